@@ -5,9 +5,9 @@ use headtime_client::wire::{Said, parse};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|line: &[u8]| match parse(line) {
-    Ok(Said::Told(told)) => {
+    Ok(Said::Notice(told)) => {
         let line = server::control::protocol::told(&told);
-        assert_eq!(parse(line.as_bytes()), Ok(Said::Told(told)));
+        assert_eq!(parse(line.as_bytes()), Ok(Said::Notice(told)));
     }
     Ok(_) => {}
     Err(problem) => assert!(!problem.is_empty()),

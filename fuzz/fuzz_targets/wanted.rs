@@ -7,7 +7,7 @@ use block::Sectors;
 use drive::Geometry;
 use drive::geometry::zoned::{Description, ZoneDescription};
 use libfuzzer_sys::fuzz_target;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 
 /// 240 blocks on 12 tracks.
 fn geometry() -> Geometry {
@@ -27,13 +27,13 @@ fn geometry() -> Geometry {
 
 fuzz_target!(|bytes: &[u8]| {
     let geometry = geometry();
-    match Wanted::decode(&geometry, bytes) {
+    match WantedBlocks::decode(&geometry, bytes) {
         Err(error) => assert!(error.to_string().contains("expected")),
         Ok(set) => {
             assert!(Sectors(set.left()) <= geometry.sectors());
             let mut written = Vec::new();
             set.encode(&mut written).expect("memory takes everything");
-            let again = Wanted::decode(&geometry, &written[..]).expect("what was written");
+            let again = WantedBlocks::decode(&geometry, &written[..]).expect("what was written");
             assert!(set.extents().eq(again.extents()));
         }
     }

@@ -29,5 +29,5 @@ pub use address::{Extent, ExtentError, Lba, Sectors};
 pub use command::{Action, Command, CommandId, Durability, Outcome, Status, Switch, Urgency};
 pub use interval::Interval;
 pub use request::{Class, Direction, Finished, Refused, Request, RequestId};
-pub use terms::{Mode, Terms};
+pub use terms::{StreamMode, Terms};
 pub use time::{Duration, Instant};

@@ -17,7 +17,7 @@ pub enum Ask {
         /// Whether the space may be given back, too.
         space: Space,
         /// Whether it must not take longer than giving space back does.
-        pace: Pace,
+        pace: ZeroingPace,
     },
     /// The bytes are of no use any more.
     Trim {
@@ -41,7 +41,7 @@ pub enum Space {
 
 /// How long writing zeroes may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum ZeroingPace {
     /// As long as writing the bytes.
     Any,
     /// Refused, if it takes as long as writing the bytes.
@@ -50,7 +50,7 @@ pub enum Pace {
 
 /// Why an operation failed, as clients are told (the errors that NBD has, and FUSE and ublk, too).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
+pub enum OperationError {
     /// The volume may only be read.
     #[error("the volume is read-only")]
     NotPermitted,

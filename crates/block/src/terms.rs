@@ -9,7 +9,7 @@ use crate::request::Direction;
     derive(serde::Serialize, serde::Deserialize),
     serde(rename_all = "kebab-case")
 )]
-pub enum Mode {
+pub enum StreamMode {
     /// The client reads the file.
     #[default]
     Play,
@@ -19,21 +19,21 @@ pub enum Mode {
     RecordSync,
 }
 
-impl Mode {
+impl StreamMode {
     /// The mode's name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
-            Mode::Play => "play",
-            Mode::Record => "record",
-            Mode::RecordSync => "record-sync",
+            StreamMode::Play => "play",
+            StreamMode::Record => "record",
+            StreamMode::RecordSync => "record-sync",
         }
     }
 
     /// The direction of its transfers.
     pub const fn direction(self) -> Direction {
         match self {
-            Mode::Play => Direction::Read,
-            Mode::Record | Mode::RecordSync => Direction::Write,
+            StreamMode::Play => Direction::Read,
+            StreamMode::Record | StreamMode::RecordSync => Direction::Write,
         }
     }
 }
@@ -47,7 +47,7 @@ pub struct Terms {
     pub name: String,
     /// Purpose.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub mode: Mode,
+    pub mode: StreamMode,
     /// Bytes a second. 0 with a priority asks for no guarantee: the file gets the priority only.
     pub rate: u64,
     /// Bytes that the application reads or writes beyond its playout point at most.
@@ -92,7 +92,7 @@ impl Terms {
     /// Terms to record at `rate` bytes a second, at most `buffer` bytes at once.
     pub fn record(rate: u64, buffer: u64) -> Self {
         Terms {
-            mode: Mode::Record,
+            mode: StreamMode::Record,
             ..Terms::play(rate, buffer)
         }
     }

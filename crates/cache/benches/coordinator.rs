@@ -5,9 +5,9 @@
 
 use block::Interval;
 use block::{Direction, Duration, Instant};
-use cache::coordinator::{self, Asked, Below, Purpose};
-use cache::prefetch::{self, Advice, Found, Seen, Site};
-use cache::{Cache, FirstTouch, Origin, Pattern, Verdict};
+use cache::coordinator::{self, Below, Purpose, UpperRequest};
+use cache::prefetch::{self, Advice, LookupResult, Seen, Site};
+use cache::{Cache, FetchOrigin, FirstTouch, Pattern, Verdict};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 
@@ -45,7 +45,7 @@ fn lower(frames: u64, requests: &[Interval]) -> Cache {
     let others = Interval::of(LAST + 1, frames).blocks();
     let asked = requests.iter().step_by(3).flat_map(|run| run.blocks());
     for block in others.chain(asked) {
-        let admitted = cache.admit(block, Origin::Demand, Pattern::Random, |_, _| {
+        let admitted = cache.admit(block, FetchOrigin::Demand, Pattern::Random, |_, _| {
             Verdict::Evict
         });
         if admitted.is_ok() {
@@ -67,7 +67,7 @@ fn plan(bencher: Bencher, (name, frames): (&str, u64)) {
     bencher.counter(ItemsCount::new(REQUESTS)).bench_local(|| {
         for (&blocks, at) in requests.iter().zip(1..) {
             let now = Instant::from_nanos(at);
-            let asked = Asked {
+            let asked = UpperRequest {
                 client: 0,
                 file: blocks.first % 8,
                 blocks,
@@ -94,7 +94,7 @@ fn prefetch(bencher: Bencher, name: &str) {
                 file: blocks.first % 8,
                 blocks,
                 within: Interval::new(0, LAST),
-                found: Found::NotAll,
+                found: LookupResult::NotAll,
             };
             advice.clear();
             prefetcher.on_request(&seen, cache.residency(), &mut advice);

@@ -6,7 +6,7 @@
 
 use block::Interval;
 use block::{Direction, Instant, RequestId};
-use cache::coordinator::{Asked, Purpose};
+use cache::coordinator::{Purpose, UpperRequest};
 use cache::level::{Composition, Ending};
 use cache::{Level, Stack};
 use divan::Bencher;
@@ -55,7 +55,7 @@ fn starts() -> Vec<u64> {
 fn serve(stack: &mut Stack, starts: &[u64]) {
     let now = Instant::ZERO;
     for &start in starts {
-        let asked = Asked {
+        let asked = UpperRequest {
             client: 0,
             file: 0,
             blocks: Interval::of(start, LENGTH),

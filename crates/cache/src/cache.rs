@@ -7,7 +7,7 @@ use crate::replacement::admission::{Coming, admit, touch};
 use crate::replacement::{
     self, BadReplacement, ComingRun, FirstTouch, Leaving, Pattern, Refusal, Replacement, Verdict,
 };
-use crate::residency::{FrameId, Origin, Residency, State};
+use crate::residency::{BlockState, FetchOrigin, FrameId, Residency};
 
 /// A block that has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Evicted {
     /// Which.
     pub block: u64,
     /// Why it was fetched.
-    pub origin: Origin,
+    pub origin: FetchOrigin,
     /// Whether it was ever delivered upwards.
     pub was_used: bool,
 }
@@ -56,15 +56,15 @@ impl Cache {
     }
 
     /// A demand for the block: the policy is told if it is resident. Says what there was.
-    pub fn demand(&mut self, block: u64, pattern: Pattern) -> State {
+    pub fn demand(&mut self, block: u64, pattern: Pattern) -> BlockState {
         match self.residency.frame(block) {
             Some(frame) => self.demand_frame(frame, pattern),
-            None => State::Absent,
+            None => BlockState::Absent,
         }
     }
 
     /// [`Cache::demand`] for the block of a frame: for who has looked it up.
-    pub fn demand_frame(&mut self, frame: FrameId, pattern: Pattern) -> State {
+    pub fn demand_frame(&mut self, frame: FrameId, pattern: Pattern) -> BlockState {
         let policy = &mut *self.policy;
         let residency = &mut self.residency;
         touch(policy, residency, frame, pattern, self.first_touch);
@@ -73,15 +73,15 @@ impl Cache {
 
     /// A demand that the policy does not see: PFC's silent hit. Says what there was; a resident
     /// block counts as used.
-    pub fn demand_silently(&mut self, block: u64) -> State {
+    pub fn demand_silently(&mut self, block: u64) -> BlockState {
         match self.residency.frame(block) {
             Some(frame) => self.demand_frame_silently(frame),
-            None => State::Absent,
+            None => BlockState::Absent,
         }
     }
 
     /// [`Cache::demand_silently`] for the block of a frame: for who has looked it up.
-    pub fn demand_frame_silently(&mut self, frame: FrameId) -> State {
+    pub fn demand_frame_silently(&mut self, frame: FrameId) -> BlockState {
         self.residency.set_used(frame);
         self.residency.frame_state(frame)
     }
@@ -109,7 +109,7 @@ impl Cache {
     pub fn admit(
         &mut self,
         block: u64,
-        origin: Origin,
+        origin: FetchOrigin,
         pattern: Pattern,
         mut ask: impl FnMut(&Residency, FrameId) -> Verdict,
     ) -> Result<Option<Evicted>, Refusal> {

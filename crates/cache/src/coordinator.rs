@@ -17,7 +17,7 @@ use block::{Direction, Duration, Instant};
 
 use crate::cache::Evicted;
 use crate::residency::Residency;
-use crate::settings::{BadSettings, Named, Parameter, Settings};
+use crate::settings::{AlgorithmSettings, BadSettings, Named, Parameter};
 use block::Interval;
 
 pub mod adaptive;
@@ -33,7 +33,7 @@ pub use table::{ALL, CoordinatorEntry};
 
 /// What the upper level asks the lower one for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct UpperRequest {
     /// Who asks.
     pub client: u32,
     /// For which file, or which volume of a trace that has no files.
@@ -60,7 +60,7 @@ pub enum Purpose {
 
 /// How a request is served by the lower level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct RequestPlan {
     /// So many of the first blocks are read past the lower cache; at most those that were asked for.
     pub bypass: u64,
     /// So many blocks behind those that were asked for are part of the lower level's request.
@@ -87,7 +87,7 @@ pub struct Manners {
     /// How DIRECT and NATIVE reach the disk.
     pub submissions: Submissions,
     /// What becomes of blocks that were sent to the upper level.
-    pub sent: Sent,
+    pub sent: Retention,
 }
 
 /// What the replacement learns of a block of DIRECT that is in the lower cache.
@@ -142,7 +142,7 @@ pub enum Submissions {
 
 /// What becomes of blocks that were sent to the upper level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sent {
+pub enum Retention {
     /// They stay where they are.
     #[default]
     Kept,
@@ -154,7 +154,7 @@ pub enum Sent {
 pub trait Coordinator: Send {
     /// How this request, that comes now, is to be served. `lower` is the lower cache as it was before the
     /// request.
-    fn plan(&mut self, now: Instant, asked: &Asked, lower: &Residency) -> Plan;
+    fn plan(&mut self, now: Instant, asked: &UpperRequest, lower: &Residency) -> RequestPlan;
 
     /// What does not change from request to request.
     fn manners(&self) -> Manners {
@@ -162,7 +162,7 @@ pub trait Coordinator: Send {
     }
 
     /// All that was asked for has been sent; whoever asked had waited so long.
-    fn on_answered(&mut self, _asked: &Asked, _plan: Plan, _waited: Duration) {}
+    fn on_answered(&mut self, _asked: &UpperRequest, _plan: RequestPlan, _waited: Duration) {}
 
     /// A block left the lower cache.
     fn on_evicted(&mut self, _evicted: &Evicted) {}
@@ -184,14 +184,14 @@ pub struct Below {
 /// it. A choice: far above what block layers send, and a bound on the time that a request can take.
 pub const LONGEST_REQUEST: u64 = 1 << 16;
 
-impl Plan {
+impl RequestPlan {
     /// The blocks that are read past the lower cache.
-    pub fn direct(&self, asked: &Asked) -> Interval {
+    pub fn direct(&self, asked: &UpperRequest) -> Interval {
         Interval::of(asked.blocks.first, self.bypass.min(asked.blocks.len()))
     }
 
     /// The request of the lower level; empty if nothing is left of it.
-    pub fn native(&self, asked: &Asked) -> Interval {
+    pub fn native(&self, asked: &UpperRequest) -> Interval {
         let end = asked.blocks.last.saturating_add(self.readmore);
         let last = end.min(asked.within.last).max(asked.blocks.last);
         match asked
@@ -225,7 +225,7 @@ impl Named for CoordinatorEntry {
 }
 
 /// How a coordinator is made.
-pub type Make = fn(&Settings, &Below) -> Box<dyn Coordinator>;
+pub type Make = fn(&AlgorithmSettings, &Below) -> Box<dyn Coordinator>;
 
 #[cfg(test)]
 mod tests;

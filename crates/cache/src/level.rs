@@ -28,11 +28,13 @@ use std::collections::VecDeque;
 use block::{Duration, Instant, RequestId, Switch};
 
 use crate::cache::{Cache, Evicted};
-use crate::coordinator::{self, Asked, Below, Coordinator, Manners, Plan, Purpose, Sent};
-use crate::prefetch::{self, Advice, Prefetcher, Site, Waiting};
+use crate::coordinator::{
+    self, Below, Coordinator, Manners, Purpose, RequestPlan, Retention, UpperRequest,
+};
+use crate::prefetch::{self, Advice, PrefetchWaiter, Prefetcher, Site};
 use crate::replacement::Verdict;
 use crate::replacement::{BadReplacement, Pattern};
-use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
+use crate::residency::{BlockState, FetchOrigin, FrameId, MAX_BLOCK, Residency};
 use crate::settings::BadSettings;
 use block::Interval;
 
@@ -83,7 +85,7 @@ pub enum BadLevel {
 
 /// Why a request is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum LevelRefused {
     /// As many as may be are being served: the front end has to wait for an answer.
     #[error("{0} requests are being served: expected one of them to end first")]
     Full(u32),
@@ -108,7 +110,7 @@ pub struct Fetch {
     pub id: FetchId,
     /// The request of the next level. Its direction is that of the request for which it is fetched:
     /// a drive below the last level is to read.
-    pub asked: Asked,
+    pub asked: UpperRequest,
 }
 
 /// How a fetch or a request ended.
@@ -131,7 +133,7 @@ pub struct Answered {
 
 /// What happened so far, in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct LevelCounters {
     /// Asked for by the level above.
     pub asked: u64,
     /// Of these, found valid; silent hits included.
@@ -169,8 +171,8 @@ pub struct Counts {
 #[derive(Debug)]
 struct Open {
     id: RequestId,
-    asked: Asked,
-    plan: Plan,
+    asked: UpperRequest,
+    plan: RequestPlan,
     since: Instant,
     /// Blocks that it waits for.
     missing: u64,
@@ -223,7 +225,7 @@ pub struct Level {
     departed: Option<VecDeque<Departed>>,
     /// If what the coordinator reads more is wished.
     wishes: Option<Wishes>,
-    counts: Counts,
+    counts: LevelCounters,
     /// The longest fetch, in blocks.
     longest: u64,
     advice: Advice,
@@ -279,7 +281,7 @@ impl Level {
             finished: VecDeque::new(),
             departed: None,
             wishes: None,
-            counts: Counts::default(),
+            counts: LevelCounters::default(),
             longest: u64::MAX,
             advice: Advice::default(),
             found: Vec::new(),
@@ -309,7 +311,7 @@ impl Level {
     }
 
     /// What happened so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> LevelCounters {
         self.counts
     }
 
@@ -327,7 +329,12 @@ impl Level {
     ///
     /// # Errors
     /// If too many are being served, or there are no such blocks.
-    pub fn submit(&mut self, now: Instant, id: RequestId, asked: Asked) -> Result<(), Refused> {
+    pub fn submit(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        asked: UpperRequest,
+    ) -> Result<(), LevelRefused> {
         if let Some(ending) = self.serve(now, id, asked)? {
             self.finished.push_back(Answered { id, ending });
         }
@@ -343,15 +350,15 @@ impl Level {
         &mut self,
         now: Instant,
         id: RequestId,
-        asked: Asked,
-    ) -> Result<Option<Ending>, Refused> {
+        asked: UpperRequest,
+    ) -> Result<Option<Ending>, LevelRefused> {
         let (blocks, within) = (asked.blocks, asked.within);
         let is_within = within.first <= blocks.first && blocks.last <= within.last;
         if blocks.is_empty() || !is_within || blocks.last > MAX_BLOCK {
-            return Err(Refused::NoSuchBlocks { blocks, within });
+            return Err(LevelRefused::NoSuchBlocks { blocks, within });
         }
         if self.requests.len() == self.most_requests as usize {
-            return Err(Refused::Full(self.most_requests));
+            return Err(LevelRefused::Full(self.most_requests));
         }
         self.unwish(blocks);
         let plan = self.coordinator.plan(now, &asked, self.cache.residency());
@@ -366,7 +373,7 @@ impl Level {
             Switch::Off => self.native(request, &asked, plan),
             Switch::On => {
                 let readmore = 0;
-                self.native(request, &asked, Plan { readmore, ..plan });
+                self.native(request, &asked, RequestPlan { readmore, ..plan });
                 self.wish(&asked, plan);
             }
         }
@@ -405,8 +412,8 @@ impl Level {
     pub fn complete(&mut self, now: Instant, id: FetchId, ending: Ending) {
         let run = self.fetches.remove(id.0).expect("a fetch under way");
         let waiting = match run.is_ahead() && self.waiters.is_awaited(run.ahead) {
-            true => Waiting::Reader,
-            false => Waiting::Nobody,
+            true => PrefetchWaiter::Reader,
+            false => PrefetchWaiter::Nobody,
         };
         let mut is_awaited = false;
         let mut next = self.waiters.after(run.frames, None);
@@ -460,8 +467,8 @@ impl Level {
     }
 
     /// A request has all its blocks, after so long.
-    fn answer(&mut self, asked: &Asked, plan: Plan, waited: Duration) {
-        if self.manners.sent == Sent::Marked {
+    fn answer(&mut self, asked: &UpperRequest, plan: RequestPlan, waited: Duration) {
+        if self.manners.sent == Retention::Marked {
             for block in asked.blocks.blocks() {
                 self.cache.sent(block);
             }

@@ -35,4 +35,4 @@ pub mod write_back;
 pub use cache::{Cache, Evicted};
 pub use level::{Composition, Level, Stack};
 pub use replacement::{FirstTouch, Pattern, Refusal, Replacement, Verdict};
-pub use residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
+pub use residency::{BlockState, FetchOrigin, FrameId, MAX_BLOCK, Residency};

@@ -17,7 +17,7 @@
 
 use crate::replacement::{FirstTouch, Verdict};
 use crate::residency::Residency;
-use crate::settings::{Parameter, Settings};
+use crate::settings::{AlgorithmSettings, Parameter};
 use block::Interval;
 
 pub mod amp;
@@ -35,7 +35,7 @@ pub use table::{ALL, PrefetcherEntry};
 
 /// Whether a request found all that it asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum LookupResult {
     /// Every block has a frame.
     All,
     /// A block at least has none.
@@ -54,12 +54,12 @@ pub struct Seen {
     /// All blocks of the file, or of the device where files are not known.
     pub within: Interval,
     /// Whether all of it is there.
-    pub found: Found,
+    pub found: LookupResult,
 }
 
 /// How blocks are fetched ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum FetchMode {
     /// In the same message and I/O as the request's missing blocks.
     Sync,
     /// In a message and an I/O of its own; nobody waits for it.
@@ -72,7 +72,7 @@ pub struct Ahead {
     /// Which. Some may be cached, requested, or past the end.
     pub blocks: Interval,
     /// How.
-    pub mode: Mode,
+    pub mode: FetchMode,
 }
 
 /// What the replacement is told; only SARC's listens (specification, 5).
@@ -97,7 +97,7 @@ pub struct Advice {
 
 /// Whether somebody waits for the first block of a prefetch that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
+pub enum PrefetchWaiter {
     /// A request does.
     Reader,
     /// Nobody does.
@@ -111,7 +111,7 @@ pub trait Prefetcher: Send {
     fn on_request(&mut self, seen: &Seen, residency: &Residency, advice: &mut Advice);
 
     /// Blocks that were fetched ahead have arrived, as one I/O.
-    fn on_prefetch_complete(&mut self, _blocks: Interval, _waiting: Waiting) {}
+    fn on_prefetch_complete(&mut self, _blocks: Interval, _waiting: PrefetchWaiter) {}
 
     /// A block is about to be evicted. After [`Verdict::Evict`] it is gone.
     fn on_evict(&mut self, _block: u64) -> Verdict {
@@ -141,10 +141,10 @@ pub const LONGEST_WALK: u64 = 1 << 12;
 
 impl Seen {
     /// How an answer to this request travels: with the missing blocks, if there are any.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> FetchMode {
         match self.found {
-            Found::All => Mode::Async,
-            Found::NotAll => Mode::Sync,
+            LookupResult::All => FetchMode::Async,
+            LookupResult::NotAll => FetchMode::Sync,
         }
     }
 
@@ -163,7 +163,7 @@ impl Advice {
     }
 
     /// Adds blocks to fetch, if there are any.
-    pub(crate) fn fetch(&mut self, blocks: Interval, mode: Mode) {
+    pub(crate) fn fetch(&mut self, blocks: Interval, mode: FetchMode) {
         if !blocks.is_empty() {
             self.ahead.push(Ahead { blocks, mode });
         }
@@ -233,7 +233,7 @@ impl crate::settings::Named for PrefetcherEntry {
 }
 
 /// How a prefetcher is made.
-pub type Make = fn(&Settings, &Site) -> Box<dyn Prefetcher>;
+pub type Make = fn(&AlgorithmSettings, &Site) -> Box<dyn Prefetcher>;
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@
 //! keep their places in its order. When all frames are in flight there is no victim.
 
 use crate::residency::{FrameId, MAX_CAPACITY, Needs, Residency};
-use crate::settings::{self, BadSettings, Named, Parameter, Settings};
+use crate::settings::{self, AlgorithmSettings, BadSettings, Named, Parameter};
 
 pub(crate) mod admission;
 pub mod arc;
@@ -53,9 +53,9 @@ pub enum Touch {
 
 /// What a policy knew of a block that it remembered; each policy's own numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory(pub u8);
+pub struct GhostTag(pub u8);
 
-impl Memory {
+impl GhostTag {
     /// The block is new.
     pub const NONE: Self = Self(0);
 }
@@ -103,7 +103,7 @@ pub trait Replacement: Send {
 
     /// The block of an entry that is remembered becomes resident: the policy takes the entry out of
     /// its lists, without forgetting it, and learns what it wants.
-    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> Memory {
+    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> GhostTag {
         unreachable!("{frame:?} of {residency:p} is remembered by a policy that remembers nothing")
     }
 
@@ -112,7 +112,7 @@ pub trait Replacement: Send {
     ///
     /// [`evict`]: Replacement::evict
     /// [`refresh`]: Replacement::refresh
-    fn victim(&mut self, residency: &mut Residency, coming: Memory) -> Option<FrameId>;
+    fn victim(&mut self, residency: &mut Residency, coming: GhostTag) -> Option<FrameId>;
 
     /// The frame goes: the policy takes it out of its lists, and remembers or forgets the block.
     fn evict(&mut self, residency: &mut Residency, frame: FrameId);
@@ -123,7 +123,7 @@ pub trait Replacement: Send {
         residency: &mut Residency,
         frame: FrameId,
         pattern: Pattern,
-        memory: Memory,
+        memory: GhostTag,
     );
 
     /// The frame counts as newest, although nobody asked for it: AMP's second chance, SARC's
@@ -152,7 +152,7 @@ pub struct ReplacementEntry {
     /// What can be set.
     pub parameters: &'static [Parameter],
     /// Makes one for so many frames.
-    make: fn(u32, &Settings) -> Box<dyn Replacement>,
+    make: fn(u32, &AlgorithmSettings) -> Box<dyn Replacement>,
 }
 
 impl Named for ReplacementEntry {

@@ -71,7 +71,7 @@ impl fmt::Debug for FrameId {
 
 /// What a cache has of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum BlockState {
     /// Nothing; at most its number is remembered.
     Absent,
     /// A frame, and the read into it is not complete.
@@ -82,7 +82,7 @@ pub enum State {
 
 /// Why a block was fetched. Metrics only: no policy asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum FetchOrigin {
     /// Somebody asked for it.
     Demand,
     /// The level's prefetcher did.
@@ -177,9 +177,9 @@ impl Residency {
 
     /// What there is of the block.
     #[inline]
-    pub fn state(&self, block: u64) -> State {
+    pub fn state(&self, block: u64) -> BlockState {
         self.find(block)
-            .map_or(State::Absent, |frame| self.frame_state(frame))
+            .map_or(BlockState::Absent, |frame| self.frame_state(frame))
     }
 
     /// Whether it is in flight or valid.
@@ -251,21 +251,21 @@ impl Residency {
 
     /// What there is of an entry's block.
     #[inline]
-    pub fn frame_state(&self, frame: FrameId) -> State {
+    pub fn frame_state(&self, frame: FrameId) -> BlockState {
         match self.word(frame) & STATE {
-            IN_FLIGHT => State::InFlight,
-            VALID => State::Valid,
-            _ => State::Absent,
+            IN_FLIGHT => BlockState::InFlight,
+            VALID => BlockState::Valid,
+            _ => BlockState::Absent,
         }
     }
 
     /// Why the resident block was fetched.
     #[inline]
-    pub fn origin(&self, frame: FrameId) -> Origin {
+    pub fn origin(&self, frame: FrameId) -> FetchOrigin {
         match (self.word(frame) & ORIGIN) >> ORIGIN.trailing_zeros() {
-            0 => Origin::Demand,
-            1 => Origin::Prefetch,
-            _ => Origin::Readmore,
+            0 => FetchOrigin::Demand,
+            1 => FetchOrigin::Prefetch,
+            _ => FetchOrigin::Readmore,
         }
     }
 
@@ -395,13 +395,18 @@ impl Residency {
 
     /// The block gets a frame and is in flight. `known` is its entry if it was remembered.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, block: u64, known: Option<FrameId>, origin: Origin) -> FrameId {
+    pub(crate) fn enter(
+        &mut self,
+        block: u64,
+        known: Option<FrameId>,
+        origin: FetchOrigin,
+    ) -> FrameId {
         debug_assert!(self.resident < self.capacity && block <= MAX_BLOCK);
         let frame = known.unwrap_or_else(|| self.take_free(block));
         let origin = match origin {
-            Origin::Demand => 0,
-            Origin::Prefetch => 1 << ORIGIN.trailing_zeros() | UNTOUCHED,
-            Origin::Readmore => 2 << ORIGIN.trailing_zeros() | UNTOUCHED,
+            FetchOrigin::Demand => 0,
+            FetchOrigin::Prefetch => 1 << ORIGIN.trailing_zeros() | UNTOUCHED,
+            FetchOrigin::Readmore => 2 << ORIGIN.trailing_zeros() | UNTOUCHED,
         };
         self.entries[frame.index()].word = block | IN_FLIGHT | origin;
         self.resident += 1;

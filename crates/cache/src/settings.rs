@@ -32,13 +32,13 @@ pub enum Values {
 
 /// The parameters of one algorithm, every one of them with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct AlgorithmSettings {
     parameters: &'static [Parameter],
     values: Vec<u64>,
 }
 
 /// Declares the words that a parameter may be: an `enum`, the words of its variants, and how it is
-/// read from [`Settings`]. The first is the default.
+/// read from [`AlgorithmSettings`]. The first is the default.
 macro_rules! words {
     (
         $(#[$about:meta])*
@@ -53,7 +53,7 @@ macro_rules! words {
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
             /// What is set.
-            fn of(settings: &$crate::settings::Settings, key: &str) -> Self {
+            fn of(settings: &$crate::settings::AlgorithmSettings, key: &str) -> Self {
                 const ALL: &[$name] = &[$($name::$variant),+];
                 ALL[settings.get(key) as usize]
             }
@@ -122,14 +122,14 @@ pub enum BadSettings {
     },
 }
 
-impl Settings {
+impl AlgorithmSettings {
     /// Every parameter as it is if nothing is said.
     pub fn of(parameters: &'static [Parameter]) -> Self {
         let default = |parameter: &Parameter| match parameter.values {
             Values::Number { default, .. } => default,
             Values::Words(_) => 0,
         };
-        Settings {
+        AlgorithmSettings {
             parameters,
             values: parameters.iter().map(default).collect(),
         }
@@ -197,7 +197,7 @@ pub fn find<'a, T: Named>(
     kind: &'static str,
     text: &str,
     table: &'a [T],
-) -> Result<(&'a T, Settings), BadSettings> {
+) -> Result<(&'a T, AlgorithmSettings), BadSettings> {
     let form = || BadSettings::Form {
         text: text.to_owned(),
     };
@@ -212,7 +212,7 @@ pub fn find<'a, T: Named>(
             known: listed(table.iter().map(Named::name)),
         });
     };
-    let mut settings = Settings::of(entry.parameters());
+    let mut settings = AlgorithmSettings::of(entry.parameters());
     let mut set = vec![false; settings.values.len()];
     for part in list.split(',').filter(|_| !list.is_empty()) {
         let (key, value) = part.split_once('=').ok_or_else(form)?;
@@ -237,7 +237,7 @@ fn listed<'a>(words: impl Iterator<Item = &'a str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadSettings, Named, Parameter, Settings, Values, find};
+    use super::{AlgorithmSettings, BadSettings, Named, Parameter, Values, find};
 
     struct Line(&'static str, &'static [Parameter]);
 
@@ -273,7 +273,7 @@ mod tests {
         ),
     ];
 
-    fn read(text: &str) -> Result<Settings, BadSettings> {
+    fn read(text: &str) -> Result<AlgorithmSettings, BadSettings> {
         find("thing", text, TABLE).map(|(_, settings)| settings)
     }
 

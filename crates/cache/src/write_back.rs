@@ -27,9 +27,9 @@ use block::Interval;
 
 /// Where the owner has the bytes of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(pub u32);
+pub struct StoreSlot(pub u32);
 
-impl Place {
+impl StoreSlot {
     /// Its place in a table of all.
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -38,20 +38,20 @@ impl Place {
 
 /// A block that has no frame any more and is not written. Its place is its own until that begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct EvictedDirty {
     /// Which.
     pub block: u64,
     /// Where its bytes are.
-    pub place: Place,
+    pub place: StoreSlot,
     /// Under which serial it became unwritten.
     pub serial: u64,
 }
 
 /// What is to be written in one go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum WriteBackTarget {
     /// A block that has left. Its place is nobody's once this has begun.
-    Left(Left),
+    Evicted(EvictedDirty),
     /// Blocks in frames that follow one another.
     Run {
         /// Which; the first is the oldest of all.
@@ -61,19 +61,20 @@ pub enum Next {
     },
 }
 
-impl Next {
+impl WriteBackTarget {
     /// Its blocks.
     pub fn blocks(&self) -> Interval {
         match *self {
-            Next::Left(left) => Interval::new(left.block, left.block),
-            Next::Run { blocks, .. } => blocks,
+            WriteBackTarget::Evicted(left) => Interval::new(left.block, left.block),
+            WriteBackTarget::Run { blocks, .. } => blocks,
         }
     }
 
     /// The least serial of it.
     pub fn serial(&self) -> u64 {
         match *self {
-            Next::Left(Left { serial, .. }) | Next::Run { serial, .. } => serial,
+            WriteBackTarget::Evicted(EvictedDirty { serial, .. })
+            | WriteBackTarget::Run { serial, .. } => serial,
         }
     }
 }
@@ -104,7 +105,7 @@ pub struct Unwritten {
     limit: usize,
     age: Duration,
     /// In the order in which they left.
-    left: Vec<Left>,
+    left: Vec<EvictedDirty>,
     /// The serials of what is being written.
     begun: Vec<u64>,
     /// It writes until a quarter of the limit is left.
@@ -154,7 +155,7 @@ impl Unwritten {
     }
 
     /// Whether what is at the place, in a frame, is newer than what is below.
-    pub fn has(&self, place: Place) -> bool {
+    pub fn has(&self, place: StoreSlot) -> bool {
         self.links[place.index()].newer != NONE || self.last == place.0
     }
 
@@ -166,7 +167,7 @@ impl Unwritten {
     }
 
     /// Those that have left, in the order in which they did.
-    pub fn left(&self) -> &[Left] {
+    pub fn left(&self) -> &[EvictedDirty] {
         &self.left
     }
 
@@ -177,7 +178,7 @@ impl Unwritten {
 
     /// What is at the place is newer than what is below from now on, under this serial. If it was
     /// before, it stays where it is in the order: it is as old as the oldest change of it.
-    pub fn store(&mut self, now: Instant, place: Place, block: u64, serial: u64) {
+    pub fn store(&mut self, now: Instant, place: StoreSlot, block: u64, serial: u64) {
         if self.has(place) {
             return;
         }
@@ -197,9 +198,9 @@ impl Unwritten {
     }
 
     /// What was at the place has left its frame. Whether it is unwritten: then its place stays its own.
-    pub fn leave(&mut self, place: Place, block: u64) -> bool {
+    pub fn leave(&mut self, place: StoreSlot, block: u64) -> bool {
         let serial = self.forget(place);
-        self.left.extend(serial.map(|serial| Left {
+        self.left.extend(serial.map(|serial| EvictedDirty {
             block,
             place,
             serial,
@@ -208,7 +209,7 @@ impl Unwritten {
     }
 
     /// What is at the place, in a frame, needs not be written. Says its serial if it had to be.
-    pub fn forget(&mut self, place: Place) -> Option<u64> {
+    pub fn forget(&mut self, place: StoreSlot) -> Option<u64> {
         if !self.has(place) {
             return None;
         }
@@ -234,9 +235,9 @@ impl Unwritten {
 
     /// There are no blocks below from `end` on: nothing is written there. The places of those that had
     /// left are nobody's any more.
-    pub fn cut(&mut self, end: u64) -> Vec<Place> {
+    pub fn cut(&mut self, end: u64) -> Vec<StoreSlot> {
         let beyond = self.places().filter(|&(_, block)| block >= end);
-        let beyond: Vec<Place> = beyond.map(|(place, _)| place).collect();
+        let beyond: Vec<StoreSlot> = beyond.map(|(place, _)| place).collect();
         for place in beyond {
             self.forget(place);
         }
@@ -284,24 +285,24 @@ impl Unwritten {
     pub fn next(
         &self,
         (most, end): (u64, u64),
-        place: impl Fn(u64) -> Option<Place>,
-    ) -> Option<Next> {
+        place: impl Fn(u64) -> Option<StoreSlot>,
+    ) -> Option<WriteBackTarget> {
         if let Some(&left) = self.left.first() {
-            return Some(Next::Left(left));
+            return Some(WriteBackTarget::Evicted(left));
         }
         let &DirtyLink { block, serial, .. } = self.links.get(self.first as usize)?;
         let follows = |&block: &u64| place(block).is_some_and(|place| self.has(place));
         let more = (block + 1..end.min(block + most)).take_while(follows);
         let blocks = Interval::of(block, 1 + more.count() as u64);
-        Some(Next::Run { blocks, serial })
+        Some(WriteBackTarget::Run { blocks, serial })
     }
 
     /// That is being written from now on, as its bytes are now. What is stored of it afterwards is
     /// unwritten anew.
-    pub fn begin(&mut self, next: &Next, place: impl Fn(u64) -> Option<Place>) {
+    pub fn begin(&mut self, next: &WriteBackTarget, place: impl Fn(u64) -> Option<StoreSlot>) {
         match next {
-            Next::Left(_) => drop(self.left.remove(0)),
-            Next::Run { blocks, .. } => {
+            WriteBackTarget::Evicted(_) => drop(self.left.remove(0)),
+            WriteBackTarget::Run { blocks, .. } => {
                 for place in blocks.blocks().filter_map(place) {
                     self.forget(place);
                 }
@@ -340,11 +341,11 @@ impl Unwritten {
     }
 
     /// The places in frames and their blocks, the oldest first.
-    fn places(&self) -> impl Iterator<Item = (Place, u64)> {
+    fn places(&self) -> impl Iterator<Item = (StoreSlot, u64)> {
         let mut at = self.first;
         std::iter::from_fn(move || {
             let link = self.links.get(at as usize)?;
-            let place = Place(at);
+            let place = StoreSlot(at);
             at = link.newer;
             Some((place, link.block))
         })

@@ -13,7 +13,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use headtime_client::{Client, Event, Mode, Piece, Places, Stream, Terms, usual_socket};
+use headtime_client::{
+    Client, FilePiece, Places, Stream, StreamMode, StreamUpdate, Terms, usual_socket,
+};
 
 /// `struct headtime_terms`.
 #[repr(C)]
@@ -236,7 +238,7 @@ pub unsafe extern "C" fn headtime_refresh(
         stream.refresh(&file).map_err(|error| error.to_string())
     });
     match changed {
-        Ok(headtime_client::Change::Same) => 0,
+        Ok(headtime_client::FileChange::Same) => 0,
         Ok(_) => 1,
         Err(error) => {
             // SAFETY: the caller's promise.
@@ -270,14 +272,14 @@ pub unsafe extern "C" fn headtime_next_event(
         return 0;
     };
     let (kind, from, to, why) = match happened {
-        Event::Serving => (1, 0, 0, String::new()),
-        Event::Lapsed => (2, 0, 0, String::new()),
-        Event::Behind => (3, 0, 0, String::new()),
-        Event::Late { us } => (4, us, 0, String::new()),
-        Event::WriteFailed { from, to } => (5, from, to, String::new()),
-        Event::Unguaranteed(refused) => (6, 0, 0, refused.reason),
-        Event::Aside { reason } => (7, 0, 0, reason),
-        Event::Ended { reason } => (8, 0, 0, reason),
+        StreamUpdate::Serving => (1, 0, 0, String::new()),
+        StreamUpdate::Lapsed => (2, 0, 0, String::new()),
+        StreamUpdate::Behind => (3, 0, 0, String::new()),
+        StreamUpdate::Late { us } => (4, us, 0, String::new()),
+        StreamUpdate::WriteFailed { from, to } => (5, from, to, String::new()),
+        StreamUpdate::Unguaranteed(refused) => (6, 0, 0, refused.reason),
+        StreamUpdate::Aside { reason } => (7, 0, 0, reason),
+        StreamUpdate::Ended { reason } => (8, 0, 0, reason),
     };
     // SAFETY: the caller's promise.
     unsafe {
@@ -356,9 +358,9 @@ unsafe fn understood<'a>(
     let (name, export) = unsafe { (text(terms.name), text(terms.export_name)) };
     let owned = |text: &CStr| text.to_string_lossy().into_owned();
     let mode = match terms.mode {
-        0 => Mode::Play,
-        1 => Mode::Record,
-        2 => Mode::RecordSync,
+        0 => StreamMode::Play,
+        1 => StreamMode::Record,
+        2 => StreamMode::RecordSync,
         other => return Err(format!("mode {other}: expected 0, 1 or 2")),
     };
     // Which of them there are, the service says.
@@ -403,7 +405,7 @@ unsafe fn places(pieces: *const CPiece, count: usize, length: u64) -> Places {
     Places {
         length,
         pieces: each
-            .map(|it| Piece(it.offset, it.start, it.length))
+            .map(|it| FilePiece(it.offset, it.start, it.length))
             .collect(),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use block::Terms;
 
-use crate::connection::{Connection, Error};
+use crate::connection::{Error, ServiceConnection};
 use crate::places::{Located, locate};
 use crate::stream::Stream;
 use crate::wire::{Attach, Granted, Listed, Places};
@@ -14,7 +14,7 @@ use crate::wire::{Attach, Granted, Listed, Places};
 /// A client of a running service, over one connection.
 #[derive(Debug)]
 pub struct Client {
-    connection: Arc<Connection>,
+    connection: Arc<ServiceConnection>,
 }
 
 /// Where a service of this user listens unless it is told otherwise.
@@ -37,7 +37,7 @@ impl Client {
     /// # Errors
     /// If nobody listens there.
     pub fn connect(path: &Path) -> Result<Client, Error> {
-        let connection = Connection::open(path)?;
+        let connection = ServiceConnection::open(path)?;
         Ok(Client { connection })
     }
 

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::places::NotLocated;
-use crate::wire::{self, Attach, Event, Granted, Refused, Said};
+use crate::wire::{self, Attach, Granted, Said, StreamRefused, StreamUpdate};
 
 /// Why something could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// The service refused.
     #[error("{0}")]
-    Refused(Refused),
+    Refused(StreamRefused),
     /// The file's bytes have no usable places.
     #[error("{0}")]
     NotLocated(#[from] NotLocated),
@@ -57,7 +57,7 @@ const EVENTS: usize = 1024;
 
 /// The connection, shared by the client and its streams.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ServiceConnection {
     socket: Mutex<Sending>,
     heard: Mutex<Heard>,
     changed: Condvar,
@@ -72,28 +72,28 @@ struct Sending {
 
 #[derive(Debug)]
 enum Awaiting {
-    Caller(Sender<Result<Value, Refused>>),
+    Caller(Sender<Result<Value, StreamRefused>>),
     /// The caller of `attach`: a granted stream may have events at once.
-    Attaching(Sender<Result<Value, Refused>>),
+    Attaching(Sender<Result<Value, StreamRefused>>),
     /// Nobody waits: a refusal is an event of this stream.
     Stream(u64),
 }
 
 #[derive(Debug, Default)]
 struct Heard {
-    events: BTreeMap<u64, VecDeque<Event>>,
+    events: BTreeMap<u64, VecDeque<StreamUpdate>>,
     /// Streams that are open here.
     open: Vec<u64>,
     /// Why there is no service any more.
     gone: Option<String>,
 }
 
-impl Connection {
+impl ServiceConnection {
     /// Connects, and starts the thread that reads.
     ///
     /// # Errors
     /// If nobody listens there.
-    pub(crate) fn open(path: &Path) -> Result<Arc<Connection>, Error> {
+    pub(crate) fn open(path: &Path) -> Result<Arc<ServiceConnection>, Error> {
         let unreachable = |error| Error::Unreachable {
             path: path.to_owned(),
             error,
@@ -103,7 +103,7 @@ impl Connection {
             .set_write_timeout(Some(PATIENCE))
             .map_err(unreachable)?;
         let reader = socket.try_clone().map_err(unreachable)?;
-        let connection = Arc::new(Connection {
+        let connection = Arc::new(ServiceConnection {
             socket: Mutex::new(Sending {
                 socket,
                 waiting: VecDeque::new(),
@@ -157,7 +157,7 @@ impl Connection {
 
     fn answer<T: DeserializeOwned>(
         &self,
-        told: &Receiver<Result<Value, Refused>>,
+        told: &Receiver<Result<Value, StreamRefused>>,
     ) -> Result<T, Error> {
         let answer = told.recv_timeout(PATIENCE).map_err(|_| {
             let why = locked(&self.heard).gone.clone();
@@ -193,7 +193,7 @@ impl Connection {
 
     fn heard(&self, said: Said) {
         let answer = match said {
-            Said::Told(told) => return self.note(told.stream, told.event),
+            Said::Notice(told) => return self.note(told.stream, told.event),
             Said::Done(outcome) => Ok(outcome),
             Said::Refused(refused) => Err(refused),
         };
@@ -211,7 +211,7 @@ impl Connection {
             }
             (Some(Awaiting::Stream(stream)), Err(refused)) => self.note(
                 stream,
-                Event::Ended {
+                StreamUpdate::Ended {
                     reason: refused.reason,
                 },
             ),
@@ -222,7 +222,7 @@ impl Connection {
         }
     }
 
-    fn note(&self, stream: u64, event: Event) {
+    fn note(&self, stream: u64, event: StreamUpdate) {
         let mut heard = locked(&self.heard);
         if !heard.open.contains(&stream) {
             return;
@@ -240,7 +240,7 @@ impl Connection {
         for stream in std::mem::take(&mut heard.open) {
             let reason = format!("the service has gone: {why}");
             let events = heard.events.entry(stream).or_default();
-            events.push_back(Event::Ended { reason });
+            events.push_back(StreamUpdate::Ended { reason });
         }
         heard.gone.get_or_insert(why);
         drop(heard);
@@ -259,11 +259,11 @@ impl Connection {
         heard.events.remove(&stream);
     }
 
-    pub(crate) fn next_event(&self, stream: u64) -> Option<Event> {
+    pub(crate) fn next_event(&self, stream: u64) -> Option<StreamUpdate> {
         locked(&self.heard).events.get_mut(&stream)?.pop_front()
     }
 
-    pub(crate) fn wait_event(&self, stream: u64, at_most: Duration) -> Option<Event> {
+    pub(crate) fn wait_event(&self, stream: u64, at_most: Duration) -> Option<StreamUpdate> {
         let until = Instant::now() + at_most;
         let mut heard = locked(&self.heard);
         loop {
@@ -282,7 +282,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for ServiceConnection {
     fn drop(&mut self) {
         self.hang_up();
     }

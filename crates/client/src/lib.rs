@@ -36,9 +36,11 @@ pub mod places;
 mod stream;
 pub mod wire;
 
-pub use block::{Mode, Terms};
+pub use block::{StreamMode, Terms};
 pub use client::{Client, usual_socket};
 pub use connection::Error;
 pub use places::{Located, NotLocated};
 pub use stream::Stream;
-pub use wire::{Change, Event, Granted, Listed, Piece, Places, Refused, Standing};
+pub use wire::{
+    FileChange, FilePiece, Granted, Listed, Places, StreamRefused, StreamStatus, StreamUpdate,
+};

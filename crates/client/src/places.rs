@@ -17,9 +17,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::fiemap::{self, FileExtent};
-use block::Mode;
+use block::StreamMode;
 
-use crate::wire::{PIECES, Piece, Places};
+use crate::wire::{FilePiece, PIECES, Places};
 
 /// A file's places, and the export that they are in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub enum NotLocated {
 ///
 /// # Errors
 /// What keeps the file from being located.
-pub fn locate(file: &File, mode: Mode, export: Option<&str>) -> Result<Located, NotLocated> {
+pub fn locate(file: &File, mode: StreamMode, export: Option<&str>) -> Result<Located, NotLocated> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(NotLocated::NotRegular);
@@ -122,8 +122,12 @@ fn found(file: &File) -> Result<Vec<FileExtent>, NotLocated> {
 }
 
 /// The extents as pieces of the volume, which begins `offset` bytes before the file system's device.
-fn pieces(extents: &[FileExtent], mode: Mode, offset: u64) -> Result<Vec<Piece>, NotLocated> {
-    let mut pieces: Vec<Piece> = Vec::new();
+fn pieces(
+    extents: &[FileExtent],
+    mode: StreamMode,
+    offset: u64,
+) -> Result<Vec<FilePiece>, NotLocated> {
+    let mut pieces: Vec<FilePiece> = Vec::new();
     for extent in extents {
         let to = extent.logical.saturating_add(extent.length);
         let unusable = |what| NotLocated::Unusable {
@@ -141,12 +145,12 @@ fn pieces(extents: &[FileExtent], mode: Mode, offset: u64) -> Result<Vec<Piece>,
         if has(fiemap::NO_PLACE) {
             return Err(unusable("within the file system's own blocks"));
         }
-        if has(fiemap::SHARED) && mode != Mode::Play {
+        if has(fiemap::SHARED) && mode != StreamMode::Play {
             return Err(unusable(
                 "shared with another file, so that writes go elsewhere",
             ));
         }
-        if has(fiemap::UNWRITTEN) && mode == Mode::Play {
+        if has(fiemap::UNWRITTEN) && mode == StreamMode::Play {
             continue;
         }
         let start = extent.physical.saturating_add(offset);
@@ -154,7 +158,7 @@ fn pieces(extents: &[FileExtent], mode: Mode, offset: u64) -> Result<Vec<Piece>,
             Some(last) if last.0 + last.2 == extent.logical && last.1 + last.2 == start => {
                 last.2 += extent.length;
             }
-            _ => pieces.push(Piece(extent.logical, start, extent.length)),
+            _ => pieces.push(FilePiece(extent.logical, start, extent.length)),
         }
     }
     match pieces.len() {
@@ -165,7 +169,7 @@ fn pieces(extents: &[FileExtent], mode: Mode, offset: u64) -> Result<Vec<Piece>,
 
 /// A file system's device, as a part of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Device {
+struct FileSystemDevice {
     export: String,
     /// Where it begins, in bytes of the volume.
     offset: u64,
@@ -175,7 +179,11 @@ struct Device {
 const SECTOR: u64 = 512;
 
 /// From a device's number to the volume.
-fn find_device(sysfs: &Path, number: u64, export: Option<&str>) -> Result<Device, NotLocated> {
+fn find_device(
+    sysfs: &Path,
+    number: u64,
+    export: Option<&str>,
+) -> Result<FileSystemDevice, NotLocated> {
     let name = format!("{}:{}", libc::major(number), libc::minor(number));
     let link = sysfs.join(&name);
     let Ok(mut folder) = fs::canonicalize(&link) else {
@@ -191,7 +199,7 @@ fn find_device(sysfs: &Path, number: u64, export: Option<&str>) -> Result<Device
         offset += read_number(&folder.join("loop/offset"))?;
     }
     if let Some(export) = export {
-        return Ok(Device {
+        return Ok(FileSystemDevice {
             export: export.to_owned(),
             offset,
         });
@@ -208,7 +216,7 @@ fn find_device(sysfs: &Path, number: u64, export: Option<&str>) -> Result<Device
     let file = PathBuf::from(read(&backing)?.trim_end());
     let export = file.file_name().and_then(|name| name.to_str());
     match export {
-        Some(export) if is_fuse(&file) => Ok(Device {
+        Some(export) if is_fuse(&file) => Ok(FileSystemDevice {
             export: export.to_owned(),
             offset,
         }),
@@ -270,8 +278,11 @@ mod tests {
             extent(4096, 45_056, 4096, 0),
             extent(12_288, 8192, 4096, 1),
         ];
-        let expected = vec![Piece(0, 1_089_536, 8192), Piece(12_288, 1_056_768, 4096)];
-        let found = pieces(&extents, Mode::Play, 1 << 20).expect("usable");
+        let expected = vec![
+            FilePiece(0, 1_089_536, 8192),
+            FilePiece(12_288, 1_056_768, 4096),
+        ];
+        let found = pieces(&extents, StreamMode::Play, 1 << 20).expect("usable");
         assert_eq!(found, expected);
     }
 
@@ -282,26 +293,26 @@ mod tests {
             extent(4096, 8192, 8192, fiemap::UNWRITTEN),
         ];
         let found = |mode| pieces(&extents, mode, 0).expect("usable");
-        assert_eq!(found(Mode::Play), [Piece(0, 4096, 4096)]);
-        assert_eq!(found(Mode::Record), [Piece(0, 4096, 12_288)]);
+        assert_eq!(found(StreamMode::Play), [FilePiece(0, 4096, 4096)]);
+        assert_eq!(found(StreamMode::Record), [FilePiece(0, 4096, 12_288)]);
     }
 
     #[test]
     fn what_is_not_a_blocks_own_place_is_refused_and_says_what_it_is() {
         let cases = [
-            (fiemap::DELALLOC, Mode::Play, "not yet on the disk"),
-            (0x8, Mode::Play, "compressed"),
-            (0x80, Mode::Record, "encrypted"),
-            (0x200, Mode::Play, "file system's own"),
-            (0x2, Mode::Play, "file system's own"),
-            (fiemap::SHARED, Mode::Record, "shared"),
+            (fiemap::DELALLOC, StreamMode::Play, "not yet on the disk"),
+            (0x8, StreamMode::Play, "compressed"),
+            (0x80, StreamMode::Record, "encrypted"),
+            (0x200, StreamMode::Play, "file system's own"),
+            (0x2, StreamMode::Play, "file system's own"),
+            (fiemap::SHARED, StreamMode::Record, "shared"),
         ];
         for (flags, mode, part) in cases {
             let refused = pieces(&[extent(0, 0, 4096, flags)], mode, 0);
             let text = refused.expect_err("unusable").to_string();
             assert!(text.contains(part), "{text}");
         }
-        assert!(pieces(&[extent(0, 0, 4096, fiemap::SHARED)], Mode::Play, 0).is_ok());
+        assert!(pieces(&[extent(0, 0, 4096, fiemap::SHARED)], StreamMode::Play, 0).is_ok());
     }
 
     /// A sysfs of a test: a loop device with a partition, and a plain disk.
@@ -336,7 +347,7 @@ mod tests {
         let root = sysfs("/nowhere/disk\n");
         let sysfs = root.path().join("block");
         let find = |major, minor, export| find_device(&sysfs, libc::makedev(major, minor), export);
-        let offset = |found: Result<Device, NotLocated>| found.expect("found").offset;
+        let offset = |found: Result<FileSystemDevice, NotLocated>| found.expect("found").offset;
         assert_eq!(offset(find(7, 7, Some("disk"))), 4096);
         assert_eq!(offset(find(259, 3, Some("disk"))), 4096 + 2048 * 512);
         assert_eq!(offset(find(8, 0, Some("disk"))), 0);

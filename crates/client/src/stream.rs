@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use block::Terms;
 
-use crate::connection::{Connection, Error};
+use crate::connection::{Error, ServiceConnection};
 use crate::places::locate;
-use crate::wire::{Change, Close, Event, Granted, Places, Position, Refresh};
+use crate::wire::{Close, FileChange, Granted, Places, Position, Refresh, StreamUpdate};
 
 /// A stream. It ends when this is dropped, when it is closed, or when the process ends.
 #[derive(Debug)]
 pub struct Stream {
-    connection: Arc<Connection>,
+    connection: Arc<ServiceConnection>,
     granted: Granted,
     terms: Terms,
     /// What the service knows of the file.
@@ -22,7 +22,7 @@ pub struct Stream {
 
 impl Stream {
     pub(crate) fn new(
-        connection: Arc<Connection>,
+        connection: Arc<ServiceConnection>,
         granted: Granted,
         terms: Terms,
         known: Places,
@@ -56,7 +56,7 @@ impl Stream {
     ///
     /// # Errors
     /// If the file has no usable places any more, or the service has no such stream.
-    pub fn refresh(&self, file: &File) -> Result<Change, Error> {
+    pub fn refresh(&self, file: &File) -> Result<FileChange, Error> {
         let located = locate(file, self.terms.mode, self.terms.export.as_deref())?;
         self.refresh_places(located.places)
     }
@@ -65,10 +65,10 @@ impl Stream {
     ///
     /// # Errors
     /// If the service has no such stream, or the places are not in the volume.
-    pub fn refresh_places(&self, places: Places) -> Result<Change, Error> {
+    pub fn refresh_places(&self, places: Places) -> Result<FileChange, Error> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if *known == places {
-            return Ok(Change::Same);
+            return Ok(FileChange::Same);
         }
         let stream = self.granted.stream;
         let refresh = Refresh { stream, places };
@@ -78,12 +78,12 @@ impl Stream {
     }
 
     /// The next thing that it was told; none if there is nothing new.
-    pub fn next_event(&self) -> Option<Event> {
+    pub fn next_event(&self) -> Option<StreamUpdate> {
         self.connection.next_event(self.granted.stream)
     }
 
     /// The next thing that it is told, waited for.
-    pub fn wait_event(&self, at_most: Duration) -> Option<Event> {
+    pub fn wait_event(&self, at_most: Duration) -> Option<StreamUpdate> {
         self.connection.wait_event(self.granted.stream, at_most)
     }
 

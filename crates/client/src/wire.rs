@@ -11,7 +11,7 @@
 //! Each request has one answer, and answers are in the order of the requests; what a stream is told
 //! comes between them. The connection is the lease: when it ends, its streams do.
 
-pub use block::{Mode, Terms};
+pub use block::{StreamMode, Terms};
 use serde::{Deserialize, Serialize};
 
 /// The version of what is said; that of the control socket.
@@ -23,7 +23,7 @@ pub const PIECES: usize = 16_000;
 
 /// A range of a file that lies in one piece on the volume; in JSON a list of the three numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece(
+pub struct FilePiece(
     /// The first byte in the file.
     pub u64,
     /// Where that is, in bytes of the volume.
@@ -57,7 +57,7 @@ pub struct Places {
     /// Bytes of the file.
     pub length: u64,
     /// In the order of the file; what lies between them are holes.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<FilePiece>,
 }
 
 /// A stream was granted.
@@ -78,7 +78,7 @@ pub struct Granted {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(deny_unknown_fields)]
 #[error("{reason}")]
-pub struct Refused {
+pub struct StreamRefused {
     /// Why, for people; with what would be granted.
     pub reason: String,
     /// The largest rate that would be granted now with the same memory, in bytes in a second.
@@ -120,7 +120,7 @@ pub struct Close {
 /// How a file differs from what was known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum FileChange {
     /// Not at all.
     Same,
     /// There is more at the end.
@@ -136,17 +136,17 @@ pub enum Change {
 /// What a stream is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Told {
+pub struct StreamNotice {
     /// Its number.
     pub stream: u64,
     /// What happened.
-    pub event: Event,
+    pub event: StreamUpdate,
 }
 
 /// What happened to a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Event {
+pub enum StreamUpdate {
     /// The guarantee holds from now on, for the first time or again.
     Serving,
     /// The application has left the buffer, or the file was changed under it: the buffer fills again
@@ -167,7 +167,7 @@ pub enum Event {
         to: u64,
     },
     /// The file lies elsewhere, and there it would not have been granted: it goes on at best effort.
-    Unguaranteed(Refused),
+    Unguaranteed(StreamRefused),
     /// A read or a write was served as any other, without the guarantee.
     Aside {
         /// Why.
@@ -193,7 +193,7 @@ pub struct Listed {
     #[serde(flatten)]
     pub terms: Terms,
     /// State of its guarantee.
-    pub standing: Standing,
+    pub standing: StreamStatus,
     /// First byte of the file that is in memory.
     pub from: u64,
     /// Byte after the last that the disk was asked for.
@@ -211,7 +211,7 @@ pub struct Listed {
 /// How a stream stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum StreamStatus {
     /// Its buffer fills at best effort: nothing is promised yet, or any more.
     #[default]
     Filling,
@@ -223,14 +223,14 @@ pub enum Standing {
     BestEffort,
 }
 
-impl Standing {
+impl StreamStatus {
     /// The word of JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Standing::Filling => "filling",
-            Standing::Serving => "serving",
-            Standing::Behind => "behind",
-            Standing::BestEffort => "best-effort",
+            StreamStatus::Filling => "filling",
+            StreamStatus::Serving => "serving",
+            StreamStatus::Behind => "behind",
+            StreamStatus::BestEffort => "best-effort",
         }
     }
 }
@@ -238,16 +238,16 @@ impl Standing {
 /// What the service says, as a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ServiceLine {
     version: u32,
     #[serde(default)]
     ok: Option<serde_json::Value>,
     #[serde(default)]
     error: Option<String>,
     #[serde(default)]
-    refused: Option<Refused>,
+    refused: Option<StreamRefused>,
     #[serde(default)]
-    told: Option<Told>,
+    told: Option<StreamNotice>,
 }
 
 /// What the service says.
@@ -256,9 +256,9 @@ pub enum Said {
     /// What was asked for.
     Done(serde_json::Value),
     /// Why not.
-    Refused(Refused),
+    Refused(StreamRefused),
     /// Something happened to a stream.
-    Told(Told),
+    Notice(StreamNotice),
 }
 
 /// What a line of the service says.
@@ -266,36 +266,36 @@ pub enum Said {
 /// # Errors
 /// What is wrong with it, and what was expected.
 pub fn parse(line: &[u8]) -> Result<Said, String> {
-    let line: Line = serde_json::from_slice(line)
+    let line: ServiceLine = serde_json::from_slice(line)
         .map_err(|error| format!("{error}: expected an answer of a control socket"))?;
     if line.version != VERSION {
         let version = line.version;
         return Err(format!("version {version}: expected {VERSION}"));
     }
     match line {
-        Line {
+        ServiceLine {
             told: Some(told),
             ok: None,
             error: None,
             refused: None,
             ..
-        } => Ok(Said::Told(told)),
-        Line {
+        } => Ok(Said::Notice(told)),
+        ServiceLine {
             ok: Some(outcome),
             error: None,
             refused: None,
             told: None,
             ..
         } => Ok(Said::Done(outcome)),
-        Line {
+        ServiceLine {
             error: Some(reason),
             refused,
             ok: None,
             told: None,
             ..
-        } => Ok(Said::Refused(refused.unwrap_or_else(|| Refused {
+        } => Ok(Said::Refused(refused.unwrap_or_else(|| StreamRefused {
             reason,
-            ..Refused::default()
+            ..StreamRefused::default()
         }))),
         _ => Err(String::from("expected one of ok, error and told")),
     }
@@ -328,18 +328,18 @@ mod tests {
         let granted: Granted = serde_json::from_value(outcome).expect("it fits");
         assert_eq!((granted.stream, granted.round_us), (3, 4));
         let refused = br#"{"version":1,"error":"no","refused":{"reason":"no","largest_rate":7}}"#;
-        let expected = Refused {
+        let expected = StreamRefused {
             reason: "no".to_owned(),
             largest_rate: Some(7),
             least_memory: None,
         };
         assert_eq!(parse(refused), Ok(Said::Refused(expected)));
         let told = br#"{"version":1,"told":{"stream":3,"event":{"late":{"us":12}}}}"#;
-        let expected = Told {
+        let expected = StreamNotice {
             stream: 3,
-            event: Event::Late { us: 12 },
+            event: StreamUpdate::Late { us: 12 },
         };
-        assert_eq!(parse(told), Ok(Said::Told(expected)));
+        assert_eq!(parse(told), Ok(Said::Notice(expected)));
         for bad in [
             &br#"{"version":2,"ok":true}"#[..],
             br#"{"version":1}"#,
@@ -361,7 +361,7 @@ mod tests {
                 },
                 places: Places {
                     length: 8192,
-                    pieces: vec![Piece(0, 4096, 8192)],
+                    pieces: vec![FilePiece(0, 4096, 8192)],
                 },
             },
         );
@@ -393,7 +393,7 @@ mod tests {
 
         #[test]
         fn the_longest_request_fits_a_line(seed in any::<u64>()) {
-            let piece = Piece(u64::MAX, u64::MAX - seed % 8, u64::MAX);
+            let piece = FilePiece(u64::MAX, u64::MAX - seed % 8, u64::MAX);
             let places = Places { length: u64::MAX, pieces: vec![piece; PIECES] };
             let line = request("refresh", &Refresh { stream: u64::MAX, places });
             prop_assert!(line.len() <= 1 << 20, "{} bytes", line.len());

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use block::{Extent, Instant, Lba, Sectors, Switch};
 
 use crate::firmware::{BufferRules, LookAhead};
-use crate::geometry::{Geometry, Run};
+use crate::geometry::{Geometry, TrackExtent};
 use crate::mechanics::Position;
 
 /// What the buffer holds.
@@ -56,7 +56,7 @@ pub(crate) struct OngoingLookAhead {
     /// When it begins, or began, with the first sector of `next`, once somebody has asked.
     pub(crate) begins: Option<Instant>,
     /// The part that begins with `next`, and when that ends, once somebody has asked.
-    pub(crate) part: Option<(Run, Instant)>,
+    pub(crate) part: Option<(TrackExtent, Instant)>,
 }
 
 /// Written data that is not on the medium yet.

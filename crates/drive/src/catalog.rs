@@ -6,14 +6,14 @@ use crate::profile::Profile;
 
 /// A shipped drive.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// Its name.
     pub name: &'static str,
     /// Its profile file.
     pub text: &'static str,
 }
 
-impl Entry {
+impl CatalogEntry {
     /// Reads the profile.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ pub struct UnknownDrive {
 ///
 /// # Errors
 /// If there is none; the error names a similar one.
-pub fn find(name: &str) -> Result<&'static Entry, UnknownDrive> {
+pub fn find(name: &str) -> Result<&'static CatalogEntry, UnknownDrive> {
     ALL.iter()
         .find(|entry| entry.name == name)
         .ok_or_else(|| UnknownDrive {
@@ -56,7 +56,7 @@ pub fn find(name: &str) -> Result<&'static Entry, UnknownDrive> {
 /// A drive from its file.
 macro_rules! drive {
     ($name:literal) => {
-        Entry {
+        CatalogEntry {
             name: $name,
             text: include_str!(concat!("../../../drives/", $name, ".toml")),
         }
@@ -64,7 +64,7 @@ macro_rules! drive {
 }
 
 /// All of them, in the order of their names.
-pub const ALL: &[Entry] = &[
+pub const ALL: &[CatalogEntry] = &[
     drive!("dec-rz26"),
     drive!("hitachi-travelstar-80gn"),
     drive!("hp-c2247a"),

@@ -45,7 +45,7 @@ pub struct BlockPosition {
 ///   ...----[ s0 ][ s1 ][ slipped ][ s2 ][ s3 ]...[ sn-1 ]----...
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct TrackExtent {
     /// The first block.
     pub first: Lba,
     /// Blocks.
@@ -311,9 +311,9 @@ impl Geometry {
     /// The extent cut into the parts that lie on one track each, in the order of the blocks.
     ///
     /// Blocks past the end of the drive are left out.
-    pub fn runs(&self, extent: Extent) -> Runs<'_> {
+    pub fn runs(&self, extent: Extent) -> TrackExtents<'_> {
         let end = extent.end().0.min(self.sectors().0);
-        Runs {
+        TrackExtents {
             geometry: self,
             next: extent.start().0.min(end),
             end,
@@ -353,7 +353,7 @@ impl Geometry {
 
 /// The runs of an extent, one per track; see [`Geometry::runs`].
 #[derive(Clone, Debug)]
-pub struct Runs<'a> {
+pub struct TrackExtents<'a> {
     geometry: &'a Geometry,
     next: u64,
     end: u64,
@@ -361,10 +361,10 @@ pub struct Runs<'a> {
     ahead: Option<Spot>,
 }
 
-impl Iterator for Runs<'_> {
-    type Item = Run;
+impl Iterator for TrackExtents<'_> {
+    type Item = TrackExtent;
 
-    fn next(&mut self) -> Option<Run> {
+    fn next(&mut self) -> Option<TrackExtent> {
         if self.next >= self.end {
             return None;
         }
@@ -395,7 +395,7 @@ impl Iterator for Runs<'_> {
             last = spot;
         }
         let span = sector - first.sector;
-        Some(Run {
+        Some(TrackExtent {
             first: Lba(lba),
             blocks,
             cylinder: first.cylinder,

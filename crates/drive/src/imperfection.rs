@@ -8,7 +8,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::angle::Spindle;
-use crate::geometry::Run;
+use crate::geometry::TrackExtent;
 
 /// How a drive deviates from its profile. The default does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -202,7 +202,12 @@ impl Luck {
     }
 
     /// What befalls a pass over `run`.
-    pub(crate) fn pass(&mut self, run: &Run, reading: PassDirection, period: Duration) -> Mishap {
+    pub(crate) fn pass(
+        &mut self,
+        run: &TrackExtent,
+        reading: PassDirection,
+        period: Duration,
+    ) -> Mishap {
         if self.perfect {
             return Mishap::default();
         }

@@ -9,7 +9,7 @@
 use block::{Direction, Duration, Instant};
 
 use crate::angle::Angle;
-use crate::geometry::{BlockPosition, Run};
+use crate::geometry::{BlockPosition, TrackExtent};
 use crate::profile::Profile;
 
 /// Where the arm is and which head is in use.
@@ -23,7 +23,7 @@ pub struct Position {
 
 /// Where a command begins on the medium: what a policy needs to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct SeekTarget {
     /// The track.
     pub position: Position,
     /// Where its first sector begins.
@@ -55,9 +55,9 @@ pub struct Pass {
     pub wrapped_blocks: u32,
 }
 
-impl From<&BlockPosition> for Target {
+impl From<&BlockPosition> for SeekTarget {
     fn from(place: &BlockPosition) -> Self {
-        Target {
+        SeekTarget {
             position: Position {
                 cylinder: place.cylinder,
                 head: place.head,
@@ -67,9 +67,9 @@ impl From<&BlockPosition> for Target {
     }
 }
 
-impl From<&Run> for Target {
-    fn from(run: &Run) -> Self {
-        Target {
+impl From<&TrackExtent> for SeekTarget {
+    fn from(run: &TrackExtent) -> Self {
+        SeekTarget {
             position: Position {
                 cylinder: run.cylinder,
                 head: run.head,
@@ -122,7 +122,7 @@ impl Profile {
         &self,
         from: Position,
         ready: Instant,
-        to: &Target,
+        to: &SeekTarget,
         direction: Direction,
     ) -> Positioning {
         let seek = self.reposition(from, to.position, direction);
@@ -133,8 +133,14 @@ impl Profile {
     }
 
     /// Reads or writes one run, leaving `from` at `ready`, beginning with its first sector.
-    pub fn pass(&self, from: Position, ready: Instant, run: &Run, direction: Direction) -> Pass {
-        let seek = self.reposition(from, Target::from(run).position, direction);
+    pub fn pass(
+        &self,
+        from: Position,
+        ready: Instant,
+        run: &TrackExtent,
+        direction: Direction,
+    ) -> Pass {
+        let seek = self.reposition(from, SeekTarget::from(run).position, direction);
         Pass {
             seek,
             ..self.pass_on_track(ready + seek, run)
@@ -149,10 +155,10 @@ impl Profile {
         &self,
         from: Position,
         ready: Instant,
-        run: &Run,
+        run: &TrackExtent,
         direction: Direction,
     ) -> Pass {
-        let seek = self.reposition(from, Target::from(run).position, direction);
+        let seek = self.reposition(from, SeekTarget::from(run).position, direction);
         Pass {
             seek,
             ..self.pass_on_track_zero_latency(ready + seek, run)
@@ -160,7 +166,7 @@ impl Profile {
     }
 
     /// A pass of a head that is on the run's track at `ready`.
-    pub(crate) fn pass_on_track(&self, ready: Instant, run: &Run) -> Pass {
+    pub(crate) fn pass_on_track(&self, ready: Instant, run: &TrackExtent) -> Pass {
         let (rotation, transfer) = self.spindle.sweep(ready, run.start, run.sweep);
         Pass {
             rotation,
@@ -170,7 +176,7 @@ impl Profile {
     }
 
     /// The same, beginning with whichever sector comes first.
-    pub(crate) fn pass_on_track_zero_latency(&self, ready: Instant, run: &Run) -> Pass {
+    pub(crate) fn pass_on_track_zero_latency(&self, ready: Instant, run: &TrackExtent) -> Pass {
         let spindle = &self.spindle;
         let there = spindle.angle_at(ready);
         let inside = (there - run.start).raw();

@@ -72,7 +72,7 @@ impl Provenance {
 
 /// Where the numbers of one table of a profile come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct TableOrigin {
     /// The table; empty for the top of the file.
     pub table: String,
     /// What its `origin` says.
@@ -91,7 +91,7 @@ pub struct Profile {
     /// How its numbers came about.
     pub provenance: Provenance,
     /// Where the numbers of each table come from.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<TableOrigin>,
     /// The directory of shared measurements of this drive, if there is one.
     pub source: Option<String>,
     /// Bytes in a logical block: 512 or 4096.
@@ -290,8 +290,8 @@ fn read_published(root: &Section) -> Result<Profile, DocumentError> {
 }
 
 /// The origins of all tables, before the rest of them is read.
-fn read_origins(root: &Section) -> Result<Vec<Origin>, DocumentError> {
-    let mut origins = vec![Origin {
+fn read_origins(root: &Section) -> Result<Vec<TableOrigin>, DocumentError> {
+    let mut origins = vec![TableOrigin {
         table: String::new(),
         text: root
             .need("origin", "the source of the numbers")?
@@ -300,7 +300,7 @@ fn read_origins(root: &Section) -> Result<Vec<Origin>, DocumentError> {
     }];
     for table in TABLES {
         if let Some(field) = root.get(table) {
-            origins.push(Origin {
+            origins.push(TableOrigin {
                 table: table.to_owned(),
                 text: origin_of(&field)?,
             });

@@ -34,7 +34,7 @@ use crate::angle::Angle;
 use crate::buffer::{BufferLookup, SegmentBuffer};
 use crate::firmware::AfterPrevious;
 use crate::imperfection::{Imperfections, Luck, Mishap};
-use crate::mechanics::{Pass, Position, Target};
+use crate::mechanics::{Pass, Position, SeekTarget};
 use crate::profile::Profile;
 use power::Put;
 
@@ -311,7 +311,7 @@ impl DriveService {
         let decoded = taken.ready(overhead);
         let ready = decoded.max(free_at);
         let place = self.truth.geometry.locate(to);
-        let position = place.map_or(from, |place| Target::from(&place).position);
+        let position = place.map_or(from, |place| SeekTarget::from(&place).position);
         let ideal = self.truth.reposition(from, position, Direction::Read);
         let seek = self.luck.seek(ideal);
         self.arms[arm].position = position;

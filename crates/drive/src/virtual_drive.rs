@@ -20,7 +20,7 @@ use block::{
 use crate::angle::Angle;
 use crate::firmware::QueueOrder;
 use crate::imperfection::Imperfections;
-use crate::mechanics::{Position, Target};
+use crate::mechanics::{Position, SeekTarget};
 use crate::profile::Profile;
 use crate::service::{CommandTimes, DriveService};
 
@@ -47,7 +47,7 @@ struct Queued {
     submitted: Instant,
     arm: usize,
     /// Where it begins, for commands that move the arm.
-    target: Option<Target>,
+    target: Option<SeekTarget>,
     /// The last moment at which it may be taken up.
     until: Option<Instant>,
 }
@@ -136,7 +136,7 @@ impl VirtualDrive {
                 .geometry
                 .locate(extent.start())
                 .as_ref()
-                .map(Target::from),
+                .map(SeekTarget::from),
         };
         let arm = extent.map_or(0, |extent| self.service.arm_of(extent.start()));
         let until = command.duration_limit.map(|limit| now + limit);

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use block::{Direction, Extent, Finished, Instant, Sectors};
-use drive::{Angle, Position, Profile, Target};
+use drive::{Angle, Position, Profile, SeekTarget};
 use profiler::Confidence;
 use profiler::tracker::Mode;
 use scheduler::PieceId;
@@ -125,7 +125,7 @@ impl DriveBelief {
     }
 
     /// Notes the route of a piece, if there is one; the answer is what a policy is told of it.
-    pub(crate) fn keep(&mut self, piece: PieceId, route: Option<Route>) -> Target {
+    pub(crate) fn keep(&mut self, piece: PieceId, route: Option<Route>) -> SeekTarget {
         let target = target(route.as_ref());
         if let Some(route) = route {
             match self.routes.get_mut(piece.index()) {
@@ -178,9 +178,9 @@ impl DriveBelief {
 }
 
 /// Where a piece begins; the beginning of the disk if the position of the head is of no use.
-pub(crate) fn target(route: Option<&Route>) -> Target {
+pub(crate) fn target(route: Option<&Route>) -> SeekTarget {
     route.map_or(
-        Target {
+        SeekTarget {
             position: Position::default(),
             angle: Angle::ZERO,
         },

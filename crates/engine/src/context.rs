@@ -4,7 +4,7 @@
 use block::{Direction, Extent, Instant, Request};
 use drive::Profile;
 use scheduler::PieceId;
-use scheduler::ordering::{Drive, Next};
+use scheduler::ordering::{DriveActivity, NextPiece};
 use scheduler::{Ordering, Sight};
 
 use crate::belief::DriveBelief;
@@ -91,13 +91,13 @@ impl StageContext<'_> {
     pub(crate) fn choose(&mut self) -> Option<PieceId> {
         let head = self.expected_head();
         let drive = match self.dispatch.at_drive() {
-            0 => Drive::Idle,
-            _ => Drive::Busy,
+            0 => DriveActivity::Idle,
+            _ => DriveActivity::Busy,
         };
         let view = head.view(self.belief.profile(), self.now);
         match self.ordering.choose(self.now, &view, drive) {
-            Next::Piece(piece) => Some(piece),
-            Next::Nothing(until) => {
+            NextPiece::Piece(piece) => Some(piece),
+            NextPiece::Nothing(until) => {
                 self.dispatch.wakeup = until;
                 None
             }

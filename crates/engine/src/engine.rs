@@ -7,7 +7,7 @@ use block::{
 };
 use drive::Profile;
 use scheduler::background::{NotWanted, Order, TaskId, TaskRefused};
-use scheduler::ordering::Newcomer;
+use scheduler::ordering::NewPiece;
 use scheduler::policy::NamedPolicy;
 use scheduler::preemption::Preemption;
 use scheduler::{Ordering, Policy};
@@ -235,14 +235,14 @@ impl Engine {
         let route = Route::seen(sight, self.belief.profile(), extent, direction);
         let route = route.ok_or_else(|| self.intake.past_end(&request))?;
         self.preemption.note_arrival(now, level);
-        let newcomer = Newcomer {
+        let new_piece = NewPiece {
             owner: self.intake.slots.accept(now, request),
             direction,
             extent,
             level,
             target: target(route.as_ref()),
         };
-        let piece = self.ordering.enter(now, newcomer);
+        let piece = self.ordering.enter(now, new_piece);
         self.belief.keep(piece, route);
         self.intake.busy = now;
         self.dispatch.settled = false;

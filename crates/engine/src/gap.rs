@@ -10,9 +10,10 @@ use block::{Direction, Duration, Extent, Instant, Outcome};
 use profiler::tracker::Mode;
 use scheduler::PieceId;
 use scheduler::background::{
-    Account, Means, NotWanted, Order, Progress, TaskId, TaskRefused, Tasks, UnknownTask,
+    Account, BackgroundTasks, Means, NotWanted, Order, TaskId, TaskProgress, TaskRefused,
+    UnknownTask,
 };
-use scheduler::freeblock::{Gap, Kind, Losses, Wanted};
+use scheduler::freeblock::{Gap, Kind, Losses, WantedBlocks};
 
 use crate::belief::DriveBelief;
 use crate::belief::forecast::{Course, Route};
@@ -71,12 +72,12 @@ impl GapStage {
     }
 
     /// How far a task has come; `None` if it is unknown, or ended before another was begun.
-    pub fn task(&self, id: TaskId) -> Option<Progress> {
+    pub fn task(&self, id: TaskId) -> Option<TaskProgress> {
         self.free.as_ref()?.tasks.progress(id)
     }
 
     /// The blocks of which no read for the task has been given to the drive yet.
-    pub fn left(&self, id: TaskId) -> Option<&Wanted> {
+    pub fn left(&self, id: TaskId) -> Option<&WantedBlocks> {
         self.free.as_ref()?.tasks.left(id)
     }
 
@@ -127,7 +128,7 @@ impl GapStage {
         self.tasks().begin(now, &belief.profile().geometry, order)
     }
 
-    /// Begins a task that stands: see [`Tasks::begin_standing`].
+    /// Begins a task that stands: see [`BackgroundTasks::begin_standing`].
     pub(crate) fn begin_standing(
         &mut self,
         now: Instant,
@@ -167,7 +168,7 @@ impl GapStage {
         }
     }
 
-    fn tasks(&mut self) -> &mut Tasks {
+    fn tasks(&mut self) -> &mut BackgroundTasks {
         let free = self.free.as_mut();
         &mut free.expect("an engine with background tasks").tasks
     }

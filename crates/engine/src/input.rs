@@ -3,7 +3,7 @@
 use block::{Class, Command, CommandId, Extent, Instant, Outcome, Request, RequestId};
 use drive::Geometry;
 use scheduler::background::{Order, TaskId};
-use scheduler::freeblock::{DecodeError, Wanted};
+use scheduler::freeblock::{DecodeError, WantedBlocks};
 use serde::{Deserialize, Serialize};
 use stream::streams::StreamId;
 
@@ -50,7 +50,7 @@ pub enum Reply {
     Command(Option<Command>),
 }
 
-/// The order of a background task, with its blocks as [`Wanted::encode`] writes them.
+/// The order of a background task, with its blocks as [`WantedBlocks::encode`] writes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EncodedOrder {
     wanted: Vec<u8>,
@@ -144,7 +144,7 @@ impl From<&Order> for EncodedOrder {
 impl EncodedOrder {
     fn decode(&self, geometry: &Geometry) -> Result<Order, DecodeError> {
         Ok(Order {
-            wanted: Wanted::decode(geometry, &self.wanted[..])?,
+            wanted: WantedBlocks::decode(geometry, &self.wanted[..])?,
             priority: self.priority,
             deadline: self.deadline,
         })

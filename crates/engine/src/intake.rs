@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use block::{Class, Finished, Instant, Refused, Request, RequestId, Sectors};
 use scheduler::PieceId;
-use scheduler::ordering::Level;
+use scheduler::ordering::PriorityLevel;
 
 pub(crate) mod changes;
 pub(crate) mod flushes;
@@ -55,7 +55,7 @@ impl Intake {
     ///
     /// # Errors
     /// If it is not on the drive, its class does not exist, or as many requests are held as may be.
-    pub(crate) fn admit(&self, request: &Request, held: usize) -> Result<Level, Refused> {
+    pub(crate) fn admit(&self, request: &Request, held: usize) -> Result<PriorityLevel, Refused> {
         if request.extent.end().0 > self.capacity.0 {
             return Err(self.past_end(request));
         }
@@ -100,8 +100,8 @@ impl Intake {
 }
 
 /// The level of a class; the priority, if there is no such best-effort priority.
-fn level_of(class: Class) -> Result<Level, u8> {
-    match (Level::of(class), class) {
+fn level_of(class: Class) -> Result<PriorityLevel, u8> {
+    match (PriorityLevel::of(class), class) {
         (Some(level), _) => Ok(level),
         (None, Class::BestEffort(priority)) => Err(priority),
         (None, _) => panic!("{class:?} has no level"),

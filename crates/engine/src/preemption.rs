@@ -18,8 +18,8 @@ use block::{
 };
 use drive::Profile;
 use scheduler::PieceId;
-use scheduler::ordering::Level;
-use scheduler::preemption::{LastChunk, Place, Preemption, When, Worth};
+use scheduler::ordering::PriorityLevel;
+use scheduler::preemption::{ChunkRole, LastChunk, Preemption, When, Worth};
 
 use crate::context::{StageAnswer, StageContext};
 use crate::dispatch::sent::{Draft, Planned, Sent};
@@ -177,7 +177,7 @@ impl Transfers {
     }
 
     /// A request of this level has come.
-    pub(crate) fn note_arrival(&mut self, now: Instant, level: Level) {
+    pub(crate) fn note_arrival(&mut self, now: Instant, level: PriorityLevel) {
         if self.rules.is_some() {
             self.worth.arrived(now, level);
         }
@@ -353,8 +353,8 @@ impl Transfers {
         progress.parts += 1;
         self.tally.parts += u64::from(part != whole);
         if self.aside != Some(piece) {
-            self.under_way = (place == Place::Inner).then_some(piece);
-        } else if place == Place::Last {
+            self.under_way = (place == ChunkRole::Inner).then_some(piece);
+        } else if place == ChunkRole::Last {
             self.aside = None;
         }
         match direction {

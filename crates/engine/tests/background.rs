@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use block::{Class, Direction, Duration, Instant, Request, RequestId};
 use engine::Rules;
 use proptest::prelude::*;
-use scheduler::background::{Order, State, TaskRefused};
-use scheduler::freeblock::{Caution, Ranges, SameTrack, Wanted};
+use scheduler::background::{Order, TaskPhase, TaskRefused};
+use scheduler::freeblock::{Caution, Ranges, SameTrack, WantedBlocks};
 
 #[path = "../../scheduler/tests/drives/invented.rs"]
 mod invented;
@@ -75,7 +75,7 @@ fn an_idle_disk_is_read_to_the_end_and_then_left_alone() {
     let wanted = [extent(100, 300), extent(2_000, 17)];
     let task = scene.begin(&wanted, 0);
     scene.run(&QUIET, never);
-    assert_eq!(scene.state(task), State::Finished);
+    assert_eq!(scene.state(task), TaskPhase::Finished);
     let account = scene.engine.background().account();
     assert_eq!(account.idle.blocks.0, 317);
     assert_eq!(account.free.blocks.0, 0);
@@ -114,7 +114,7 @@ fn one_read_serves_every_task_that_wants_its_blocks() {
     scene.run(&QUIET, never);
     for task in [first, second] {
         let progress = scene.engine.background().task(task).expect("a known task");
-        assert_eq!(progress.state, State::Finished);
+        assert_eq!(progress.state, TaskPhase::Finished);
         assert_eq!(progress.account.blocks().0, 400);
     }
     // Each block once, although 200 were asked for twice.
@@ -136,7 +136,7 @@ fn the_higher_priority_is_read_first_until_another_is_promoted() {
     scene.run(&QUIET, |scene| scene.left(late) == 0);
     assert_eq!(scene.left(first), left);
     scene.run(&QUIET, never);
-    assert_eq!(scene.state(first), State::Finished);
+    assert_eq!(scene.state(first), TaskPhase::Finished);
 }
 
 #[test]
@@ -172,14 +172,14 @@ fn a_suspended_task_is_not_looked_for_but_taken_along() {
     assert_eq!(scene.left(task), 400);
     let other = scene.begin(&[extent(0, 100)], 0);
     scene.run(&QUIET, never);
-    assert_eq!(scene.state(other), State::Finished);
+    assert_eq!(scene.state(other), TaskPhase::Finished);
     assert!(scene.left(task) <= 300);
     scene
         .engine
         .change_task(scene.now, task, engine::TaskChange::Resume)
         .expect("under way");
     scene.run(&QUIET, never);
-    assert_eq!(scene.state(task), State::Finished);
+    assert_eq!(scene.state(task), TaskPhase::Finished);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn an_aborted_task_is_read_no_further_and_cannot_be_resumed() {
     let left = scene.left(task);
     scene.run(&QUIET, never);
     assert_eq!(scene.left(task), left);
-    assert_eq!(scene.state(task), State::Aborted);
+    assert_eq!(scene.state(task), TaskPhase::Aborted);
     let unknown = scene
         .engine
         .change_task(scene.now, task, engine::TaskChange::Resume);
@@ -221,7 +221,7 @@ fn what_cannot_be_done_is_refused() {
     let refused = scene.engine.begin_task(scene.now, late);
     assert!(matches!(refused, Err(TaskRefused::Late { .. })));
     let past_end = extent(scene.capacity() - 1, 2);
-    let mut wanted = Wanted::none(&scene.engine.belief().profile().geometry);
+    let mut wanted = WantedBlocks::none(&scene.engine.belief().profile().geometry);
     assert!(wanted.add(past_end).is_err());
     for _ in 0..8 {
         scene.begin(&[extent(0, 8)], 0);
@@ -302,8 +302,8 @@ proptest! {
         prop_assert_eq!(scene.ended.len() as u64, scene.submitted);
         for task in tasks {
             if let Some(progress) = scene.engine.background().task(task) {
-                prop_assert!(matches!(progress.state, State::Finished | State::Aborted));
-                if progress.state == State::Finished {
+                prop_assert!(matches!(progress.state, TaskPhase::Finished | TaskPhase::Aborted));
+                if progress.state == TaskPhase::Finished {
                     prop_assert_eq!(progress.account.blocks(), progress.asked);
                 }
             }

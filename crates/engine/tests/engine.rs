@@ -9,7 +9,7 @@ use block::{
 use engine::{Engine, Limits};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
-use scheduler::{Choice, Pending, PieceId, Policy, Sight, View};
+use scheduler::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 #[path = "../../scheduler/tests/drives/invented.rs"]
 mod invented;
@@ -61,9 +61,9 @@ impl Policy for Hostile {
         self.sight
     }
 
-    fn add(&mut self, _pending: &Pending) {}
+    fn add(&mut self, _pending: &EligibleRequest) {}
 
-    fn withdraw(&mut self, _pending: &Pending) {}
+    fn withdraw(&mut self, _pending: &EligibleRequest) {}
 
     fn select(&mut self, view: &View) -> Choice {
         self.asked += 1;
@@ -219,11 +219,11 @@ impl Policy for Spy {
         Sight::Head
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         self.queue.push(pending.ticket);
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         self.queue.retain(|&ticket| ticket != pending.ticket);
     }
 

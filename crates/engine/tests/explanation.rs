@@ -11,7 +11,7 @@ use engine::explanation::{Ahead, Explanation, Known, NAMED, REMEMBERED, Slowest,
 use engine::{Engine, Limits, Rules};
 use proptest::prelude::*;
 use scheduler::background::Order;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::find;
 
 #[path = "../../scheduler/tests/drives/invented.rs"]
@@ -345,7 +345,7 @@ fn reads_of_tasks_are_told_apart_from_requests() {
     scene.engine = engine
         .with_background(Rules::default())
         .with_explanations(Known::Profile);
-    let mut wanted = Wanted::none(&profile.geometry);
+    let mut wanted = WantedBlocks::none(&profile.geometry);
     let all = extent(0, profile.geometry.sectors().0);
     wanted.add(all).expect("blocks of the drive");
     let order = Order {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::{Class, Direction, Duration, Extent, Instant, Lba, Request, RequestId, Sectors};
 use engine::{Engine, Limits, Rules};
 use scheduler::background::Order;
-use scheduler::freeblock::{Caution, Wanted};
+use scheduler::freeblock::{Caution, WantedBlocks};
 use scheduler::policy::find;
 
 #[path = "../../scheduler/tests/drives/invented.rs"]
@@ -45,7 +45,7 @@ fn scan(caution: Caution, reads: Reads, at_once: usize) -> Course {
     });
     let mut drive = SimpleDrive::new(invented::profile());
     let order = Order {
-        wanted: Wanted::all(&profile.geometry),
+        wanted: WantedBlocks::all(&profile.geometry),
         priority: 0,
         deadline: None,
     };

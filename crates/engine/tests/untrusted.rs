@@ -9,8 +9,8 @@ use block::{
 use drive::catalog;
 use engine::{Engine, Limits, Rules};
 use profiler::tracker::Mode;
-use scheduler::background::{Order, State, TaskId};
-use scheduler::freeblock::Wanted;
+use scheduler::background::{Order, TaskId, TaskPhase};
+use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::find;
 
 /// A drive that ends each command at a moment that has nothing to do with its platter.
@@ -32,7 +32,7 @@ impl Scene {
         let mut engine = engine
             .with_background(Rules::default())
             .with_tracking(policy);
-        let mut set = Wanted::none(&profile.geometry);
+        let mut set = WantedBlocks::none(&profile.geometry);
         let extent = Extent::new(Lba(1_000_000), Sectors(wanted)).expect("an extent");
         set.add(extent).expect("on the drive");
         let order = Order {
@@ -131,7 +131,7 @@ fn a_task_gets_idle_time_and_no_gaps() {
         .task(scene.task)
         .expect("a task")
         .state
-        == State::Active
+        == TaskPhase::Active
     {
         turns += 1;
         assert!(turns < 10_000, "{:?} left", left(&scene));

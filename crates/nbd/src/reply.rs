@@ -13,7 +13,7 @@
 use super::request::{Asked, Header, Wanted};
 use super::wire::{self, chunk, flag};
 use super::{Descriptor, Style};
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 
 /// The reply to one request. Every method appends to `out`.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ impl Reply {
     }
 
     /// It failed. `message` is for people; of a long one, the front.
-    pub fn failed(&self, out: &mut Vec<u8>, failed: Failed, message: &str) {
+    pub fn failed(&self, out: &mut Vec<u8>, failed: OperationError, message: &str) {
         let number = self.number(failed);
         if !self.style.structured() {
             self.simple(out, number);
@@ -98,16 +98,21 @@ impl Reply {
 
     /// The number for a failure, where the protocol foresees it: `NBD_ENOTSUP` is for fast zeroes
     /// only, and `NBD_EOVERFLOW` neither for writes nor for reads without chunks.
-    fn number(&self, failed: Failed) -> u32 {
+    fn number(&self, failed: OperationError) -> u32 {
         let foreseen = match (failed, self.header.ask) {
-            (Failed::Unsupported, Asked::Of(Ask::Zero { .. })) => {
+            (OperationError::Unsupported, Asked::Of(Ask::Zero { .. })) => {
                 self.header.flags & flag::FAST_ZERO != 0
             }
-            (Failed::Unsupported, _) | (Failed::TooLong, Asked::Of(Ask::Write { .. })) => false,
-            (Failed::TooLong, Asked::Of(Ask::Read)) => self.style.structured(),
+            (OperationError::Unsupported, _)
+            | (OperationError::TooLong, Asked::Of(Ask::Write { .. })) => false,
+            (OperationError::TooLong, Asked::Of(Ask::Read)) => self.style.structured(),
             _ => true,
         };
-        wire::number(if foreseen { failed } else { Failed::Invalid })
+        wire::number(if foreseen {
+            failed
+        } else {
+            OperationError::Invalid
+        })
     }
 
     fn simple(&self, out: &mut Vec<u8>, number: u32) {
@@ -168,7 +173,7 @@ impl Chunks {
     pub fn failed_at(
         &self,
         out: &mut Vec<u8>,
-        failed: Failed,
+        failed: OperationError,
         offset: u64,
         message: &str,
         place: ChunkPosition,

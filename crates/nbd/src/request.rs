@@ -6,7 +6,7 @@ use super::Style;
 use super::negotiation::{Agreed, Sizes};
 use super::offer::{Offer, PAYLOAD};
 use super::wire::{self, command, flag};
-use block::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, OperationError, Space, ZeroingPace};
 
 /// What a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,9 +193,9 @@ const fn asked(kind: u16, flags: u16) -> Asked {
                 Space::MayBeFreed
             },
             pace: if flags & flag::FAST_ZERO != 0 {
-                Pace::Fast
+                ZeroingPace::Fast
             } else {
-                Pace::Any
+                ZeroingPace::Any
             },
         }),
         command::BLOCK_STATUS => Asked::BlockStatus {
@@ -221,7 +221,7 @@ fn flags(ask: Asked) -> u16 {
         }) => {
             fua(durability)
                 | has(space == Space::Kept, flag::NO_HOLE)
-                | has(pace == Pace::Fast, flag::FAST_ZERO)
+                | has(pace == ZeroingPace::Fast, flag::FAST_ZERO)
         }
         Asked::BlockStatus { wanted } => has(wanted == Wanted::One, flag::REQ_ONE),
         Asked::Of(Ask::Read | Ask::Flush | Ask::Cache) | Asked::Disconnect | Asked::Unknown(_) => 0,
@@ -254,11 +254,11 @@ const fn kind(ask: Asked) -> u16 {
 /// unknown, not offered or with flags that do not belong to it; writing what is read-only; longer
 /// than the longest; without length, or not in whole blocks from a client that knows them; past the
 /// end.
-pub fn check(header: &Header, agreed: &Agreed, offer: &Offer) -> Result<(), Failed> {
+pub fn check(header: &Header, agreed: &Agreed, offer: &Offer) -> Result<(), OperationError> {
     let features = offer.features;
     let allowed = match header.ask {
         Asked::Disconnect => return Ok(()),
-        Asked::Unknown(_) => return Err(Failed::Invalid),
+        Asked::Unknown(_) => return Err(OperationError::Invalid),
         Asked::Of(Ask::Read) => has(features.df && agreed.style.structured(), flag::DF),
         Asked::Of(Ask::Zero { .. }) => {
             flag::NO_HOLE | has(features.fast_zero && features.write_zeroes, flag::FAST_ZERO)
@@ -268,10 +268,10 @@ pub fn check(header: &Header, agreed: &Agreed, offer: &Offer) -> Result<(), Fail
         Asked::Of(Ask::Flush | Ask::Trim { .. } | Ask::Cache) => 0,
     };
     if header.flags & !(allowed | has(features.fua, flag::FUA)) != 0 {
-        return Err(Failed::Invalid);
+        return Err(OperationError::Invalid);
     }
     if features.read_only && writes(header.ask) {
-        return Err(Failed::NotPermitted);
+        return Err(OperationError::NotPermitted);
     }
     let offered = match header.ask {
         Asked::Of(Ask::Flush) => features.flush,
@@ -283,22 +283,24 @@ pub fn check(header: &Header, agreed: &Agreed, offer: &Offer) -> Result<(), Fail
         Asked::Of(Ask::Read) | Asked::Disconnect | Asked::Unknown(_) => true,
     };
     if !offered {
-        return Err(Failed::Invalid);
+        return Err(OperationError::Invalid);
     }
     if header.ask == Asked::Of(Ask::Flush) {
         let whole = header.offset == 0 && header.length == 0;
-        return whole.then_some(()).ok_or(Failed::Invalid);
+        return whole.then_some(()).ok_or(OperationError::Invalid);
     }
     extent(header, agreed, offer)
 }
 
 /// Whether the bytes that are meant can be.
-fn extent(header: &Header, agreed: &Agreed, offer: &Offer) -> Result<(), Failed> {
+fn extent(header: &Header, agreed: &Agreed, offer: &Offer) -> Result<(), OperationError> {
     if header.length > u64::from(offer.block.max()) {
         match header.ask {
             // A read without chunks is one payload; with chunks, this error is foreseen.
-            Asked::Of(Ask::Read) if agreed.style.structured() => return Err(Failed::TooLong),
-            Asked::Of(Ask::Read | Ask::Write { .. }) => return Err(Failed::Invalid),
+            Asked::Of(Ask::Read) if agreed.style.structured() => {
+                return Err(OperationError::TooLong);
+            }
+            Asked::Of(Ask::Read | Ask::Write { .. }) => return Err(OperationError::Invalid),
             _ => {}
         }
     }
@@ -308,13 +310,13 @@ fn extent(header: &Header, agreed: &Agreed, offer: &Offer) -> Result<(), Failed>
         Sizes::NotAsked => 1,
     };
     if header.length == 0 || (header.offset | header.length) & (block - 1) != 0 {
-        return Err(Failed::Invalid);
+        return Err(OperationError::Invalid);
     }
     let end = header.offset.checked_add(header.length);
     if end.is_none_or(|end| end > offer.size) {
         return Err(match header.ask {
-            Asked::Of(Ask::Write { .. } | Ask::Zero { .. }) => Failed::NoSpace,
-            _ => Failed::Invalid,
+            Asked::Of(Ask::Write { .. } | Ask::Zero { .. }) => OperationError::NoSpace,
+            _ => OperationError::Invalid,
         });
     }
     Ok(())

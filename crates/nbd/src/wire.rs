@@ -1,7 +1,7 @@
 //! The numbers of the protocol, by the names that its document gives them, and how to read them
 //! from bytes.
 
-use block::operation::Failed;
+use block::operation::OperationError;
 
 /// `INIT_PASSWD`: "NBDMAGIC", the first bytes of a server.
 pub const INIT_PASSWD: u64 = 0x4e42_444d_4147_4943;
@@ -195,30 +195,30 @@ pub const STRUCTURED: usize = 20;
 
 /// The protocol's number for a failure (the section "Error values").
 #[must_use]
-pub const fn number(failed: Failed) -> u32 {
+pub const fn number(failed: OperationError) -> u32 {
     match failed {
-        Failed::NotPermitted => 1,
-        Failed::Io => 5,
-        Failed::Invalid => 22,
-        Failed::NoSpace => 28,
-        Failed::TooLong => 75,
-        Failed::Unsupported => 95,
-        Failed::ShuttingDown => 108,
+        OperationError::NotPermitted => 1,
+        OperationError::Io => 5,
+        OperationError::Invalid => 22,
+        OperationError::NoSpace => 28,
+        OperationError::TooLong => 75,
+        OperationError::Unsupported => 95,
+        OperationError::ShuttingDown => 108,
     }
 }
 
 /// What a number means; unexpected ones count as `NBD_EINVAL`, as the protocol wants it.
 #[must_use]
-pub const fn failure(number: u32) -> Failed {
+pub const fn failure(number: u32) -> OperationError {
     match number {
-        1 => Failed::NotPermitted,
+        1 => OperationError::NotPermitted,
         // NBD_EIO, and NBD_ENOMEM: the other side could not, whoever asks.
-        5 | 12 => Failed::Io,
-        28 => Failed::NoSpace,
-        75 => Failed::TooLong,
-        95 => Failed::Unsupported,
-        108 => Failed::ShuttingDown,
-        _ => Failed::Invalid,
+        5 | 12 => OperationError::Io,
+        28 => OperationError::NoSpace,
+        75 => OperationError::TooLong,
+        95 => OperationError::Unsupported,
+        108 => OperationError::ShuttingDown,
+        _ => OperationError::Invalid,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
-use drive::catalog::Entry;
+use drive::catalog::CatalogEntry;
 use drive::imperfection::{Chance, Periodic};
 use drive::seek::SeekTable;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
@@ -30,7 +30,7 @@ struct Measured {
 
 /// Measures a drive whose layout is believed as it is.
 fn measured(
-    entry: &Entry,
+    entry: &CatalogEntry,
     truth: &Imperfections,
     writes: WritePermission,
     effort: Effort,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba, Switch};
 use drive::geometry::indexed::{Description, GroupDescription, TrackRun};
 use drive::profile::Chunks;
-use drive::{Angle, Imperfections, Part, Profile, VirtualDrive, catalog};
+use drive::{Angle, Imperfections, Profile, ProfilePart, VirtualDrive, catalog};
 use profiler::clock::{PlatterClock, apart};
 use profiler::findings::{
     ArmTimings, Band, ChunkSizes, CountBound, Elsewhere, Firmware, FirmwareConfidence, MapPiece,
@@ -296,11 +296,11 @@ fn parts_that_were_not_found_are_slow_and_have_no_confidence() {
     let full = findings(&truth);
     let believed = belief::profile(&full, &device(&truth), "full").expect("a profile");
     let confidence = believed.confidence.as_ref().expect("confidences");
-    assert_eq!(confidence.of(Part::Spindle), Some(0.99));
-    assert_eq!(confidence.of(Part::Queue), Some(0.25));
-    assert_eq!(confidence.of(Part::Map), Some(0.0));
+    assert_eq!(confidence.of(ProfilePart::Spindle), Some(0.99));
+    assert_eq!(confidence.of(ProfilePart::Queue), Some(0.25));
+    assert_eq!(confidence.of(ProfilePart::Map), Some(0.0));
     // Nothing may be written.
-    assert_eq!(confidence.of(Part::WriteBack), None);
+    assert_eq!(confidence.of(ProfilePart::WriteBack), None);
     assert_eq!(believed.overheads, truth.overheads);
     assert_eq!(believed.buffer, truth.buffer);
     assert_eq!(believed.bus, truth.bus);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use divan::{Bencher, black_box};
-use drive::{Position, Profile, Target, catalog};
+use drive::{Position, Profile, SeekTarget, catalog};
 use scheduler::policy::find;
-use scheduler::{Choice, Pending, PieceId, Policy, View};
+use scheduler::{Choice, EligibleRequest, PieceId, Policy, View};
 
 /// The drive of the free-block papers, and the largest one.
 const DRIVES: [&str; 2] = ["quantum-atlas-10k", "modern-20tb"];
@@ -45,9 +45,9 @@ fn main() {
 struct Queue {
     policy: Box<dyn Policy>,
     belief: Arc<Profile>,
-    pool: Vec<Pending>,
+    pool: Vec<EligibleRequest>,
     /// By ticket.
-    pending: Vec<Pending>,
+    pending: Vec<EligibleRequest>,
     arrived: u64,
     head: Position,
     previous: Direction,
@@ -81,10 +81,10 @@ impl Queue {
         queue
     }
 
-    fn arrival(&mut self, ticket: PieceId) -> Pending {
+    fn arrival(&mut self, ticket: PieceId) -> EligibleRequest {
         let order = self.arrived;
         self.arrived += 1;
-        Pending {
+        EligibleRequest {
             ticket,
             order,
             submitted: self.now,
@@ -126,11 +126,11 @@ impl Queue {
 
 /// Two reads and a write by turns, anywhere. Any fixed sequence that spreads over the disk will
 /// do: this is Knuth's multiplicative hashing.
-fn request(belief: &Profile, number: u64) -> Pending {
+fn request(belief: &Profile, number: u64) -> EligibleRequest {
     let spread = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
     let lba = Lba(spread % (belief.geometry.sectors().0 - BLOCKS));
     let place = belief.geometry.locate(lba).expect("a block of the drive");
-    Pending {
+    EligibleRequest {
         ticket: PieceId(0),
         order: number,
         submitted: Instant::ZERO,
@@ -139,7 +139,7 @@ fn request(belief: &Profile, number: u64) -> Pending {
             _ => Direction::Read,
         },
         extent: Extent::new(lba, Sectors(BLOCKS)).expect("a valid extent"),
-        target: Target::from(&place),
+        target: SeekTarget::from(&place),
     }
 }
 

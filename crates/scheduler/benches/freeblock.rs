@@ -9,8 +9,8 @@ use std::sync::Arc;
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use drive::{Position, Profile, Target, catalog};
-use scheduler::freeblock::{ANYTIME_TRACKS, Gap, Guard, Planner, Reach, SameTrack, Wanted};
+use drive::{Position, Profile, SeekTarget, catalog};
+use scheduler::freeblock::{ANYTIME_TRACKS, Gap, Guard, Planner, Reach, SameTrack, WantedBlocks};
 
 /// Plans in one iteration.
 const GAPS: usize = 1_000;
@@ -50,14 +50,14 @@ impl Spread {
     }
 }
 
-fn wanted(profile: &Profile, left: Left) -> Wanted {
+fn wanted(profile: &Profile, left: Left) -> WantedBlocks {
     let geometry = &profile.geometry;
     let blocks = geometry.sectors().0;
     let mut spread = Spread(7);
     let (mut set, length) = match left {
-        Left::All => return Wanted::all(geometry),
-        Left::Random => (Wanted::none(geometry), 1),
-        Left::Clustered => (Wanted::none(geometry), blocks / 50_000),
+        Left::All => return WantedBlocks::all(geometry),
+        Left::Random => (WantedBlocks::none(geometry), 1),
+        Left::Clustered => (WantedBlocks::none(geometry), blocks / 50_000),
     };
     while set.left() < blocks / 100 {
         let start = Lba(spread.below(blocks - length));
@@ -72,7 +72,7 @@ fn wanted(profile: &Profile, left: Left) -> Wanted {
 struct Request {
     extent: Extent,
     direction: Direction,
-    target: Target,
+    target: SeekTarget,
 }
 
 fn request(profile: &Profile, spread: &mut Spread) -> Request {
@@ -85,7 +85,7 @@ fn request(profile: &Profile, spread: &mut Spread) -> Request {
             0 => Direction::Write,
             _ => Direction::Read,
         },
-        target: Target::from(&place),
+        target: SeekTarget::from(&place),
     }
 }
 
@@ -120,7 +120,7 @@ fn gaps(profile: &Profile) -> Vec<Gap> {
         });
         now = begins;
         for run in profile.geometry.runs(chosen.extent) {
-            source = Target::from(&run).position;
+            source = SeekTarget::from(&run).position;
             now += profile.spindle.time_of(run.sweep);
         }
         pending[next] = request(profile, &mut spread);

@@ -13,13 +13,13 @@
 //! ```
 //!
 //! A *standing* task has no end: blocks that somebody would like to have are wanted and no longer wanted
-//! as long as it is there ([`Tasks::want`], [`Tasks::unwant`]). Head time is never paid for them.
+//! as long as it is there ([`BackgroundTasks::want`], [`BackgroundTasks::unwant`]). Head time is never paid for them.
 
 pub mod account;
 pub mod tasks;
 
 pub use account::{Account, Means, Moved};
 pub use tasks::{
-    MOST_STANDING, MOST_TASKS, NotWanted, Order, Progress, Served, State, TaskId, TaskRefused,
-    Tasks, UnknownTask,
+    BackgroundTasks, MOST_STANDING, MOST_TASKS, NotWanted, Order, ReadAttribution, TaskId,
+    TaskPhase, TaskProgress, TaskRefused, UnknownTask,
 };

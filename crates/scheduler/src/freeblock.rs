@@ -7,8 +7,8 @@
 //!
 //! Lumb, Schindler, Ganger, "Freeblock Scheduling Outside of Disk Firmware", FAST 2002; Lumb et
 //! al., "Towards Higher Disk Head Utilization", OSDI 2000. The gap before a foreground request is
-//! a [`Gap`]; what may be read in it is a [`Plan`]; which blocks are worth reading is a set of
-//! [`Wanted`] ones.
+//! a [`Gap`]; what may be read in it is a [`GapPlan`]; which blocks are worth reading is a set of
+//! [`WantedBlocks`] ones.
 
 pub mod conservatism;
 pub mod gap;
@@ -20,6 +20,6 @@ pub mod wanted;
 pub use conservatism::{Caution, Conservatism, Losses};
 pub use gap::{Gap, Goal, Guard, Merging, Ranges, Reach, SameTrack, SlowBus};
 pub use lateness::Lateness;
-pub use plan::{Kind, Plan, Stop};
+pub use plan::{GapPlan, Kind, Stop};
 pub use planner::{ANYTIME_TRACKS, Planner};
-pub use wanted::{DecodeError, PastEnd, Wanted};
+pub use wanted::{DecodeError, PastEnd, WantedBlocks};

@@ -11,6 +11,6 @@ pub mod preemption;
 
 pub use ordering::Ordering;
 pub use policy::{
-    Choice, NamedPolicy, Pending, PieceId, Policy, PolicyEntry, Sight, UnknownPolicy, View,
+    Choice, EligibleRequest, NamedPolicy, PieceId, Policy, PolicyEntry, Sight, UnknownPolicy, View,
 };
 pub use preemption::Preemption;

@@ -25,7 +25,7 @@
 use std::iter::once;
 
 use block::{Direction, Duration, Extent, Instant};
-use drive::Target;
+use drive::SeekTarget;
 
 mod barrier;
 mod choice;
@@ -36,20 +36,20 @@ mod piece;
 mod queue;
 mod raise;
 
-pub use level::Level;
+pub use level::PriorityLevel;
 pub use phases::Phases;
-pub use piece::Stage;
+pub use piece::PieceState;
 
-use crate::policy::{Pending, PieceId, Policy, Sight};
+use crate::policy::{EligibleRequest, PieceId, Policy, Sight};
 use barrier::Barriers;
 use combined::Combined;
 use phases::PhaseTurn;
-use piece::{List, NONE, Piece, Pieces, QueuePart, Thread, Transition};
+use piece::{List, NONE, Pieces, QueuePart, RequestPiece, Thread, Transition};
 use queue::LevelQueue;
 
 /// What holds for the order, whatever the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct OrderingRules {
     /// How reads and writes share the drive.
     pub phases: Phases,
     /// How long a request that is not in the background waits before it goes first.
@@ -60,7 +60,7 @@ pub struct Rules {
 
 /// A request, or a part of it, on its way in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Newcomer {
+pub struct NewPiece {
     /// Whose it is: the answer to [`Ordering::owner`].
     pub owner: u32,
     /// Which way the bytes go.
@@ -68,14 +68,14 @@ pub struct Newcomer {
     /// Which blocks.
     pub extent: Extent,
     /// How urgent.
-    pub level: Level,
+    pub level: PriorityLevel,
     /// Where it begins on the medium, by belief.
-    pub target: Target,
+    pub target: SeekTarget,
 }
 
 /// What is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextPiece {
     /// This piece. It is chosen: [`Ordering::give`] or [`Ordering::put_back`] must follow.
     Piece(PieceId),
     /// Nothing before something happens, or this moment has come.
@@ -84,7 +84,7 @@ pub enum Next {
 
 /// Whether the drive has something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drive {
+pub enum DriveActivity {
     /// It stands still: something has to be served, or waited for until a moment.
     Idle,
     /// It has commands.
@@ -102,7 +102,7 @@ pub struct Waited {
 
 /// Everything that waits or is at the drive, in its order.
 pub struct Ordering {
-    rules: Rules,
+    rules: OrderingRules,
     sight: Sight,
     pieces: Pieces,
     combined: Combined,
@@ -128,10 +128,10 @@ pub struct Ordering {
 
 impl Ordering {
     /// Nothing waits; each level gets a policy of its own.
-    pub fn new(policy: &dyn Fn() -> Box<dyn Policy>, rules: Rules) -> Self {
+    pub fn new(policy: &dyn Fn() -> Box<dyn Policy>, rules: OrderingRules) -> Self {
         let first = policy();
         let sight = first.sight();
-        let others = (1..rules.phases.areas() * Level::COUNT).map(|_| policy());
+        let others = (1..rules.phases.areas() * PriorityLevel::COUNT).map(|_| policy());
         Ordering {
             rules,
             sight,
@@ -168,7 +168,7 @@ impl Ordering {
         }
         for piece in self.pieces.sorted() {
             let (area, level) = self.place(piece);
-            self.queues[area * Level::COUNT + level].tell(&self.pieces, piece);
+            self.queues[area * PriorityLevel::COUNT + level].tell(&self.pieces, piece);
         }
     }
 
@@ -184,7 +184,7 @@ impl Ordering {
     }
 
     /// Where a piece stands.
-    pub fn stage(&self, piece: PieceId) -> Stage {
+    pub fn stage(&self, piece: PieceId) -> PieceState {
         self.pieces.stage(piece)
     }
 
@@ -200,7 +200,7 @@ impl Ordering {
     }
 
     /// How urgent a piece is: as its class, or as the most urgent that waits for it.
-    pub fn level(&self, piece: PieceId) -> Level {
+    pub fn level(&self, piece: PieceId) -> PriorityLevel {
         self.pieces.get(piece).level
     }
 
@@ -230,9 +230,9 @@ impl Ordering {
 
     /// Whether a real-time piece may be served that a chosen one, which is not, keeps waiting.
     pub fn overtakes(&self, chosen: PieceId) -> bool {
-        let bit = 1 << Level::REAL_TIME.index();
+        let bit = 1 << PriorityLevel::REAL_TIME.index();
         let level = self.pieces.get(chosen).level;
-        level != Level::REAL_TIME && (self.ready[0] | self.ready[1]) & bit != 0
+        level != PriorityLevel::REAL_TIME && (self.ready[0] | self.ready[1]) & bit != 0
     }
 
     /// Whether something may be served that is more urgent than a piece.
@@ -248,26 +248,26 @@ impl Ordering {
     }
 
     /// Takes a piece in; it waits. The answer names it until it has left.
-    pub fn enter(&mut self, now: Instant, newcomer: Newcomer) -> PieceId {
-        let pending = Pending {
+    pub fn enter(&mut self, now: Instant, new_piece: NewPiece) -> PieceId {
+        let pending = EligibleRequest {
             ticket: NONE,
             order: self.arrived << DIVISION_BITS,
             submitted: now,
-            direction: newcomer.direction,
-            extent: newcomer.extent,
-            target: newcomer.target,
+            direction: new_piece.direction,
+            extent: new_piece.extent,
+            target: new_piece.target,
         };
         self.arrived += 1;
-        let entry = Piece::new(pending, newcomer.owner, newcomer.level, now);
+        let entry = RequestPiece::new(pending, new_piece.owner, new_piece.level, now);
         let piece = self.pieces.enter(entry);
         self.waiting += 1;
         let conflicts = self.combined.enter(&mut self.pieces, piece);
         self.pieces.get_mut(piece).conflicts = conflicts;
-        if newcomer.direction == Direction::Write {
+        if new_piece.direction == Direction::Write {
             let epoch = self.barriers.enter(&mut self.pieces, piece);
             self.pieces.get_mut(piece).epoch = epoch;
         }
-        if newcomer.level != Level::BACKGROUND {
+        if new_piece.level != PriorityLevel::BACKGROUND {
             self.pieces.get_mut(piece).is_patient = true;
             self.pieces.push(&mut self.ages, Thread::Age, piece);
         }
@@ -381,20 +381,20 @@ impl Ordering {
     /// A piece may be served from now on.
     fn queue_up(&mut self, piece: PieceId, part: QueuePart) {
         let (area, level) = self.place(piece);
-        self.queues[area * Level::COUNT + level].add(&mut self.pieces, piece, part);
+        self.queues[area * PriorityLevel::COUNT + level].add(&mut self.pieces, piece, part);
         self.ready[area] |= 1 << level;
     }
 
     /// A waiting piece is taken out of its queue, which has not chosen it.
     fn withdraw_from_queue(&mut self, piece: PieceId) {
         let (area, level) = self.place(piece);
-        self.queues[area * Level::COUNT + level].withdraw(&mut self.pieces, piece);
+        self.queues[area * PriorityLevel::COUNT + level].withdraw(&mut self.pieces, piece);
         self.look_at(area, level);
     }
 
     /// A queue may have become empty.
     fn look_at(&mut self, area: usize, level: usize) {
-        if self.queues[area * Level::COUNT + level].is_empty() {
+        if self.queues[area * PriorityLevel::COUNT + level].is_empty() {
             self.ready[area] &= !(1 << level);
         }
     }

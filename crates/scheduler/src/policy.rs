@@ -13,7 +13,7 @@
 use std::ops::RangeInclusive;
 
 use block::{Direction, Duration, Extent, Instant};
-use drive::{Position, Positioning, Profile, Target};
+use drive::{Position, Positioning, Profile, SeekTarget};
 
 pub mod aged_sptf;
 mod anticipation;
@@ -46,7 +46,7 @@ impl PieceId {
 
 /// A request that may be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct EligibleRequest {
     /// Names it in the answer.
     pub ticket: PieceId,
     /// Its number in the order of arrival, never used twice: what breaks ties.
@@ -59,7 +59,7 @@ pub struct Pending {
     pub extent: Extent,
     /// Where it begins on the medium, by belief. The beginning of the disk for a policy that
     /// says [`Sight::Order`].
-    pub target: Target,
+    pub target: SeekTarget,
 }
 
 /// What a policy decides by: it spares the engine predictions that nobody reads.
@@ -105,10 +105,10 @@ pub trait Policy: Send {
     fn sight(&self) -> Sight;
 
     /// A request may be served from now on.
-    fn add(&mut self, pending: &Pending);
+    fn add(&mut self, pending: &EligibleRequest);
 
     /// A request that was added and not chosen may no longer be served.
-    fn withdraw(&mut self, pending: &Pending);
+    fn withdraw(&mut self, pending: &EligibleRequest);
 
     /// Which of the requests should be next. A request that is chosen is forgotten at once.
     fn select(&mut self, view: &View) -> Choice;
@@ -186,7 +186,7 @@ impl View<'_> {
     }
 
     /// The way to a request's first sector.
-    pub fn positioning(&self, to: &Target, direction: Direction) -> Positioning {
+    pub fn positioning(&self, to: &SeekTarget, direction: Direction) -> Positioning {
         self.belief
             .positioning(self.head, self.start(direction), to, direction)
     }

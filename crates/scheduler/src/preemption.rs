@@ -154,12 +154,12 @@ impl Preemption {
     }
 
     /// Whether so many chunks of a write after the first end with one that is forced.
-    pub fn is_forced(&self, chunk: u32, part: Place) -> bool {
+    pub fn is_forced(&self, chunk: u32, part: ChunkRole) -> bool {
         match self.last_chunk {
             LastChunk::Buffered => false,
-            LastChunk::Forced => part == Place::Last,
+            LastChunk::Forced => part == ChunkRole::Last,
             LastChunk::Every(every) => {
-                part == Place::Last || (chunk + 1).is_multiple_of(every.max(1))
+                part == ChunkRole::Last || (chunk + 1).is_multiple_of(every.max(1))
             }
         }
     }
@@ -167,7 +167,7 @@ impl Preemption {
 
 /// Where a chunk stands in its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ChunkRole {
     /// Others follow.
     Inner,
     /// None follows.
@@ -276,11 +276,11 @@ mod tests {
             };
             rules.is_forced(chunk, place)
         };
-        assert!(!forced(LastChunk::Buffered, 3, Place::Last));
-        assert!(forced(LastChunk::Forced, 3, Place::Last));
-        assert!(!forced(LastChunk::Forced, 3, Place::Inner));
-        let every = [0, 1, 2, 3].map(|n| forced(LastChunk::Every(2), n, Place::Inner));
+        assert!(!forced(LastChunk::Buffered, 3, ChunkRole::Last));
+        assert!(forced(LastChunk::Forced, 3, ChunkRole::Last));
+        assert!(!forced(LastChunk::Forced, 3, ChunkRole::Inner));
+        let every = [0, 1, 2, 3].map(|n| forced(LastChunk::Every(2), n, ChunkRole::Inner));
         assert_eq!(every, [false, true, false, true]);
-        assert!(forced(LastChunk::Every(4), 0, Place::Last));
+        assert!(forced(LastChunk::Every(4), 0, ChunkRole::Last));
     }
 }

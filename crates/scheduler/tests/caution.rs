@@ -1,8 +1,8 @@
 //! Guards: what is learned from missed sectors, and what it is worth.
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
-use drive::{Angle, Position, Target};
-use scheduler::freeblock::{Caution, Conservatism, Gap, Kind, Lateness, Plan, Stop};
+use drive::{Angle, Position, SeekTarget};
+use scheduler::freeblock::{Caution, Conservatism, Gap, GapPlan, Kind, Lateness, Stop};
 
 /// A 10,000 rpm drive's revolution.
 const PERIOD: Duration = Duration::from_micros(6_000);
@@ -118,7 +118,7 @@ fn gap() -> Gap {
         follows: Instant::ZERO,
         lag: Duration::ZERO,
         handover: Duration::ZERO,
-        destination: Target {
+        destination: SeekTarget {
             position: Position {
                 cylinder: 500,
                 head: 0,
@@ -132,7 +132,7 @@ fn gap() -> Gap {
     }
 }
 
-fn plan(slack: Duration) -> Plan {
+fn plan(slack: Duration) -> GapPlan {
     let extent = Extent::new(Lba(100), Sectors(8)).expect("a valid extent");
     let stop = Stop {
         kind: Kind::Detour,
@@ -142,7 +142,7 @@ fn plan(slack: Duration) -> Plan {
         begins: Instant::ZERO,
         ends: Instant::ZERO,
     };
-    Plan::of(stop, slack)
+    GapPlan::of(stop, slack)
 }
 
 #[test]

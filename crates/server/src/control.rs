@@ -73,7 +73,7 @@ pub trait Service: Send + Sync + 'static {
         user: u32,
         attach: wire::Attach,
         events: StreamEvents,
-    ) -> Result<wire::Granted, wire::Refused>;
+    ) -> Result<wire::Granted, wire::StreamRefused>;
 
     /// Moves a stream's playout point.
     ///
@@ -85,7 +85,7 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// # Errors
     /// If there is no such stream, or the places are not in its volume.
-    fn refresh(&self, refresh: wire::Refresh) -> Result<wire::Change, wire::Refused>;
+    fn refresh(&self, refresh: wire::Refresh) -> Result<wire::FileChange, wire::StreamRefused>;
 
     /// Closes a stream. The call does not wait for the drive.
     ///

@@ -23,7 +23,7 @@ use crate::arena::{Arena, Buffer, Memory};
 use crate::capture::{LiveEngine, Recorder};
 use crate::clock::Clock;
 use crate::ring::Ring;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 pub mod back_end;
 
@@ -211,7 +211,7 @@ impl Disk {
         self.back_end.punch(key as u32, what, span, &mut self.ring);
     }
 
-    pub(crate) fn poll_punched(&mut self) -> Option<(usize, Result<(), Failed>)> {
+    pub(crate) fn poll_punched(&mut self) -> Option<(usize, Result<(), OperationError>)> {
         let (key, result) = self.back_end.poll_punched()?;
         Some((key as usize, result))
     }

@@ -326,7 +326,7 @@ impl control::Service for Running {
         user: u32,
         attach: wire::Attach,
         events: StreamEvents,
-    ) -> Result<wire::Granted, wire::Refused> {
+    ) -> Result<wire::Granted, wire::StreamRefused> {
         self.attach_stream(user, attach, events)
     }
 
@@ -334,7 +334,7 @@ impl control::Service for Running {
         self.position_stream(position)
     }
 
-    fn refresh(&self, refresh: wire::Refresh) -> Result<wire::Change, wire::Refused> {
+    fn refresh(&self, refresh: wire::Refresh) -> Result<wire::FileChange, wire::StreamRefused> {
         self.refresh_stream(refresh)
     }
 

@@ -15,8 +15,8 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 
 use block::{Extent, Instant, Lba, Sectors};
-use scheduler::background::{Order, Progress, State, TaskId};
-use scheduler::freeblock::Wanted;
+use scheduler::background::{Order, TaskId, TaskPhase, TaskProgress};
+use scheduler::freeblock::WantedBlocks;
 use serde::{Deserialize, Serialize};
 
 use crate::arena::Memory;
@@ -82,7 +82,7 @@ pub struct Scan {
     /// The deadline, from now.
     pub deadline: Option<block::Duration>,
     /// The blocks that are still to be read, if the task is resumed.
-    pub left: Option<Wanted>,
+    pub left: Option<WantedBlocks>,
     /// The receiver of the blocks.
     pub sink: Sink,
 }
@@ -103,7 +103,7 @@ struct Ongoing {
     priority: u8,
     deadline: Option<Instant>,
     /// The blocks that the sink has not received.
-    missing: Wanted,
+    missing: WantedBlocks,
     asked: u64,
     /// The number of blocks that were processed before the task began here.
     before: u64,
@@ -117,7 +117,7 @@ struct Ongoing {
     is_held: bool,
     is_suspended: bool,
     /// The last known progress. The engine removes tasks that have ended.
-    last: Option<Progress>,
+    last: Option<TaskProgress>,
     /// The last sample of the rate: time, blocks, and blocks per second.
     pace: (Instant, u64, f64),
 }
@@ -142,7 +142,7 @@ impl Tasks {
         let block = disk.block();
         let extent = Extent::new(Lba(scan.offset / block), Sectors(scan.length / block));
         let extent = extent.map_err(|error| error.to_string())?;
-        let mut wanted = Wanted::none(&disk.engine.belief().profile().geometry);
+        let mut wanted = WantedBlocks::none(&disk.engine.belief().profile().geometry);
         wanted.add(extent).map_err(|error| error.to_string())?;
         let asked = wanted.left();
         let wanted = scan.left.unwrap_or(wanted);
@@ -271,11 +271,11 @@ impl Tasks {
                 id: task.number,
                 name: task.name.clone(),
                 state: match progress.state {
-                    State::Active => TaskState::Active,
-                    State::Suspended if task.is_held && !task.is_suspended => TaskState::Active,
-                    State::Suspended => TaskState::Suspended,
-                    State::Finished => TaskState::Finished,
-                    State::Aborted => TaskState::Aborted,
+                    TaskPhase::Active => TaskState::Active,
+                    TaskPhase::Suspended if task.is_held && !task.is_suspended => TaskState::Active,
+                    TaskPhase::Suspended => TaskState::Suspended,
+                    TaskPhase::Finished => TaskState::Finished,
+                    TaskPhase::Aborted => TaskState::Aborted,
                 },
                 priority: task.priority,
                 asked_bytes: task.asked * block,
@@ -380,7 +380,7 @@ impl Tasks {
             };
             let is_short = task.missing.left() > progress.map_or(0, |p| p.failed.0);
             match state {
-                State::Finished if is_short => {
+                TaskPhase::Finished if is_short => {
                     let order = Order {
                         wanted: task.missing.clone(),
                         priority: task.priority,
@@ -390,8 +390,8 @@ impl Tasks {
                         task.id = id;
                     }
                 }
-                State::Finished | State::Aborted => task.sink = None,
-                State::Active | State::Suspended => (),
+                TaskPhase::Finished | TaskPhase::Aborted => task.sink = None,
+                TaskPhase::Active | TaskPhase::Suspended => (),
             }
         }
         if !self.all.is_empty() {

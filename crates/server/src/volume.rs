@@ -19,7 +19,7 @@
 
 use std::io;
 
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use block::{Class, CommandId, Direction, Durability, Extent, Lba, RequestId};
 use headtime_client::wire;
 
@@ -176,7 +176,7 @@ impl Volumes {
         }
     }
 
-    fn fail(&mut self, disk: &mut Disk, key: usize, failed: Failed) {
+    fn fail(&mut self, disk: &mut Disk, key: usize, failed: OperationError) {
         self.operations[key].result = Err(failed);
         self.answer(disk, key);
     }
@@ -240,7 +240,7 @@ impl Volumes {
             while let Some(request) = self.caches.next_request(disk, number) {
                 is_any = true;
                 if disk.engine.submit(disk.now, request).is_err() {
-                    self.cache_request_ended(disk, request.id, Err(Failed::Invalid));
+                    self.cache_request_ended(disk, request.id, Err(OperationError::Invalid));
                 }
             }
         }
@@ -274,7 +274,12 @@ impl Volumes {
         is_any
     }
 
-    fn cache_request_ended(&mut self, disk: &mut Disk, id: RequestId, result: Result<(), Failed>) {
+    fn cache_request_ended(
+        &mut self,
+        disk: &mut Disk,
+        id: RequestId,
+        result: Result<(), OperationError>,
+    ) {
         if let Some(number) = self.caches.request_ended(disk.now, id, result) {
             self.answer_cached(disk, number);
         }
@@ -317,7 +322,7 @@ impl Volumes {
         &mut self,
         disk: &mut Disk,
         request: StreamRequest,
-    ) -> Result<wire::Granted, wire::Refused> {
+    ) -> Result<wire::Granted, wire::StreamRefused> {
         let caches = &self.caches;
         let is_cached = |offset| caches.at(offset).is_some();
         let granted = self

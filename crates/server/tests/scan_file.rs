@@ -4,7 +4,7 @@ use block::{Extent, Lba, Sectors};
 use drive::Geometry;
 use drive::geometry::zoned::{Description, ZoneDescription};
 use proptest::prelude::*;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 use server::service::scan_file::{ScanFileError, Standing, Taker};
 use server::service::set_sum::SetSum;
 
@@ -38,8 +38,8 @@ fn standing() -> Standing {
     }
 }
 
-fn wanted(geometry: &Geometry, extents: &[(u64, u64)]) -> Wanted {
-    let mut wanted = Wanted::none(geometry);
+fn wanted(geometry: &Geometry, extents: &[(u64, u64)]) -> WantedBlocks {
+    let mut wanted = WantedBlocks::none(geometry);
     for &(start, length) in extents {
         let extent = Extent::new(Lba(start), Sectors(length)).expect("an extent");
         wanted.add(extent).expect("on the drive");
@@ -47,14 +47,14 @@ fn wanted(geometry: &Geometry, extents: &[(u64, u64)]) -> Wanted {
     wanted
 }
 
-fn written(standing: &Standing, left: &Wanted) -> Vec<u8> {
+fn written(standing: &Standing, left: &WantedBlocks) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encoded = standing.encode(left, &mut bytes);
     encoded.expect("memory takes everything");
     bytes
 }
 
-fn again(bytes: &[u8]) -> Result<(Standing, Wanted), ScanFileError> {
+fn again(bytes: &[u8]) -> Result<(Standing, WantedBlocks), ScanFileError> {
     Standing::decode(&geometry(6), bytes)
 }
 

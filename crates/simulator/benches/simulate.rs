@@ -11,10 +11,10 @@ use block::{
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use drive::firmware::QueueOrder;
-use drive::{Position, Profile, Target, VirtualDrive, catalog};
+use drive::{Position, Profile, SeekTarget, VirtualDrive, catalog};
 use engine::{Engine, Limits};
 use scheduler::policy::find;
-use scheduler::{Choice, Pending, PieceId, View};
+use scheduler::{Choice, EligibleRequest, PieceId, View};
 use simulator::driver::{Driver, SimulatedDrive};
 use simulator::ledger::{Ledger, Report};
 use simulator::run::{Options, run};
@@ -142,16 +142,16 @@ fn choose(bencher: Bencher, (policy, pending): (&str, u32)) {
     let request = |order: u64, ticket| {
         let lba = Lba(order.wrapping_mul(2_654_435_761) % 17_000_000);
         let place = profile.geometry.locate(lba).expect("a block of the drive");
-        Pending {
+        EligibleRequest {
             ticket,
             order,
             submitted: Instant::ZERO,
             direction: Direction::Read,
             extent: Extent::new(lba, Sectors(15)).expect("a valid extent"),
-            target: Target::from(&place),
+            target: SeekTarget::from(&place),
         }
     };
-    let pool: Vec<Pending> = (0..10_000)
+    let pool: Vec<EligibleRequest> = (0..10_000)
         .map(|order| request(order, PieceId(0)))
         .collect();
     for ticket in 0..pending {
@@ -170,7 +170,7 @@ fn choose(bencher: Bencher, (policy, pending): (&str, u32)) {
         if let Choice::Serve(ticket) = policy.select(black_box(&view)) {
             let next = pool[(order % 10_000) as usize];
             head = next.target.position;
-            policy.add(&Pending {
+            policy.add(&EligibleRequest {
                 ticket,
                 order,
                 ..next

@@ -12,8 +12,8 @@ use engine::explanation::{Explanation, Known};
 use engine::{Engine, Gaps, Limits, Preempted, Rules, Tallies};
 use profiler::tracker::Mode;
 use scheduler::Preemption;
-use scheduler::background::{Order, Progress, TaskRefused};
-use scheduler::freeblock::Wanted;
+use scheduler::background::{Order, TaskProgress, TaskRefused};
+use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::NamedPolicy;
 
 use crate::driver::Driver;
@@ -47,7 +47,7 @@ pub struct Background {
     /// How its reads are fitted in.
     pub rules: Rules,
     /// What it reads.
-    pub wanted: Wanted,
+    pub wanted: WantedBlocks,
     /// When it should be done.
     pub deadline: Option<Instant>,
     /// Once so many hundredths were read, no more requests arrive.
@@ -79,7 +79,7 @@ pub struct Scanned {
     /// The moments at which another hundredth was read.
     pub points: Vec<Point>,
     /// How far it came.
-    pub progress: Progress,
+    pub progress: TaskProgress,
     /// What came of the gaps.
     pub gaps: Gaps,
     /// The last guards: of reads after short and long seeks, then of writes.
@@ -90,7 +90,7 @@ pub struct Scanned {
     /// When the run ended.
     pub end: Instant,
     /// The blocks that are left.
-    pub left: Wanted,
+    pub left: WantedBlocks,
 }
 
 /// Why a scenario could not be run to its end.

@@ -17,7 +17,7 @@ pub mod trial;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use block::{Direction, Duration, Extent, Instant, Lba, Mode, Sectors, Terms};
+use block::{Direction, Duration, Extent, Instant, Lba, Sectors, StreamMode, Terms};
 use engine::Engine;
 use engine::streams::{NotGranted, StreamEvent, StreamTransfer};
 use rand_core::{Rng, SeedableRng};
@@ -437,8 +437,8 @@ fn attach(
         terms: Terms {
             name: "simulated".to_owned(),
             mode: match direction {
-                Direction::Read => Mode::Play,
-                Direction::Write => Mode::Record,
+                Direction::Read => StreamMode::Play,
+                Direction::Write => StreamMode::Record,
             },
             memory: Some(wish.memory),
             ..Terms::play(wish.rate.bytes(), wish.at_once)

@@ -10,7 +10,7 @@ use drive::{Profile, VirtualDrive};
 use engine::{Engine, Limits};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
-use scheduler::{Choice, Pending, Policy, Sight, View};
+use scheduler::{Choice, EligibleRequest, Policy, Sight, View};
 use simulator::driver::{Driver, SimulatedDrive, serve_alone};
 use simulator::ledger::{Ledger, Ran, Report};
 use simulator::requests_file::{Format, RequestsFile};
@@ -386,7 +386,7 @@ fn times_that_go_back_stop_the_run() {
 /// Lets every request lie for a millisecond.
 #[derive(Default)]
 struct Dawdler {
-    pending: Vec<(Pending, Option<Instant>)>,
+    pending: Vec<(EligibleRequest, Option<Instant>)>,
 }
 
 impl Policy for Dawdler {
@@ -394,11 +394,11 @@ impl Policy for Dawdler {
         Sight::Order
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         self.pending.push((*pending, None));
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         self.pending.retain(|(known, _)| known != pending);
     }
 

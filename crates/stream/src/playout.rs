@@ -18,7 +18,7 @@ mod frozen;
 
 use std::collections::VecDeque;
 
-use block::{Direction, Duration, Extent, Instant, Mode};
+use block::{Direction, Duration, Extent, Instant, StreamMode};
 
 use crate::admission::Demand;
 use crate::credit::Credit;
@@ -29,7 +29,7 @@ use crate::rounds::Slot;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contract {
     /// Purpose of the stream.
-    pub mode: Mode,
+    pub mode: StreamMode,
     /// Demand that was admitted.
     pub demand: Demand,
     /// Longest delay with which the host notices anything.

@@ -16,7 +16,7 @@ mod relearning;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use block::{Class, Direction, Instant, Mode, Status, Terms};
+use block::{Class, Direction, Instant, Status, StreamMode, Terms};
 
 use crate::admission::{Admission, Demand, Grant, Held, Reason, Refusal, Rules};
 use crate::head_times::{HeadTimes, Tracks, Zone};
@@ -261,8 +261,8 @@ impl<T: Tracks> Streams<T> {
     fn demand(&self, terms: &Terms, rate: Rate, map: &LocationMap, zone: Zone) -> Demand {
         let tracks = match terms.mode {
             // A write that ends on the medium would wait for the rest of its track, too.
-            Mode::RecordSync => None,
-            Mode::Play | Mode::Record => zone.tracks,
+            StreamMode::RecordSync => None,
+            StreamMode::Play | StreamMode::Record => zone.tracks,
         };
         let memory = terms.memory.unwrap_or(0);
         Demand {

@@ -25,13 +25,13 @@ use block::{Duration, Instant};
 
 use super::pfc::{Queues, Readings, Rule};
 use super::{
-    Asked, Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, Plan, Purpose, ReadmoreAs,
-    SilentUse, Tag,
+    Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, Purpose, ReadmoreAs, RequestPlan,
+    SilentUse, Tag, UpperRequest,
 };
 use crate::cache::Evicted;
 use crate::lru_map::LruMap;
-use crate::residency::{Origin, Residency};
-use crate::settings::{Parameter, Settings, Values, words};
+use crate::residency::{FetchOrigin, Residency};
+use crate::settings::{AlgorithmSettings, Parameter, Values, words};
 
 mod allowance;
 mod crowd;
@@ -140,11 +140,11 @@ pub struct Adaptive {
 
 impl Adaptive {
     /// As set.
-    pub fn new(settings: &Settings, below: &Below) -> Self {
+    pub fn new(settings: &AlgorithmSettings, below: &Below) -> Self {
         let contexts = (below.frames / FRAMES).clamp(LEAST, MOST);
         Adaptive {
             context_of: ContextOf::of(settings, "context"),
-            readings: Readings::of(&Settings::of(super::pfc::PARAMETERS)),
+            readings: Readings::of(&AlgorithmSettings::of(super::pfc::PARAMETERS)),
             contexts: LruMap::new(contexts as usize),
             last: Rule::NEW,
             queues: Queues::new(below, settings.get("queue")),
@@ -160,9 +160,9 @@ impl Adaptive {
 }
 
 impl Coordinator for Adaptive {
-    fn plan(&mut self, now: Instant, asked: &Asked, lower: &Residency) -> Plan {
+    fn plan(&mut self, now: Instant, asked: &UpperRequest, lower: &Residency) -> RequestPlan {
         if asked.blocks.len() > LONGEST_REQUEST {
-            return Plan::default();
+            return RequestPlan::default();
         }
         if let Some(watch) = &mut self.watch {
             watch.asked(now, asked);
@@ -191,9 +191,9 @@ impl Coordinator for Adaptive {
         });
         self.ground.ask(asked.blocks, turn.arm);
         if turn.arm == Arm::Alone {
-            return Plan {
+            return RequestPlan {
                 tag,
-                ..Plan::default()
+                ..RequestPlan::default()
             };
         }
         let context = match self.context_of {
@@ -205,7 +205,7 @@ impl Coordinator for Adaptive {
         let rule = self.contexts.touch_or(context, || last);
         let plan = rule.step(asked, lower, &self.readings, &mut self.queues);
         self.last = *rule;
-        Plan {
+        RequestPlan {
             readmore: self.allowance.of(plan.readmore),
             tag,
             ..plan
@@ -222,7 +222,7 @@ impl Coordinator for Adaptive {
         }
     }
 
-    fn on_answered(&mut self, asked: &Asked, plan: Plan, waited: Duration) {
+    fn on_answered(&mut self, asked: &UpperRequest, plan: RequestPlan, waited: Duration) {
         if asked.blocks.len() > LONGEST_REQUEST {
             return;
         }
@@ -232,7 +232,7 @@ impl Coordinator for Adaptive {
     }
 
     fn on_evicted(&mut self, evicted: &Evicted) {
-        if evicted.origin == Origin::Readmore {
+        if evicted.origin == FetchOrigin::Readmore {
             match evicted.was_used {
                 true => self.allowance.used(),
                 false => self.allowance.unused(),
@@ -257,14 +257,14 @@ mod tests {
     use super::{Adaptive, Arm, PARAMETERS, Prepared};
     use crate::cache::Evicted;
     use crate::coordinator::tests::{Lower, asked};
-    use crate::coordinator::{Asked, Below, Coordinator, Purpose};
-    use crate::residency::Origin;
-    use crate::settings::Settings;
+    use crate::coordinator::{Below, Coordinator, Purpose, UpperRequest};
+    use crate::residency::FetchOrigin;
+    use crate::settings::AlgorithmSettings;
 
     /// How many blocks of each request are let past, of files that are read in turn.
     fn bypasses(text: &str, files: u64) -> Vec<u64> {
         let mut lower = Lower::new(text, 67);
-        let requests = (0..4 * files).map(|step| Asked {
+        let requests = (0..4 * files).map(|step| UpperRequest {
             file: step % files,
             ..asked(
                 1000 * (step % files) + 4 * (step / files),
@@ -326,7 +326,8 @@ mod tests {
     fn nobody_waits_for_prefetches() {
         // Coordination is quick for demands, and slow for prefetches, or the other way round.
         let coordinates = |demand: u64, prefetch: u64| {
-            let mut adaptive = Adaptive::new(&Settings::of(PARAMETERS), &Below { frames: 1 });
+            let mut adaptive =
+                Adaptive::new(&AlgorithmSettings::of(PARAMETERS), &Below { frames: 1 });
             let lower = Lower::new("none", 1);
             adaptive.was_full = true;
             let mut bypassed = 0;
@@ -335,7 +336,7 @@ mod tests {
                     0 => Purpose::Demand,
                     _ => Purpose::Prefetch,
                 };
-                let asked = Asked {
+                let asked = UpperRequest {
                     purpose,
                     ..asked(100 * step, 100 * step)
                 };
@@ -362,7 +363,7 @@ mod tests {
                 for block in 0..64 {
                     lower.coordinator.on_evicted(&Evicted {
                         block,
-                        origin: Origin::Readmore,
+                        origin: FetchOrigin::Readmore,
                         was_used,
                     });
                 }

@@ -6,7 +6,7 @@
 
 use block::Instant;
 
-use super::{Asked, Coordinator, Manners, Plan, Sent};
+use super::{Coordinator, Manners, RequestPlan, Retention, UpperRequest};
 use crate::residency::Residency;
 
 /// Marks what was sent.
@@ -14,13 +14,13 @@ use crate::residency::Residency;
 pub struct DemoteUpward;
 
 impl Coordinator for DemoteUpward {
-    fn plan(&mut self, _: Instant, _: &Asked, _: &Residency) -> Plan {
-        Plan::default()
+    fn plan(&mut self, _: Instant, _: &UpperRequest, _: &Residency) -> RequestPlan {
+        RequestPlan::default()
     }
 
     fn manners(&self) -> Manners {
         Manners {
-            sent: Sent::Marked,
+            sent: Retention::Marked,
             ..Manners::default()
         }
     }

@@ -2,7 +2,7 @@
 
 use block::Instant;
 
-use super::{Asked, Coordinator, Plan};
+use super::{Coordinator, RequestPlan, UpperRequest};
 use crate::residency::Residency;
 
 /// Lets everything through.
@@ -10,7 +10,7 @@ use crate::residency::Residency;
 pub struct Uncoordinated;
 
 impl Coordinator for Uncoordinated {
-    fn plan(&mut self, _: Instant, _: &Asked, _: &Residency) -> Plan {
-        Plan::default()
+    fn plan(&mut self, _: Instant, _: &UpperRequest, _: &Residency) -> RequestPlan {
+        RequestPlan::default()
     }
 }

@@ -12,9 +12,9 @@
 use block::Instant;
 
 use super::queue::GroupQueue;
-use super::{Asked, Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, Plan};
+use super::{Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, RequestPlan, UpperRequest};
 use crate::residency::Residency;
-use crate::settings::Settings;
+use crate::settings::AlgorithmSettings;
 
 mod readings;
 mod rule;
@@ -39,7 +39,7 @@ pub struct Queues {
 
 impl Pfc {
     /// As set.
-    pub fn new(settings: &Settings, below: &Below) -> Self {
+    pub fn new(settings: &AlgorithmSettings, below: &Below) -> Self {
         Pfc {
             readings: Readings::of(settings),
             rule: Rule::NEW,
@@ -65,9 +65,9 @@ impl Queues {
 }
 
 impl Coordinator for Pfc {
-    fn plan(&mut self, _: Instant, asked: &Asked, lower: &Residency) -> Plan {
+    fn plan(&mut self, _: Instant, asked: &UpperRequest, lower: &Residency) -> RequestPlan {
         if asked.blocks.len() > LONGEST_REQUEST || self.readings.passes(asked) {
-            return Plan::default();
+            return RequestPlan::default();
         }
         self.rule
             .step(asked, lower, &self.readings, &mut self.queues)

@@ -3,11 +3,11 @@
 use block::{Direction, Duration, Instant};
 use proptest::prelude::*;
 
-use super::{ALL, Asked, Below, Coordinator, Plan, Purpose, make};
+use super::{ALL, Below, Coordinator, Purpose, RequestPlan, UpperRequest, make};
 use crate::cache::{Cache, Evicted};
 use crate::replacement::Pattern;
 use crate::replacement::{FirstTouch, Verdict};
-use crate::residency::{MAX_BLOCK, Origin, Residency};
+use crate::residency::{FetchOrigin, MAX_BLOCK, Residency};
 use crate::settings::Values;
 use block::Interval;
 
@@ -17,8 +17,8 @@ pub(super) struct Lower {
     pub(super) coordinator: Box<dyn Coordinator>,
 }
 
-pub(super) fn asked(first: u64, last: u64) -> Asked {
-    Asked {
+pub(super) fn asked(first: u64, last: u64) -> UpperRequest {
+    UpperRequest {
         client: 0,
         file: 0,
         blocks: Interval::new(first, last),
@@ -36,7 +36,7 @@ impl Lower {
         }
     }
 
-    pub(super) fn hold(&mut self, block: u64, origin: Origin) {
+    pub(super) fn hold(&mut self, block: u64, origin: FetchOrigin) {
         if self.cache.residency().is_resident(block) {
             return;
         }
@@ -49,7 +49,7 @@ impl Lower {
     }
 
     /// A request; the plan, and what it read from below.
-    pub(super) fn serve(&mut self, asked: &Asked) -> (Plan, Vec<u64>) {
+    pub(super) fn serve(&mut self, asked: &UpperRequest) -> (RequestPlan, Vec<u64>) {
         let now = Instant::ZERO;
         let plan = self.coordinator.plan(now, asked, self.cache.residency());
         let mut read = Vec::new();
@@ -65,8 +65,8 @@ impl Lower {
                 read.push(block);
             }
             let origin = match asked.blocks.contains(block) {
-                true => Origin::Demand,
-                false => Origin::Readmore,
+                true => FetchOrigin::Demand,
+                false => FetchOrigin::Readmore,
             };
             self.hold(block, origin);
         }
@@ -115,8 +115,8 @@ fn names_differ_and_an_unknown_one_is_an_error() {
 #[test]
 fn du_changes_nothing_but_the_marks() {
     let mut lower = Lower::new("du", 10);
-    assert_eq!(lower.coordinator.manners().sent, super::Sent::Marked);
-    assert_eq!(lower.serve(&asked(3, 5)).0, Plan::default());
+    assert_eq!(lower.coordinator.manners().sent, super::Retention::Marked);
+    assert_eq!(lower.serve(&asked(3, 5)).0, RequestPlan::default());
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn hostile_requests_are_survived() {
                 (5, 4000),
             ];
             for (first, last) in ends.into_iter().chain(ends) {
-                let asked = Asked {
+                let asked = UpperRequest {
                     within,
                     ..asked(first, last)
                 };
@@ -151,7 +151,7 @@ fn hostile_requests_are_survived() {
                 lower.coordinator.on_answered(&asked, plan, waited);
                 lower.coordinator.on_evicted(&Evicted {
                     block: first,
-                    origin: Origin::Readmore,
+                    origin: FetchOrigin::Readmore,
                     was_used: false,
                 });
             }
@@ -188,7 +188,7 @@ proptest! {
         let mut at = 0;
         for (place, count, kind) in requests {
             at = if kind == 0 { place } else { at };
-            let asked = Asked {
+            let asked = UpperRequest {
                 within: Interval::new(0, 400),
                 ..asked(at, (at + count - 1).min(400))
             };

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::{FetchId, FrameId, Interval, Level, Origin, Pattern, State};
+use super::{BlockState, FetchId, FetchOrigin, FrameId, Interval, Level, Pattern};
 
 /// A block that has gone from its frame, to make room for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Level {
             self.cache.demand_frame(frame, Pattern::Random);
             return Stored::In(frame);
         }
-        match self.admit(block, Origin::Demand) {
+        match self.admit(block, FetchOrigin::Demand) {
             Some(frame) => {
                 self.cache.complete_frame(frame);
                 self.cache.demand_frame_silently(frame);
@@ -76,7 +76,7 @@ impl Level {
     /// wished. What is in flight stays so: it ends as its fetch does.
     pub fn withdraw(&mut self, block: u64) {
         self.unwish(Interval::new(block, block));
-        if self.residency().state(block) == State::Valid {
+        if self.residency().state(block) == BlockState::Valid {
             self.cache.withdraw(block);
         }
     }

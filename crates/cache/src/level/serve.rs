@@ -1,21 +1,21 @@
 //! How a request is served: what goes past the cache, what into it, and what is fetched ahead.
 
 use super::{
-    Asked, Chain, Departed, Evicted, Fetch, FetchId, FrameId, Interval, Level, Origin, Pattern,
-    Plan, Purpose, Residency, Running, State, Verdict,
+    BlockState, Chain, Departed, Evicted, Fetch, FetchId, FetchOrigin, FrameId, Interval, Level,
+    Pattern, Purpose, RequestPlan, Residency, Running, UpperRequest, Verdict,
 };
 use crate::coordinator::{EmptyNative, ReadmoreAs, SilentHits, SilentUse, Submissions};
-use crate::prefetch::{self, Ahead, Found, Mode, Note, Seen};
+use crate::prefetch::{self, Ahead, FetchMode, LookupResult, Note, Seen};
 use crate::replacement::{ComingRun, Leaving, Refusal};
 
 impl Level {
     /// DIRECT: blocks in the cache are copied without policy and prefetcher being told, the others
     /// are read and not kept.
-    pub(super) fn direct(&mut self, request: u32, asked: &Asked, direct: Interval) {
+    pub(super) fn direct(&mut self, request: u32, asked: &UpperRequest, direct: Interval) {
         let is_told = self.manners.silent_use == SilentUse::Told;
         let found = match is_told && !self.cache.residency().has_all(direct) {
-            true => Found::NotAll,
-            false => Found::All,
+            true => LookupResult::NotAll,
+            false => LookupResult::All,
         };
         for block in direct.blocks() {
             let Some(frame) = self.cache.residency().frame(block) else {
@@ -40,7 +40,7 @@ impl Level {
     }
 
     /// NATIVE: a request as any other, of which the level above gets what it asked for.
-    pub(super) fn native(&mut self, request: u32, asked: &Asked, plan: Plan) {
+    pub(super) fn native(&mut self, request: u32, asked: &UpperRequest, plan: RequestPlan) {
         let native = plan.native(asked);
         let wanted = Interval::new(native.first, native.last.min(asked.blocks.last));
         let seen = match self.manners.readmore {
@@ -120,7 +120,8 @@ impl Level {
             let asked = Interval::new(run.first, run.last.min(wanted.last));
             let more = Interval::new(run.first + asked.len(), run.last);
             self.admit_wanted(request, asked, notes);
-            let count = self.admit_all(request, more, Origin::Readmore, Mode::Sync, notes);
+            let count =
+                self.admit_all(request, more, FetchOrigin::Readmore, FetchMode::Sync, notes);
             self.counts.readmore += count;
             if count < more.len() {
                 return;
@@ -130,7 +131,7 @@ impl Level {
 
     /// Gives frames to what was asked for, as long as there are any; the rest is read past the cache.
     fn admit_wanted(&mut self, request: u32, wanted: Interval, notes: &[Note]) {
-        let count = self.admit_all(request, wanted, Origin::Demand, Mode::Sync, notes);
+        let count = self.admit_all(request, wanted, FetchOrigin::Demand, FetchMode::Sync, notes);
         if count < wanted.len() {
             // Each of them found none, and the first of them has been counted.
             self.counts.refused += wanted.len() - count - 1;
@@ -146,8 +147,8 @@ impl Level {
         &mut self,
         request: u32,
         blocks: Interval,
-        origin: Origin,
-        mode: Mode,
+        origin: FetchOrigin,
+        mode: FetchMode,
         notes: &[Note],
     ) -> u64 {
         if blocks.is_empty() {
@@ -168,7 +169,7 @@ impl Level {
             }
             rest.first += alike.len();
         }
-        if origin == Origin::Demand {
+        if origin == FetchOrigin::Demand {
             for &frame in &frames {
                 self.cache.demand_frame_silently(frame);
             }
@@ -179,7 +180,7 @@ impl Level {
     }
 
     /// Hands what the request needs from below to [`Level::poll`]; it waits for what it asked for.
-    pub(super) fn send(&mut self, asked: &Asked) {
+    pub(super) fn send(&mut self, asked: &UpperRequest) {
         for run in &self.runs {
             let purpose = match run.awaited() {
                 0 => Purpose::Prefetch,
@@ -187,7 +188,7 @@ impl Level {
             };
             self.missing += run.awaited();
             let id = FetchId(self.fetches.insert(*run));
-            let asked = Asked {
+            let asked = UpperRequest {
                 blocks: run.blocks,
                 purpose,
                 ..*asked
@@ -197,13 +198,13 @@ impl Level {
         self.runs.clear();
     }
 
-    fn seen(asked: &Asked, blocks: Interval) -> Seen {
+    fn seen(asked: &UpperRequest, blocks: Interval) -> Seen {
         Seen {
             client: asked.client,
             file: asked.file,
             blocks,
             within: asked.within,
-            found: Found::All,
+            found: LookupResult::All,
         }
     }
 
@@ -229,7 +230,7 @@ impl Level {
         let residency = self.cache.residency();
         prefetch::absent_runs(ahead.blocks, seen, residency, |run| absent.push(run));
         for run in &absent {
-            let count = self.admit_all(request, *run, Origin::Prefetch, ahead.mode, notes);
+            let count = self.admit_all(request, *run, FetchOrigin::Prefetch, ahead.mode, notes);
             self.counts.prefetched += count;
             if count < run.len() {
                 break;
@@ -268,13 +269,13 @@ impl Level {
         request: u32,
         mut first: u64,
         frames: &[FrameId],
-        origin: Origin,
-        mode: Mode,
+        origin: FetchOrigin,
+        mode: FetchMode,
     ) {
-        let is_ahead = origin != Origin::Demand;
+        let is_ahead = origin != FetchOrigin::Demand;
         let mut rest = frames;
         while !rest.is_empty() {
-            let begins = mode == Mode::Async && rest.len() == frames.len();
+            let begins = mode == FetchMode::Async && rest.len() == frames.len();
             let last = match self.runs.last_mut() {
                 Some(last) if !begins && last.goes_on(first, origin, self.manners.submissions) => {
                     Some(last).filter(|last| last.blocks.len() < self.longest)
@@ -310,8 +311,8 @@ impl Level {
     }
 
     /// The block was found: it can be had at once, or has to be waited for.
-    fn deliver(&mut self, request: u32, frame: FrameId, state: State) {
-        if state == State::InFlight {
+    fn deliver(&mut self, request: u32, frame: FrameId, state: BlockState) {
+        if state == BlockState::InFlight {
             self.counts.hits_in_flight += 1;
             self.wait(request, frame);
         } else {
@@ -331,12 +332,12 @@ impl Level {
             return;
         }
         let origin = residency.origin(frame);
-        self.counts.ahead_used += u64::from(origin != Origin::Demand);
-        self.counts.readmore_used += u64::from(origin == Origin::Readmore);
+        self.counts.ahead_used += u64::from(origin != FetchOrigin::Demand);
+        self.counts.readmore_used += u64::from(origin == FetchOrigin::Readmore);
     }
 
     /// Gives a block that has none a frame, if there is one.
-    pub(super) fn admit(&mut self, block: u64, origin: Origin) -> Option<FrameId> {
+    pub(super) fn admit(&mut self, block: u64, origin: FetchOrigin) -> Option<FrameId> {
         let coming = ComingRun {
             blocks: Interval::new(block, block),
             origin,
@@ -362,7 +363,7 @@ impl Level {
             {
                 return Verdict::SecondChance;
             }
-            let is_ahead = evicted.origin != Origin::Demand;
+            let is_ahead = evicted.origin != FetchOrigin::Demand;
             counts.ahead_evicted_unused += u64::from(is_ahead && !evicted.was_used);
             coordinator.on_evicted(&evicted);
             if let Some(departed) = departed {
@@ -390,7 +391,7 @@ fn look_up(
     seen: Interval,
     native: Interval,
     found: &mut Vec<Option<FrameId>>,
-) -> (Found, usize) {
+) -> (LookupResult, usize) {
     found.clear();
     found.extend(native.blocks().map(|block| residency.frame(block)));
     let absent = |frames: &[Option<FrameId>]| frames.iter().filter(|frame| frame.is_none()).count();
@@ -402,8 +403,8 @@ fn look_up(
         false => residency.has_all(seen),
     };
     match is_all {
-        true => (Found::All, of_native),
-        false => (Found::NotAll, of_native),
+        true => (LookupResult::All, of_native),
+        false => (LookupResult::NotAll, of_native),
     }
 }
 
@@ -435,9 +436,9 @@ impl Running {
 
     /// Whether it can go on with this block for a frame: what was asked for comes before what is fetched
     /// ahead, and what goes past the cache is a fetch of its own unless the coordinator wants it otherwise.
-    fn goes_on(&self, block: u64, origin: Origin, submissions: Submissions) -> bool {
+    fn goes_on(&self, block: u64, origin: FetchOrigin, submissions: Submissions) -> bool {
         self.blocks.last + 1 == block
             && (!self.is_all_past() || submissions == Submissions::One)
-            && (origin != Origin::Demand || !self.is_ahead())
+            && (origin != FetchOrigin::Demand || !self.is_ahead())
     }
 }

@@ -2,8 +2,8 @@
 
 use block::{Instant, RequestId};
 
-use super::{Answered, Ending, Fetch, FetchId, Level, Refused};
-use crate::coordinator::Asked;
+use super::{Answered, Ending, Fetch, FetchId, Level, LevelRefused};
+use crate::coordinator::UpperRequest;
 
 /// At least one level, the first of them on top.
 pub struct Stack {
@@ -30,7 +30,12 @@ impl Stack {
     ///
     /// # Errors
     /// As [`Level::submit`].
-    pub fn submit(&mut self, now: Instant, id: RequestId, asked: Asked) -> Result<(), Refused> {
+    pub fn submit(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        asked: UpperRequest,
+    ) -> Result<(), LevelRefused> {
         self.levels[0].submit(now, id, asked)?;
         self.settle(now);
         Ok(())

@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use block::{Direction, Instant, RequestId};
 use proptest::prelude::*;
 
-use super::{Answered, BadLevel, Composition, Counts, Ending, Fetch, Level, Refused, Stack};
+use super::{
+    Answered, BadLevel, Composition, Ending, Fetch, Level, LevelCounters, LevelRefused, Stack,
+};
 use crate::cache::Cache;
-use crate::coordinator::{self, Asked, Purpose};
+use crate::coordinator::{self, Purpose, UpperRequest};
 use crate::replacement::FirstTouch;
 use crate::{prefetch, replacement};
 use block::Interval;
@@ -29,8 +31,8 @@ fn composed(prefetch: &'static str, coordinator: &'static str) -> Level {
     .expect("a composition")
 }
 
-fn asked(first: u64, last: u64) -> Asked {
-    Asked {
+fn asked(first: u64, last: u64) -> UpperRequest {
+    UpperRequest {
         client: 0,
         file: 0,
         blocks: Interval::new(first, last),
@@ -146,7 +148,7 @@ fn without_a_frame_a_block_is_read_past_the_cache() {
     assert_eq!(level.poll(), None);
     level.submit(now, RequestId(2), asked(1, 1)).expect("room");
     let refused = level.submit(now, RequestId(3), asked(5, 5));
-    assert_eq!(refused, Err(Refused::Full(2)));
+    assert_eq!(refused, Err(LevelRefused::Full(2)));
     level.complete(now, past.id, Ending::Done);
     assert_eq!(level.poll_finished(), None);
     level.complete(now, kept.id, Ending::Done);
@@ -204,15 +206,18 @@ fn bad_compositions_and_requests_are_errors() {
         Interval::new(9_999, 10_000),
         Interval::new(5, 4),
     ] {
-        let bad = Asked {
+        let bad = UpperRequest {
             blocks,
             ..asked(0, 0)
         };
         let refused = level.submit(Instant::ZERO, RequestId(0), bad);
         let within = DEVICE;
-        assert_eq!(refused, Err(Refused::NoSuchBlocks { blocks, within }));
+        assert_eq!(refused, Err(LevelRefused::NoSuchBlocks { blocks, within }));
     }
-    assert_eq!((level.pending(), level.counts()), (0, Counts::default()));
+    assert_eq!(
+        (level.pending(), level.counts()),
+        (0, LevelCounters::default())
+    );
 }
 
 /// What a run does next.
@@ -343,7 +348,7 @@ proptest! {
                 Step::Ask(first, count, file) => {
                     let first = first.unwrap_or(next);
                     next = first + count;
-                    let asked = Asked { file, ..asked(first, first + count - 1) };
+                    let asked = UpperRequest { file, ..asked(first, first + count - 1) };
                     run.waiting.insert(id);
                     let submitted = run.stack.submit(Instant::ZERO, RequestId(id), asked);
                     prop_assert_eq!(submitted, Ok(()));

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use block::Switch;
 
 use super::trust::Trust;
-use super::{Asked, FrameId, Interval, Level, Origin, Plan};
+use super::{FetchOrigin, FrameId, Interval, Level, RequestPlan, UpperRequest};
 use crate::lru_map::LruMap;
 use crate::residency::MAX_BLOCK;
 
@@ -156,7 +156,7 @@ impl Level {
     }
 
     /// Whether what a plan reads more is wished.
-    pub(super) fn wishes_now(&mut self, plan: Plan) -> Switch {
+    pub(super) fn wishes_now(&mut self, plan: RequestPlan) -> Switch {
         match &mut self.wishes {
             None => Switch::Off,
             Some(Wishes {
@@ -183,7 +183,7 @@ impl Level {
         if !self.wishes.as_mut()?.end(block) {
             return None;
         }
-        let Some(frame) = self.admit(block, Origin::Readmore) else {
+        let Some(frame) = self.admit(block, FetchOrigin::Readmore) else {
             self.counts.wishes_withdrawn += 1;
             return None;
         };
@@ -221,7 +221,7 @@ impl Level {
     }
 
     /// What a plan reads more is wished, if it is not there; as much of it as can be wished at all.
-    pub(super) fn wish(&mut self, asked: &Asked, plan: Plan) {
+    pub(super) fn wish(&mut self, asked: &UpperRequest, plan: RequestPlan) {
         let Some(wishes) = &mut self.wishes else {
             return;
         };

@@ -11,11 +11,11 @@
 //! reaches the end of the cache unread, which then gets a second chance. Where the papers are silent
 //! this follows `shared/specs/cache-and-pfc.md`, 6.
 
-use super::{Advice, Ahead, Mode, Prefetcher, Seen, Site, Waiting, common, following};
+use super::{Advice, Ahead, FetchMode, PrefetchWaiter, Prefetcher, Seen, Site, common, following};
 use crate::lru_map::LruMap;
 use crate::replacement::{FirstTouch, Verdict};
 use crate::residency::Residency;
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
 /// What is known of the pages in the cache.
@@ -76,7 +76,7 @@ pub const PARAMETERS: &[Parameter] = &[
 
 impl Amp {
     /// As set.
-    pub fn new(settings: &Settings, site: &Site) -> Self {
+    pub fn new(settings: &AlgorithmSettings, site: &Site) -> Self {
         Amp {
             most: settings.get("max").min(site.frames / 4).max(1),
             threshold: settings.get("apt"),
@@ -147,7 +147,7 @@ impl Amp {
         }
         if was_tagged {
             let degree = self.pages.get(last).map_or(0, |known| known.degree);
-            self.prefetch(last, degree, Mode::Async, reading);
+            self.prefetch(last, degree, FetchMode::Async, reading);
         }
     }
 
@@ -181,7 +181,7 @@ impl Amp {
         self.grow_own(run.last, reading.size);
         if is_sequential && run.last == reading.blocks.last {
             let degree = previous.map_or(reading.size, |page| page.degree);
-            self.prefetch(run.last, degree.min(self.most), Mode::Sync, reading);
+            self.prefetch(run.last, degree.min(self.most), FetchMode::Sync, reading);
         }
     }
 
@@ -198,7 +198,7 @@ impl Amp {
     }
 
     /// Asks for the pages after a set, up to the first one that is in the cache.
-    fn prefetch(&mut self, last: u64, degree: u64, mode: Mode, reading: &mut StreamRead) {
+    fn prefetch(&mut self, last: u64, degree: u64, mode: FetchMode, reading: &mut StreamRead) {
         let wanted = common(following(last, degree), reading.within);
         let absent = wanted
             .blocks()
@@ -274,8 +274,8 @@ impl Prefetcher for Amp {
         }
     }
 
-    fn on_prefetch_complete(&mut self, blocks: Interval, waiting: Waiting) {
-        if waiting == Waiting::Nobody {
+    fn on_prefetch_complete(&mut self, blocks: Interval, waiting: PrefetchWaiter) {
+        if waiting == PrefetchWaiter::Nobody {
             return;
         }
         let last = self.last_in_sequence(blocks.first);

@@ -6,7 +6,7 @@
 
 use super::Seen;
 use crate::lru_map::LruMap;
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
 /// Whose requests share a context.
@@ -30,7 +30,7 @@ pub struct Contexts<S> {
 }
 
 /// What can be kept in a context.
-pub trait State: Copy {
+pub trait ContextState: Copy {
     /// Before anything was read.
     const NEW: Self;
 
@@ -54,9 +54,9 @@ pub const CONTEXT: Parameter = Parameter {
     values: Values::Words(&["file", "one", "stream"]),
 };
 
-impl<S: State> Contexts<S> {
+impl<S: ContextState> Contexts<S> {
     /// None yet, as the parameter [`CONTEXT`] says.
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &AlgorithmSettings) -> Self {
         let (by, most) = match settings.get(CONTEXT.key) {
             0 => (By::File, MOST_FILES),
             1 => (By::One, 1),

@@ -10,10 +10,10 @@
 //! Zhang et al., ICDCS 2008; Butt, Gniady, Hu, SIGMETRICS 2005; Linux 2.4 `mm/filemap.c`. Every random
 //! read costs three blocks: not for databases.
 
-use super::context::{CONTEXT, Contexts, State};
-use super::{Advice, Mode, Prefetcher, Seen, following};
+use super::context::{CONTEXT, ContextState, Contexts};
+use super::{Advice, FetchMode, Prefetcher, Seen, following};
 use crate::residency::Residency;
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
 /// Groups of each file.
@@ -54,7 +54,7 @@ pub const PARAMETERS: &[Parameter] = &[
     CONTEXT,
 ];
 
-impl State for Groups {
+impl ContextState for Groups {
     const NEW: Self = Groups {
         window: 0,
         group: Interval::EMPTY,
@@ -70,7 +70,7 @@ impl State for Groups {
 
 impl Linux24 {
     /// As set.
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &AlgorithmSettings) -> Self {
         Linux24 {
             least: settings.get("min"),
             most: settings.get("max"),
@@ -96,11 +96,11 @@ impl Prefetcher for Linux24 {
             file.size = self.least;
             file.window = first;
             file.group = following(last, file.size);
-            advice.fetch(file.group, Mode::Sync);
+            advice.fetch(file.group, FetchMode::Sync);
         }
         if file.group.is_empty() {
             // At the end of all block numbers nothing continues.
-            *file = State::NEW;
+            *file = ContextState::NEW;
         }
     }
 

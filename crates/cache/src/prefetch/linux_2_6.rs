@@ -8,10 +8,10 @@
 //! Linux 2.6.11, `mm/readahead.c`, by the description in `shared/specs/cache-and-pfc.md`, 3. A read that
 //! does not follow the one before is read as it is.
 
-use super::context::{CONTEXT, Contexts, State};
-use super::{Advice, Mode, Prefetcher, Seen};
+use super::context::{CONTEXT, ContextState, Contexts};
+use super::{Advice, FetchMode, Prefetcher, Seen};
 use crate::residency::Residency;
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
 /// Windows of each file.
@@ -54,7 +54,7 @@ const LEAST: u64 = 4;
 /// So many blocks of windows without I/O turn readahead off: Linux, VM_MAX_CACHE_HIT.
 const CACHED: u64 = 256;
 
-impl State for Windows {
+impl ContextState for Windows {
     const NEW: Self = Windows {
         current: Interval::EMPTY,
         ahead: Interval::EMPTY,
@@ -71,7 +71,7 @@ impl State for Windows {
 
 impl Linux26 {
     /// As set.
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &AlgorithmSettings) -> Self {
         Linux26 {
             most: settings.get("max"),
             files: Contexts::new(settings),
@@ -154,7 +154,7 @@ impl Windows {
         }
         if self.current.is_empty() {
             self.current = Interval::of(piece.first, initial(piece.len(), most));
-            self.submit(self.current, Mode::Sync, reading);
+            self.submit(self.current, FetchMode::Sync, reading);
             if rest >= most && !self.current.is_empty() {
                 self.read_ahead(most, reading);
             }
@@ -185,7 +185,7 @@ impl Windows {
         size.saturating_mul(factor).min(most)
     }
 
-    fn submit(&mut self, window: Interval, mode: Mode, reading: &mut FileRead) {
+    fn submit(&mut self, window: Interval, mode: FetchMode, reading: &mut FileRead) {
         let mut needed = super::common(window, reading.seen.within).blocks();
         if needed.all(|block| reading.residency.is_resident(block)) {
             self.cached = self.cached.saturating_add(window.len());

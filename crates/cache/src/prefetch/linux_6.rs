@@ -10,12 +10,12 @@
 //! `shared/specs/cache-and-pfc.md`, 4; without larger folios. One window for each file: interleaved
 //! streams of one file find their own again by the pages that are cached before a miss.
 
-use super::context::{CONTEXT, Contexts, State};
-use super::{Advice, Ahead, LONGEST_WALK, Mode, Prefetcher, Seen, Site};
+use super::context::{CONTEXT, ContextState, Contexts};
+use super::{Advice, Ahead, FetchMode, LONGEST_WALK, Prefetcher, Seen, Site};
 use crate::lru_map::LruMap;
 use crate::replacement::Verdict;
 use crate::residency::Residency;
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
 /// Windows of each file, and the markers of pages.
@@ -78,7 +78,7 @@ pub const PARAMETERS: &[Parameter] = &[
     CONTEXT,
 ];
 
-impl State for Window {
+impl ContextState for Window {
     const NEW: Self = Window {
         start: 0,
         size: 0,
@@ -98,7 +98,7 @@ impl State for Window {
 impl Linux6 {
     /// As set. Windows hold two pages or more for one that has the marker, so that markers of all
     /// cached pages find room.
-    pub fn new(settings: &Settings, site: &Site) -> Self {
+    pub fn new(settings: &AlgorithmSettings, site: &Site) -> Self {
         let marks = (site.frames / 2).saturating_add(16);
         Linux6 {
             rules: WindowRules {
@@ -197,7 +197,7 @@ impl PageRead<'_> {
             && page != self.seen.within.first
             && self.is_expected(page)
         {
-            return self.advance(page, Mode::Sync);
+            return self.advance(page, FetchMode::Sync);
         }
         let previous = self.window.previous;
         let follows =
@@ -210,7 +210,7 @@ impl PageRead<'_> {
                 _ if self.kernel == Kernel::UpTo610 => self.window.size,
                 _ => self.window.size / 2,
             };
-            return self.submit(page, Mode::Sync);
+            return self.submit(page, FetchMode::Sync);
         }
         let cached = self.cached_before(page);
         if cached <= rest {
@@ -223,13 +223,13 @@ impl PageRead<'_> {
         self.window.start = page;
         self.window.size = (cached + rest).min(self.most);
         self.window.async_size = 1;
-        self.submit(page, Mode::Sync);
+        self.submit(page, FetchMode::Sync);
     }
 
     /// `page_cache_async_ra`: a reader has come to the marker.
     fn on_marker(&mut self, page: u64, rest: u64) {
         if self.is_expected(page) {
-            return self.advance(page, Mode::Async);
+            return self.advance(page, FetchMode::Async);
         }
         // Another stream's window stands in the file's state: the next one begins where the cached
         // pages end.
@@ -241,7 +241,7 @@ impl PageRead<'_> {
         self.window.start = start;
         self.window.size = next((start - page).saturating_add(rest), self.most);
         self.window.async_size = self.window.size;
-        self.submit(page, Mode::Async);
+        self.submit(page, FetchMode::Async);
     }
 
     /// Whether this is the page at which the window goes on.
@@ -259,7 +259,7 @@ impl PageRead<'_> {
     }
 
     /// The window after this one.
-    fn advance(&mut self, page: u64, mode: Mode) {
+    fn advance(&mut self, page: u64, mode: FetchMode) {
         self.window.start = self.window.start.saturating_add(self.window.size);
         self.window.size = next(self.window.size, self.most);
         self.window.async_size = self.window.size;
@@ -267,7 +267,7 @@ impl PageRead<'_> {
     }
 
     /// Asks for the window, and puts the marker on its page unless that is cached.
-    fn submit(&mut self, page: u64, mode: Mode) {
+    fn submit(&mut self, page: u64, mode: FetchMode) {
         let window = &mut *self.window;
         let is_merged = self.kernel == Kernel::UpTo610
             && page == window.start

@@ -3,11 +3,11 @@
 //! Smith, ACM Computing Surveys 14(3), 1982: always, on a miss only, or tagged, which is on a miss and
 //! on the first demand for a block that was itself fetched ahead.
 
-use super::{Advice, Found, Prefetcher, Seen, Site, following};
+use super::{Advice, LookupResult, Prefetcher, Seen, Site, following};
 use crate::lru_map::LruMap;
 use crate::replacement::Verdict;
 use crate::residency::Residency;
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
 /// Fetches one block.
@@ -34,7 +34,7 @@ pub const PARAMETERS: &[Parameter] = &[Parameter {
 
 impl OneBlock {
     /// As set.
-    pub fn new(settings: &Settings, site: &Site) -> Self {
+    pub fn new(settings: &AlgorithmSettings, site: &Site) -> Self {
         let (when, tags) = match settings.get("when") {
             0 => (When::Always, 1),
             1 => (When::OnMiss, 1),
@@ -57,7 +57,7 @@ impl OneBlock {
 
 impl Prefetcher for OneBlock {
     fn on_request(&mut self, seen: &Seen, residency: &Residency, advice: &mut Advice) {
-        let is_missed = seen.found == Found::NotAll;
+        let is_missed = seen.found == LookupResult::NotAll;
         let is_due = match self.when {
             When::Always => true,
             When::OnMiss => is_missed,

@@ -8,11 +8,11 @@
 //!
 //! Gill, Modha, USENIX ATC 2005. Fixed degree and distance: AMP adapts both.
 
-use super::{Advice, Ahead, Mode, Note, Prefetcher, Seen, Site, following};
+use super::{Advice, Ahead, FetchMode, Note, Prefetcher, Seen, Site, following};
 use crate::lru_map::LruMap;
 use crate::replacement::Verdict;
 use crate::residency::Residency;
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
 /// What is known of the tracks in the cache.
@@ -72,7 +72,7 @@ pub const PARAMETERS: &[Parameter] = &[
 
 impl Sarc {
     /// As set.
-    pub fn new(settings: &Settings, site: &Site) -> Self {
+    pub fn new(settings: &AlgorithmSettings, site: &Site) -> Self {
         let degree = settings.get("p");
         Sarc {
             degree,
@@ -111,7 +111,7 @@ impl Sarc {
     }
 
     /// Asks for `tracks`, the rest of a group that ends with them, and puts the trigger into it.
-    fn fetch(&mut self, tracks: Interval, mode: Mode, advice: &mut Advice) {
+    fn fetch(&mut self, tracks: Interval, mode: FetchMode, advice: &mut Advice) {
         if tracks.is_empty() {
             return;
         }
@@ -181,7 +181,7 @@ impl Prefetcher for Sarc {
                 let group = self.blocks(Interval::new(track, ahead.last.max(track)));
                 advice.notes.push(Note::SequentialMiss(group.first));
                 advice.notes.push(Note::Sequential(group));
-                self.fetch(ahead, Mode::Sync, advice);
+                self.fetch(ahead, FetchMode::Sync, advice);
                 continue;
             }
             let trigger = self
@@ -194,7 +194,7 @@ impl Prefetcher for Sarc {
                 if !ahead.is_empty() {
                     advice.notes.push(Note::Sequential(self.blocks(ahead)));
                 }
-                self.fetch(ahead, Mode::Async, advice);
+                self.fetch(ahead, FetchMode::Async, advice);
             }
         }
     }

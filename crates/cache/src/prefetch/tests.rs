@@ -2,12 +2,14 @@
 
 use proptest::prelude::*;
 
-use super::{ALL, Advice, Ahead, Found, Mode, Note, Prefetcher, Seen, Site, Waiting};
+use super::{
+    ALL, Advice, Ahead, FetchMode, LookupResult, Note, PrefetchWaiter, Prefetcher, Seen, Site,
+};
 use super::{absent_runs, make};
 use crate::cache::Cache;
 use crate::replacement::Pattern;
 use crate::replacement::Verdict;
-use crate::residency::{MAX_BLOCK, Origin, State};
+use crate::residency::{BlockState, FetchOrigin, MAX_BLOCK};
 use crate::settings::Values;
 use block::Interval;
 
@@ -42,14 +44,14 @@ impl Level {
             blocks,
             within: self.within,
             found: if self.cache.residency().has_all(blocks) {
-                Found::All
+                LookupResult::All
             } else {
-                Found::NotAll
+                LookupResult::NotAll
             },
         }
     }
 
-    fn admit(&mut self, block: u64, origin: Origin) {
+    fn admit(&mut self, block: u64, origin: FetchOrigin) {
         let prefetcher = &mut self.prefetcher;
         let ask = |residency: &crate::Residency, frame| prefetcher.on_evict(residency.block(frame));
         if self.cache.residency().is_resident(block) {
@@ -68,8 +70,8 @@ impl Level {
         self.prefetcher
             .on_request(&seen, residency, &mut self.advice);
         for block in seen.blocks.blocks() {
-            if self.cache.demand(block, Pattern::Random) == State::Absent {
-                self.admit(block, Origin::Demand);
+            if self.cache.demand(block, Pattern::Random) == BlockState::Absent {
+                self.admit(block, FetchOrigin::Demand);
             }
         }
         let mut runs = Vec::new();
@@ -81,12 +83,13 @@ impl Level {
             });
             for run in blocks {
                 run.blocks()
-                    .for_each(|block| self.admit(block, Origin::Prefetch));
+                    .for_each(|block| self.admit(block, FetchOrigin::Prefetch));
                 runs.push(Ahead {
                     blocks: run,
                     mode: ahead.mode,
                 });
-                self.prefetcher.on_prefetch_complete(run, Waiting::Nobody);
+                self.prefetcher
+                    .on_prefetch_complete(run, PrefetchWaiter::Nobody);
             }
         }
         runs
@@ -106,7 +109,7 @@ impl Level {
     }
 }
 
-fn ahead(first: u64, last: u64, mode: Mode) -> Ahead {
+fn ahead(first: u64, last: u64, mode: FetchMode) -> Ahead {
     Ahead {
         blocks: Interval::new(first, last),
         mode,
@@ -120,9 +123,9 @@ fn singles(blocks: std::ops::Range<u64>) -> Vec<(u64, u64)> {
 #[test]
 fn ra_reads_four_blocks_after_every_request() {
     let mut level = Level::new("ra", 100);
-    assert_eq!(level.read(10, 10), [ahead(11, 14, Mode::Sync)]);
-    assert_eq!(level.read(11, 11), [ahead(15, 15, Mode::Async)]);
-    assert_eq!(level.read(50, 53), [ahead(54, 57, Mode::Sync)]);
+    assert_eq!(level.read(10, 10), [ahead(11, 14, FetchMode::Sync)]);
+    assert_eq!(level.read(11, 11), [ahead(15, 15, FetchMode::Async)]);
+    assert_eq!(level.read(50, 53), [ahead(54, 57, FetchMode::Sync)]);
 }
 
 #[test]
@@ -172,21 +175,21 @@ fn linux_2_4_doubles_only_at_the_most_recent_group() {
     // The older group is read once more: nothing new.
     assert_eq!(level.read(105, 105), []);
     assert_eq!(level.read(104, 109), []);
-    assert_eq!(level.read(110, 110), [ahead(122, 145, Mode::Async)]);
+    assert_eq!(level.read(110, 110), [ahead(122, 145, FetchMode::Async)]);
 }
 
 #[test]
 fn linux_2_6_keeps_a_window_ahead() {
     let mut level = Level::new("linux-2.6", 1000);
-    assert_eq!(level.read(0, 0), [ahead(1, 3, Mode::Sync)]);
-    assert_eq!(level.read(1, 1), [ahead(4, 11, Mode::Async)]);
+    assert_eq!(level.read(0, 0), [ahead(1, 3, FetchMode::Sync)]);
+    assert_eq!(level.read(1, 1), [ahead(4, 11, FetchMode::Async)]);
     assert_eq!(level.runs(&[(2, 2), (3, 3)]), []);
-    assert_eq!(level.read(4, 4), [ahead(12, 27, Mode::Async)]);
+    assert_eq!(level.read(4, 4), [ahead(12, 27, FetchMode::Async)]);
     assert_eq!(level.runs(&singles(5..12)), []);
-    assert_eq!(level.read(12, 12), [ahead(28, 59, Mode::Async)]);
+    assert_eq!(level.read(12, 12), [ahead(28, 59, FetchMode::Async)]);
     // A random read is read as it is, and turns windows off.
     assert_eq!(level.read(500, 503), []);
-    assert_eq!(level.read(504, 504), [ahead(505, 507, Mode::Sync)]);
+    assert_eq!(level.read(504, 504), [ahead(505, 507, FetchMode::Sync)]);
 }
 
 #[test]
@@ -197,33 +200,33 @@ fn linux_2_6_shrinks_after_a_miss_in_a_window() {
     level.cache.withdraw(20);
     level.runs(&singles(13..28));
     // 32 less 2, not 32.
-    assert_eq!(level.read(28, 28), [ahead(60, 89, Mode::Async)]);
+    assert_eq!(level.read(28, 28), [ahead(60, 89, FetchMode::Async)]);
 }
 
 #[test]
 fn linux_2_6_turns_itself_off_where_all_is_cached() {
     let mut level = Level::new("linux-2.6", 1000);
     for block in 0..600 {
-        level.admit(block, Origin::Demand);
+        level.admit(block, FetchOrigin::Demand);
     }
     assert_eq!(level.runs(&singles(0..500)), []);
     assert_eq!(level.runs(&singles(500..600)), []);
     // It was off: nothing was asked for ahead of the end of what is cached. A miss turns it on.
-    assert_eq!(level.read(600, 600), [ahead(601, 603, Mode::Sync)]);
+    assert_eq!(level.read(600, 600), [ahead(601, 603, FetchMode::Sync)]);
 }
 
 #[test]
 fn sarc_reads_groups_and_refreshes_what_was_not_read() {
     let mut level = Level::new("sarc", 1000);
     assert_eq!(level.read(10, 10), []);
-    assert_eq!(level.read(11, 11), [ahead(12, 19, Mode::Sync)]);
+    assert_eq!(level.read(11, 11), [ahead(12, 19, FetchMode::Sync)]);
     let group = Interval::new(11, 19);
     assert_eq!(
         level.notes(),
         [Note::SequentialMiss(11), Note::Sequential(group)]
     );
     assert_eq!(level.runs(&singles(12..15)), []);
-    assert_eq!(level.read(15, 15), [ahead(20, 27, Mode::Async)]);
+    assert_eq!(level.read(15, 15), [ahead(20, 27, FetchMode::Async)]);
     let refreshed = Note::Refresh(Interval::new(15, 19));
     let next = Note::Sequential(Interval::new(20, 27));
     assert_eq!(level.notes(), [refreshed, next]);
@@ -234,7 +237,7 @@ fn sarc_reads_groups_and_refreshes_what_was_not_read() {
 #[test]
 fn sarc_finds_a_sequence_inside_a_request() {
     let mut level = Level::new("sarc", 1000);
-    assert_eq!(level.read(100, 103), [ahead(104, 109, Mode::Sync)]);
+    assert_eq!(level.read(100, 103), [ahead(104, 109, FetchMode::Sync)]);
     assert_eq!(
         level.notes(),
         [
@@ -244,8 +247,8 @@ fn sarc_finds_a_sequence_inside_a_request() {
     );
     let mut level = Level::new("sarc(track=8,p=2,g=1)", 1000);
     assert_eq!(level.read(0, 7), []);
-    assert_eq!(level.read(8, 15), [ahead(16, 31, Mode::Sync)]);
-    assert_eq!(level.read(16, 16), [ahead(32, 47, Mode::Async)]);
+    assert_eq!(level.read(8, 15), [ahead(16, 31, FetchMode::Sync)]);
+    assert_eq!(level.read(16, 16), [ahead(32, 47, FetchMode::Async)]);
 }
 
 #[test]
@@ -253,16 +256,16 @@ fn amp_grows_its_degree_by_what_is_read_at_once() {
     let mut level = Level::new("amp", 1000);
     assert_eq!(level.read(0, 0), []);
     // p of page 0 is 1: one page ahead, whose trigger is itself, because g is 0.
-    assert_eq!(level.read(1, 1), [ahead(2, 2, Mode::Sync)]);
+    assert_eq!(level.read(1, 1), [ahead(2, 2, FetchMode::Sync)]);
     // p of 1 was 2, of 2 the same; reading 2, the end of its set, makes it 3.
-    assert_eq!(level.read(2, 2), [ahead(3, 5, Mode::Async)]);
+    assert_eq!(level.read(2, 2), [ahead(3, 5, FetchMode::Async)]);
     assert_eq!(level.runs(&[(3, 3), (4, 4)]), []);
-    assert_eq!(level.read(5, 5), [ahead(6, 9, Mode::Async)]);
+    assert_eq!(level.read(5, 5), [ahead(6, 9, FetchMode::Async)]);
     assert_eq!(level.runs(&singles(6..9)), []);
     // p is 5, more than APT: g is 2 for what follows, and the trigger stands 2 before the end.
-    assert_eq!(level.read(9, 9), [ahead(10, 14, Mode::Async)]);
+    assert_eq!(level.read(9, 9), [ahead(10, 14, FetchMode::Async)]);
     assert_eq!(level.runs(&[(10, 10), (11, 11)]), []);
-    assert_eq!(level.read(12, 12), [ahead(15, 19, Mode::Async)]);
+    assert_eq!(level.read(12, 12), [ahead(15, 19, FetchMode::Async)]);
 }
 
 #[test]
@@ -270,7 +273,7 @@ fn amp_random_reads_are_read_as_they_are() {
     let mut level = Level::new("amp", 1000);
     assert_eq!(level.runs(&[(100, 103), (7, 7), (900, 900)]), []);
     // Four pages at once, and again: p is 4, then 8, more than APT.
-    assert_eq!(level.read(104, 107), [ahead(108, 111, Mode::Sync)]);
+    assert_eq!(level.read(104, 107), [ahead(108, 111, FetchMode::Sync)]);
 }
 
 #[test]
@@ -278,7 +281,7 @@ fn amp_gives_unread_pages_a_second_chance_and_shrinks() {
     let mut level = Level::new("amp", 1000);
     level.runs(&[(100, 103), (104, 107)]);
     // p is 8, and 12 for the set after this one, because 111 ends its set.
-    assert_eq!(level.read(108, 111), [ahead(112, 119, Mode::Async)]);
+    assert_eq!(level.read(108, 111), [ahead(112, 119, FetchMode::Async)]);
     let prefetcher = &mut level.prefetcher;
     assert_eq!(prefetcher.on_evict(115), Verdict::SecondChance);
     assert_eq!(prefetcher.on_evict(115), Verdict::Evict);
@@ -287,12 +290,12 @@ fn amp_gives_unread_pages_a_second_chance_and_shrinks() {
         assert_eq!(prefetcher.on_evict(page), Verdict::SecondChance);
     }
     // p was 12 and shrank four times.
-    assert_eq!(level.read(116, 117), [ahead(120, 127, Mode::Async)]);
+    assert_eq!(level.read(116, 117), [ahead(120, 127, FetchMode::Async)]);
 }
 
 #[test]
 fn amp_grows_its_distance_when_a_reader_waits() {
-    let trigger = |waiting: Waiting| {
+    let trigger = |waiting: PrefetchWaiter| {
         let mut level = Level::new("amp", 1000);
         level.runs(&[(100, 103), (104, 107), (108, 111)]);
         let set = Interval::new(112, 119);
@@ -301,7 +304,10 @@ fn amp_grows_its_distance_when_a_reader_waits() {
         let triggers = (120..132).find(|&page| !level.read(page, page).is_empty());
         triggers.expect("a trigger in the set")
     };
-    assert_eq!(trigger(Waiting::Reader), trigger(Waiting::Nobody) - 1);
+    assert_eq!(
+        trigger(PrefetchWaiter::Reader),
+        trigger(PrefetchWaiter::Nobody) - 1
+    );
 }
 
 #[test]
@@ -400,7 +406,7 @@ fn hostile_requests_are_survived() {
                 let residency = level.cache.residency();
                 prefetcher.on_request(&seen, residency, &mut advice);
                 prefetcher.on_silent_use(&seen);
-                prefetcher.on_prefetch_complete(seen.blocks, Waiting::Reader);
+                prefetcher.on_prefetch_complete(seen.blocks, PrefetchWaiter::Reader);
                 prefetcher.on_evict(last);
                 for ahead in advice.ahead.drain(..) {
                     assert!(!ahead.blocks.is_empty(), "{text}");

@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use block::Interval;
 
-use super::{Memory, Pattern, Replacement, Touch};
-use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency};
+use super::{GhostTag, Pattern, Replacement, Touch};
+use crate::residency::{FetchOrigin, FrameId, MAX_BLOCK, Residency};
 
 /// What the prefetcher says of a block that is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub struct ComingRun {
     /// Which; none of them is resident.
     pub blocks: Interval,
     /// Why they are fetched.
-    pub origin: Origin,
+    pub origin: FetchOrigin,
     /// What the prefetcher takes them for.
     pub pattern: Pattern,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Coming {
     pub(crate) block: u64,
     /// Its entry, if it is remembered.
     pub(crate) known: Option<FrameId>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: FetchOrigin,
     pub(crate) pattern: Pattern,
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn admit<R: Replacement + ?Sized>(
         return Err(Refusal::AllInFlight);
     }
     let known = coming.known;
-    let memory = known.map_or(Memory::NONE, |frame| policy.recall(residency, frame));
+    let memory = known.map_or(GhostTag::NONE, |frame| policy.recall(residency, frame));
     let mut chances = residency.resident();
     while residency.is_full() {
         let victim = policy.victim(residency, memory);
@@ -210,7 +210,7 @@ fn replay_piece<R: Replacement + ?Sized>(
         let coming = Coming {
             block,
             known,
-            origin: Origin::Demand,
+            origin: FetchOrigin::Demand,
             pattern: Pattern::Random,
         };
         let frame = admit(policy, residency, coming, |_, _, _| Verdict::Evict)?;

@@ -8,7 +8,7 @@
 //!
 //! Not where the division changes faster than what is remembered can tell.
 
-use super::{Memory, Pattern, Replacement, Touch};
+use super::{GhostTag, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, List, Needs, Residency};
 
 /// Where a block is: the marks of its entry, and the numbers of the lists.
@@ -17,8 +17,8 @@ const T2: u8 = 1;
 const B1: u8 = 2;
 const B2: u8 = 3;
 
-/// What [`Memory`] says of a block that was in B2.
-const WAS_IN_B2: Memory = Memory(B2);
+/// What [`GhostTag`] says of a block that was in B2.
+const WAS_IN_B2: GhostTag = GhostTag(B2);
 
 /// Four lists and the target.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Replacement for Arc {
     }
 
     #[inline]
-    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> Memory {
+    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> GhostTag {
         let (b1, b2) = (f64::from(self.len(B1)), f64::from(self.len(B2)));
         let list = self.take(residency, frame);
         self.target = if list == B1 {
@@ -90,13 +90,13 @@ impl Replacement for Arc {
         } else {
             (self.target - (b1 / b2).max(1.0)).max(0.0)
         };
-        Memory(list)
+        GhostTag(list)
     }
 
     /// The paper's REPLACE. Its case of a T1 that fills the cache needs no rule of its own: T2 is
     /// empty then, and what goes to the empty B1 is dropped from there when the new block comes.
     #[inline]
-    fn victim(&mut self, residency: &mut Residency, coming: Memory) -> Option<FrameId> {
+    fn victim(&mut self, residency: &mut Residency, coming: GhostTag) -> Option<FrameId> {
         let t1 = f64::from(self.len(T1));
         let is_above = t1 > self.target || (coming == WAS_IN_B2 && t1 == self.target);
         let [first, second] = match t1 >= 1.0 && is_above {
@@ -115,8 +115,8 @@ impl Replacement for Arc {
     }
 
     #[inline]
-    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
-        if memory != Memory::NONE {
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: GhostTag) {
+        if memory != GhostTag::NONE {
             return self.put(residency, frame, T2);
         }
         let known: u32 = self.lists.iter().map(|list| list.len()).sum();

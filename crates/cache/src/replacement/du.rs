@@ -8,9 +8,9 @@
 //! For a cache below another one. Not where nobody caches above: every block goes as soon as it was
 //! used.
 
-use super::{Memory, Pattern, Replacement, Touch};
+use super::{GhostTag, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, List, Needs, Residency};
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 
 /// What can be set.
 pub const PARAMETERS: &[Parameter] = &[Parameter {
@@ -38,7 +38,7 @@ enum First {
 
 impl Du {
     /// Makes one.
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &AlgorithmSettings) -> Self {
         Self {
             order: List::numbered(0),
             sent: List::numbered(1),
@@ -72,7 +72,7 @@ impl Replacement for Du {
     }
 
     #[inline]
-    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+    fn victim(&mut self, residency: &mut Residency, _: GhostTag) -> Option<FrameId> {
         let sent = match self.first {
             First::Oldest => self.sent.oldest_valid(residency),
             First::Newest => self.sent.newest_valid(residency),
@@ -86,7 +86,7 @@ impl Replacement for Du {
     }
 
     #[inline]
-    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: GhostTag) {
         self.order.push_newest(residency, frame);
     }
 

@@ -14,9 +14,9 @@
 //! that were once L stay long.
 
 use super::ring::Ring;
-use super::{Memory, Pattern, Replacement, Touch, share};
+use super::{GhostTag, Pattern, Replacement, Touch, share};
 use crate::residency::{FrameId, List, Needs, Residency};
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 
 /// What can be set.
 pub const PARAMETERS: &[Parameter] = &[
@@ -55,7 +55,7 @@ pub struct Lirs {
 
 impl Lirs {
     /// For so many frames.
-    pub fn new(capacity: u32, settings: &Settings) -> Self {
+    pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
         let remembered = u64::from(capacity) * settings.get("remembered") / 100;
         let remembered = remembered as u32;
         Self {
@@ -182,14 +182,14 @@ impl Replacement for Lirs {
     }
 
     #[inline]
-    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> Memory {
+    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> GhostTag {
         self.gone.remove(residency, frame);
         self.unstack(residency, frame);
-        Memory(1)
+        GhostTag(1)
     }
 
     #[inline]
-    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+    fn victim(&mut self, residency: &mut Residency, _: GhostTag) -> Option<FrameId> {
         let queued = self.queue.oldest_valid(residency);
         queued.or_else(|| self.oldest_low(residency))
     }
@@ -211,8 +211,8 @@ impl Replacement for Lirs {
     }
 
     #[inline]
-    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
-        if memory != Memory::NONE || self.low < self.low_size {
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: GhostTag) {
+        if memory != GhostTag::NONE || self.low < self.low_size {
             self.promote(residency, frame);
         } else {
             self.stack(residency, frame);

@@ -3,7 +3,7 @@
 //! The baseline, and what PFC has at both levels but with SARC. Not for loads that read more than
 //! the cache in a loop: then every block goes just before it is asked for again.
 
-use super::{Memory, Pattern, Replacement, Touch};
+use super::{GhostTag, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, List, Needs, Residency};
 
 /// One list, newest first.
@@ -41,7 +41,7 @@ impl Replacement for Lru {
     }
 
     #[inline]
-    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+    fn victim(&mut self, residency: &mut Residency, _: GhostTag) -> Option<FrameId> {
         self.order.oldest_valid(residency)
     }
 
@@ -56,7 +56,7 @@ impl Replacement for Lru {
     }
 
     #[inline]
-    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: GhostTag) {
         self.order.push_newest(residency, frame);
     }
 

@@ -13,9 +13,9 @@
 
 mod queues;
 
-use super::{Memory, Pattern, Replacement, Touch};
+use super::{GhostTag, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, Needs, Residency};
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 use queues::{GONE, HEADS, Queues};
 
 /// What can be set.
@@ -103,7 +103,7 @@ struct Distances {
 
 impl Mq {
     /// For so many frames.
-    pub fn new(capacity: u32, settings: &Settings) -> Self {
+    pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
         let capacity = u64::from(capacity);
         let remembered = (capacity * settings.get("remembered") / 100) as u32;
         let entries = HEADS + capacity as usize + remembered as usize + 1;
@@ -202,14 +202,14 @@ impl Replacement for Mq {
     }
 
     #[inline]
-    fn recall(&mut self, _: &mut Residency, frame: FrameId) -> Memory {
+    fn recall(&mut self, _: &mut Residency, frame: FrameId) -> GhostTag {
         self.queues.take(frame);
         self.gone -= 1;
-        Memory(1)
+        GhostTag(1)
     }
 
     #[inline]
-    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+    fn victim(&mut self, residency: &mut Residency, _: GhostTag) -> Option<FrameId> {
         let queues = &self.queues;
         (0..self.levels).find_map(|queue| queues.oldest_valid(residency, queue))
     }
@@ -241,9 +241,9 @@ impl Replacement for Mq {
     }
 
     #[inline]
-    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: GhostTag) {
         let known = match memory {
-            Memory::NONE => Use::default(),
+            GhostTag::NONE => Use::default(),
             _ => Use(residency.note(frame)),
         };
         let uses = self.count(known);

@@ -11,9 +11,9 @@
 //! Not for loads in which a block's second use follows only after the small queue has passed, and
 //! whose working set is larger than what is remembered.
 
-use super::{Memory, Pattern, Replacement, Touch, share};
+use super::{GhostTag, Pattern, Replacement, Touch, share};
 use crate::residency::{FrameId, List, Needs, Residency};
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 
 /// What can be set.
 pub const PARAMETERS: &[Parameter] = &[
@@ -76,7 +76,7 @@ pub struct S3Fifo {
 
 impl S3Fifo {
     /// For so many frames.
-    pub fn new(capacity: u32, settings: &Settings) -> Self {
+    pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
         Self {
             small: List::numbered(0),
             main: List::numbered(1),
@@ -122,13 +122,13 @@ impl Replacement for S3Fifo {
     }
 
     #[inline]
-    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> Memory {
+    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> GhostTag {
         self.ghosts.remove(residency, frame);
-        Memory(1)
+        GhostTag(1)
     }
 
     #[inline]
-    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+    fn victim(&mut self, residency: &mut Residency, _: GhostTag) -> Option<FrameId> {
         let mut is_small = self.is_small_due();
         loop {
             let small = self.small.oldest_valid(residency);
@@ -174,8 +174,8 @@ impl Replacement for S3Fifo {
     }
 
     #[inline]
-    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
-        if memory == Memory::NONE {
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: GhostTag) {
+        if memory == GhostTag::NONE {
             self.small.push_newest(residency, frame);
         } else {
             residency.set_marks(frame, MAIN);

@@ -10,9 +10,9 @@
 //! missed, and which move to the newest end of SEQ when a trigger fires. Not for loads without
 //! sequential runs: then it is an LRU that costs more.
 
-use super::{Memory, Pattern, Replacement, Touch, share};
+use super::{GhostTag, Pattern, Replacement, Touch, share};
 use crate::residency::{FrameId, List, Needs, Residency};
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 
 /// What can be set.
 pub const PARAMETERS: &[Parameter] = &[
@@ -57,7 +57,7 @@ pub struct Sarc {
 
 impl Sarc {
     /// For so many frames.
-    pub fn new(capacity: u32, settings: &Settings) -> Self {
+    pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
         Self {
             lists: [0, 1].map(List::numbered),
             stamps: vec![0; capacity as usize + 4].into_boxed_slice(),
@@ -141,7 +141,7 @@ impl Replacement for Sarc {
     }
 
     #[inline]
-    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+    fn victim(&mut self, residency: &mut Residency, _: GhostTag) -> Option<FrameId> {
         let seq = self.list(SEQ).oldest_valid(residency);
         let random = self.list(RANDOM).oldest_valid(residency);
         let (Some(_), Some(_)) = (seq, random) else {
@@ -167,7 +167,7 @@ impl Replacement for Sarc {
     }
 
     #[inline]
-    fn insert(&mut self, residency: &mut Residency, frame: FrameId, pattern: Pattern, _: Memory) {
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, pattern: Pattern, _: GhostTag) {
         let list = match pattern {
             Pattern::Random => RANDOM,
             Pattern::Sequential => SEQ,

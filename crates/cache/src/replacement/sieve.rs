@@ -10,7 +10,7 @@
 //! A hit sets a bit and moves nothing. Not for scans that are read twice soon after another: a
 //! block that was visited once survives a whole round.
 
-use super::{Memory, Pattern, Replacement, Touch};
+use super::{GhostTag, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, List, Needs, Residency};
 
 const VISITED: u8 = 1;
@@ -62,7 +62,7 @@ impl Replacement for Sieve {
     }
 
     #[inline]
-    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+    fn victim(&mut self, residency: &mut Residency, _: GhostTag) -> Option<FrameId> {
         if residency.in_flight() == residency.resident() {
             return None;
         }
@@ -85,7 +85,7 @@ impl Replacement for Sieve {
     }
 
     #[inline]
-    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: GhostTag) {
         self.queue.push_newest(residency, frame);
     }
 

@@ -11,9 +11,9 @@
 //! Not where popularity changes faster than the counters are halved.
 
 use super::sketch::Sketch;
-use super::{Memory, Pattern, Replacement, Touch, share};
+use super::{GhostTag, Pattern, Replacement, Touch, share};
 use crate::residency::{FrameId, List, Needs, Residency};
-use crate::settings::{Parameter, Settings, Values};
+use crate::settings::{AlgorithmSettings, Parameter, Values};
 
 /// What can be set.
 pub const PARAMETERS: &[Parameter] = &[
@@ -59,7 +59,7 @@ pub struct WTinyLfu {
 
 impl WTinyLfu {
     /// For so many frames.
-    pub fn new(capacity: u32, settings: &Settings) -> Self {
+    pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
         let window_size = share(capacity, settings.get("window")).max(1);
         Self {
             lists: [0, 1, 2].map(List::numbered),
@@ -122,7 +122,7 @@ impl Replacement for WTinyLfu {
     }
 
     #[inline]
-    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+    fn victim(&mut self, residency: &mut Residency, _: GhostTag) -> Option<FrameId> {
         let main = self.oldest(residency, PROBATION);
         let main = main.or_else(|| self.oldest(residency, PROTECTED));
         let window = self.oldest(residency, WINDOW);
@@ -145,7 +145,7 @@ impl Replacement for WTinyLfu {
     }
 
     #[inline]
-    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: GhostTag) {
         self.sketch.add(residency.block(frame));
         // Who leaves the window is who was compared, unless an older one was in flight.
         let most = self.window_size - 1;

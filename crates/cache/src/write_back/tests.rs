@@ -38,7 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A write under way: its blocks with the serials of their versions.
 struct Writing {
-    next: Next,
+    next: WriteBackTarget,
     versions: Vec<(u64, u64)>,
 }
 
@@ -48,7 +48,7 @@ struct Owner {
     now: Instant,
     serial: u64,
     /// Where blocks in frames are, and the versions at places.
-    places: BTreeMap<u64, Place>,
+    places: BTreeMap<u64, StoreSlot>,
     versions: BTreeMap<u32, u64>,
     free: Vec<u32>,
     writing: Vec<Writing>,
@@ -100,7 +100,7 @@ impl Owner {
         self.serial += 1;
         let free = &mut self.free;
         let taken = || {
-            Place(
+            StoreSlot(
                 free.pop()
                     .expect("a place for each frame and each that left"),
             )
@@ -133,8 +133,8 @@ impl Owner {
         let blocks = next.blocks();
         assert!(!blocks.is_empty() && blocks.len() <= most);
         let versions = match next {
-            Next::Left(left) => vec![(left.block, self.versions[&left.place.0])],
-            Next::Run { .. } => {
+            WriteBackTarget::Evicted(left) => vec![(left.block, self.versions[&left.place.0])],
+            WriteBackTarget::Run { .. } => {
                 assert!(self.unwritten.left().is_empty(), "what has left goes first");
                 let version = |block| (block, self.versions[&places[&block].0]);
                 blocks.blocks().map(version).collect()
@@ -151,7 +151,7 @@ impl Owner {
             assert!(next.serial() <= version, "a barrier may not miss it");
         }
         self.unwritten.begin(&next, place);
-        if let Next::Left(left) = next {
+        if let WriteBackTarget::Evicted(left) = next {
             self.free.push(left.place.0);
         }
         self.writing.push(Writing { next, versions });
@@ -200,7 +200,7 @@ impl Owner {
 
     /// Blocks that are newer than below, and what they are: those in frames, and those that left.
     fn newer(&self) -> Vec<(u64, u64)> {
-        let version = |place: Place| self.versions[&place.0];
+        let version = |place: StoreSlot| self.versions[&place.0];
         let in_frames = self
             .places
             .iter()

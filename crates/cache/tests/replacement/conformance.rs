@@ -3,14 +3,16 @@
 use block::Interval;
 use cache::replacement::{ALL, BadReplacement};
 use cache::residency::{MAX_CAPACITY, Residency};
-use cache::{Cache, Evicted, FirstTouch, MAX_BLOCK, Origin, Pattern, Refusal, State, Verdict};
+use cache::{
+    BlockState, Cache, Evicted, FetchOrigin, FirstTouch, MAX_BLOCK, Pattern, Refusal, Verdict,
+};
 use proptest::prelude::*;
 
 fn make(policy: &str, capacity: u64) -> Cache {
     Cache::named(policy, capacity, FirstTouch::default()).expect(policy)
 }
 
-fn admit(cache: &mut Cache, block: u64, origin: Origin) -> Result<Option<Evicted>, Refusal> {
+fn admit(cache: &mut Cache, block: u64, origin: FetchOrigin) -> Result<Option<Evicted>, Refusal> {
     cache.admit(block, origin, Pattern::Random, |_, _| Verdict::Evict)
 }
 
@@ -48,23 +50,23 @@ fn when_all_frames_are_in_flight_nothing_goes() {
     for entry in ALL {
         let mut cache = make(entry.name, 3);
         for block in 0..3 {
-            assert_eq!(admit(&mut cache, block, Origin::Prefetch), Ok(None));
+            assert_eq!(admit(&mut cache, block, FetchOrigin::Prefetch), Ok(None));
         }
         assert_eq!(
-            admit(&mut cache, 3, Origin::Demand),
+            admit(&mut cache, 3, FetchOrigin::Demand),
             Err(Refusal::AllInFlight)
         );
         // A touch does not make it valid.
-        assert_eq!(cache.demand(1, Pattern::Random), State::InFlight);
+        assert_eq!(cache.demand(1, Pattern::Random), BlockState::InFlight);
         assert_eq!(
-            admit(&mut cache, 3, Origin::Demand),
+            admit(&mut cache, 3, FetchOrigin::Demand),
             Err(Refusal::AllInFlight)
         );
         cache.complete(1);
-        let gone = admit(&mut cache, 3, Origin::Demand).expect("a frame");
+        let gone = admit(&mut cache, 3, FetchOrigin::Demand).expect("a frame");
         assert_eq!(gone.map(|gone| gone.block), Some(1), "{}", entry.name);
         cache.withdraw(0);
-        assert_eq!(admit(&mut cache, 4, Origin::Demand), Ok(None));
+        assert_eq!(admit(&mut cache, 4, FetchOrigin::Demand), Ok(None));
         assert_eq!(cache.residency().in_flight(), 3);
     }
 }
@@ -73,23 +75,23 @@ fn when_all_frames_are_in_flight_nothing_goes() {
 fn who_goes_says_why_it_came_and_whether_it_was_used() {
     for entry in ALL {
         for (origin, is_used) in [
-            (Origin::Demand, true),
-            (Origin::Prefetch, false),
-            (Origin::Readmore, true),
+            (FetchOrigin::Demand, true),
+            (FetchOrigin::Prefetch, false),
+            (FetchOrigin::Readmore, true),
         ] {
             let mut cache = make(entry.name, 1);
             assert_eq!(admit(&mut cache, 7, origin), Ok(None));
             cache.complete(7);
             if is_used {
                 // The silent use counts, and tells the policy nothing.
-                assert_eq!(cache.demand_silently(7), State::Valid);
+                assert_eq!(cache.demand_silently(7), BlockState::Valid);
                 let frame = cache.residency().frame(7).expect("resident");
                 assert_eq!(
                     cache.residency().is_untouched(frame),
-                    origin != Origin::Demand
+                    origin != FetchOrigin::Demand
                 );
             }
-            let gone = admit(&mut cache, 8, Origin::Demand);
+            let gone = admit(&mut cache, 8, FetchOrigin::Demand);
             let expected = Evicted {
                 block: 7,
                 origin,
@@ -105,12 +107,12 @@ fn a_second_chance_is_asked_for_every_frame_at_most_once() {
     for entry in ALL {
         let mut cache = make(entry.name, 4);
         for block in 0..4 {
-            assert_eq!(admit(&mut cache, block, Origin::Prefetch), Ok(None));
+            assert_eq!(admit(&mut cache, block, FetchOrigin::Prefetch), Ok(None));
             cache.complete(block);
         }
         // Whoever always asks for another chance gets one for each frame, and then a block goes.
         let mut asked = 0;
-        let gone = cache.admit(9, Origin::Demand, Pattern::Random, |_, _| {
+        let gone = cache.admit(9, FetchOrigin::Demand, Pattern::Random, |_, _| {
             asked += 1;
             Verdict::SecondChance
         });
@@ -127,15 +129,15 @@ fn bad_sizes_names_and_blocks_are_errors() {
             assert_eq!(sized(capacity), Some(BadReplacement::Capacity(capacity)));
         }
         let mut cache = make(entry.name, 2);
-        assert_eq!(admit(&mut cache, MAX_BLOCK, Origin::Demand), Ok(None));
+        assert_eq!(admit(&mut cache, MAX_BLOCK, FetchOrigin::Demand), Ok(None));
         let beyond = MAX_BLOCK + 1;
         assert_eq!(
-            admit(&mut cache, beyond, Origin::Demand),
+            admit(&mut cache, beyond, FetchOrigin::Demand),
             Err(Refusal::NoSuchBlock(beyond))
         );
-        assert_eq!(cache.demand(beyond, Pattern::Random), State::Absent);
+        assert_eq!(cache.demand(beyond, Pattern::Random), BlockState::Absent);
         assert_eq!(
-            admit(&mut cache, MAX_BLOCK, Origin::Demand),
+            admit(&mut cache, MAX_BLOCK, FetchOrigin::Demand),
             Err(Refusal::Resident(MAX_BLOCK))
         );
     }
@@ -182,7 +184,7 @@ proptest! {
     ) {
         let mut cache = make("lru", 40);
         for &block in &present {
-            admit(&mut cache, block, Origin::Demand).expect("room");
+            admit(&mut cache, block, FetchOrigin::Demand).expect("room");
         }
         let contents: &Residency = cache.residency();
         let blocks = Interval::of(first, len);
@@ -212,8 +214,8 @@ proptest! {
         let mut at_once = make(ALL[which].name, capacity);
         let mut hits = 0;
         for &block in &demands {
-            if one_by_one.demand(block, Pattern::Random) == State::Absent {
-                admit(&mut one_by_one, block, Origin::Demand).expect("a frame");
+            if one_by_one.demand(block, Pattern::Random) == BlockState::Absent {
+                admit(&mut one_by_one, block, FetchOrigin::Demand).expect("a frame");
                 one_by_one.complete(block);
             } else {
                 hits += 1;

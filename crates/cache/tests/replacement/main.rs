@@ -8,7 +8,7 @@ mod vectors;
 use std::collections::BTreeSet;
 
 use cache::replacement::ALL;
-use cache::{Cache, FirstTouch, Origin, Pattern, Refusal, State, Verdict};
+use cache::{BlockState, Cache, FetchOrigin, FirstTouch, Pattern, Refusal, Verdict};
 use oracle::{Naive, Policy};
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ enum Step {
     /// A demand: a touch, or the block comes and its read is complete at once.
     Demand(u64, Pattern),
     /// The block comes, and stays in flight.
-    Start(u64, Origin, Pattern),
+    Start(u64, FetchOrigin, Pattern),
     Complete(u64),
     Withdraw(u64),
     Sent(u64),
@@ -32,9 +32,9 @@ const BLOCKS: u64 = 40;
 fn step() -> impl Strategy<Value = Step> {
     let pattern = prop_oneof![Just(Pattern::Random), Just(Pattern::Sequential)];
     let origin = prop_oneof![
-        Just(Origin::Demand),
-        Just(Origin::Prefetch),
-        Just(Origin::Readmore)
+        Just(FetchOrigin::Demand),
+        Just(FetchOrigin::Prefetch),
+        Just(FetchOrigin::Readmore)
     ];
     // Low numbers are asked for more often than high ones.
     let block = prop_oneof![0..BLOCKS / 8, 0..BLOCKS / 3, 0..BLOCKS];
@@ -67,7 +67,12 @@ impl Pair {
         }
     }
 
-    fn start(&mut self, block: u64, origin: Origin, pattern: Pattern) -> Result<(), TestCaseError> {
+    fn start(
+        &mut self,
+        block: u64,
+        origin: FetchOrigin,
+        pattern: Pattern,
+    ) -> Result<(), TestCaseError> {
         let mut chances = self.chances.clone();
         let naive = self.naive.start(block, origin, pattern, &mut chances);
         let chances = &mut self.chances;
@@ -91,10 +96,10 @@ impl Pair {
     fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
         match step {
             Step::Demand(block, pattern) => {
-                let is_hit = self.cache.demand(block, pattern) != State::Absent;
+                let is_hit = self.cache.demand(block, pattern) != BlockState::Absent;
                 prop_assert_eq!(is_hit, self.naive.demand(block, pattern));
                 if !is_hit {
-                    self.start(block, Origin::Demand, pattern)?;
+                    self.start(block, FetchOrigin::Demand, pattern)?;
                     self.cache.complete(block);
                     self.naive.complete(block);
                 }

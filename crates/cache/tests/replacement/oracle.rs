@@ -6,7 +6,7 @@ mod simple;
 
 use std::collections::BTreeSet;
 
-use cache::{FirstTouch, Origin, Pattern, State};
+use cache::{BlockState, FetchOrigin, FirstTouch, Pattern};
 
 /// Which of the resident blocks may go.
 pub type MayGo<'a> = &'a dyn Fn(u64) -> bool;
@@ -174,7 +174,7 @@ pub fn oldest(order: &Order, may_go: MayGo) -> Option<u64> {
 #[derive(Clone, Copy)]
 struct Kept {
     block: u64,
-    state: State,
+    state: BlockState,
     is_untouched: bool,
 }
 
@@ -202,8 +202,9 @@ impl Naive {
     }
 
     /// What there is of a block.
-    pub fn state(&mut self, block: u64) -> State {
-        self.find(block).map_or(State::Absent, |kept| kept.state)
+    pub fn state(&mut self, block: u64) -> BlockState {
+        self.find(block)
+            .map_or(BlockState::Absent, |kept| kept.state)
     }
 
     /// A demand; says whether it is a hit.
@@ -225,11 +226,11 @@ impl Naive {
     pub fn start(
         &mut self,
         block: u64,
-        origin: Origin,
+        origin: FetchOrigin,
         pattern: Pattern,
         chances: &mut BTreeSet<u64>,
     ) -> Option<Option<u64>> {
-        let waits = |kept: &Kept| kept.state == State::InFlight;
+        let waits = |kept: &Kept| kept.state == BlockState::InFlight;
         if self.kept.iter().filter(|kept| waits(kept)).count() == self.capacity {
             return None;
         }
@@ -250,8 +251,8 @@ impl Naive {
         }
         self.kept.push(Kept {
             block,
-            state: State::InFlight,
-            is_untouched: origin != Origin::Demand,
+            state: BlockState::InFlight,
+            is_untouched: origin != FetchOrigin::Demand,
         });
         self.policy.come(block, pattern);
         Some(gone)
@@ -260,7 +261,7 @@ impl Naive {
     /// The read is complete.
     pub fn complete(&mut self, block: u64) {
         if let Some(kept) = self.find(block) {
-            kept.state = State::Valid;
+            kept.state = BlockState::Valid;
         }
     }
 

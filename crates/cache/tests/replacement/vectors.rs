@@ -1,7 +1,7 @@
 //! Small cases that were worked out by hand: demands for single blocks, each read complete at once,
 //! and which blocks went.
 
-use cache::{Cache, FirstTouch, Origin, Pattern, State, Verdict};
+use cache::{BlockState, Cache, FetchOrigin, FirstTouch, Pattern, Verdict};
 
 /// A cache that notes what goes.
 struct Run {
@@ -17,7 +17,7 @@ impl Run {
         }
     }
 
-    fn admit(&mut self, block: u64, origin: Origin, pattern: Pattern) {
+    fn admit(&mut self, block: u64, origin: FetchOrigin, pattern: Pattern) {
         let ask = |_: &_, _| Verdict::Evict;
         let gone = self.cache.admit(block, origin, pattern, ask);
         self.gone
@@ -27,8 +27,8 @@ impl Run {
 
     fn demand(&mut self, blocks: &[u64]) -> &mut Self {
         for &block in blocks {
-            if self.cache.demand(block, Pattern::Random) == State::Absent {
-                self.admit(block, Origin::Demand, Pattern::Random);
+            if self.cache.demand(block, Pattern::Random) == BlockState::Absent {
+                self.admit(block, FetchOrigin::Demand, Pattern::Random);
             }
         }
         self
@@ -36,8 +36,8 @@ impl Run {
 
     fn sequential(&mut self, blocks: &[u64]) -> &mut Self {
         for &block in blocks {
-            if self.cache.demand(block, Pattern::Sequential) == State::Absent {
-                self.admit(block, Origin::Demand, Pattern::Sequential);
+            if self.cache.demand(block, Pattern::Sequential) == BlockState::Absent {
+                self.admit(block, FetchOrigin::Demand, Pattern::Sequential);
             }
         }
         self

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 
 use crate::output::{Exit, NewFile};
 
@@ -29,7 +29,7 @@ impl LeftFile {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write(mut self, left: &Wanted) -> Result<(), Exit> {
+    pub fn write(mut self, left: &WantedBlocks) -> Result<(), Exit> {
         left.encode(&mut self.file)
             .and_then(|()| self.file.flush())
             .and_then(|()| {

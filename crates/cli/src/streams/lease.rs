@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use headtime_client::{Client, Event, Stream, Terms};
+use headtime_client::{Client, Stream, StreamUpdate, Terms};
 use serde_json::Value;
 
 use super::amount::amount;
@@ -129,7 +129,7 @@ impl Events {
         let until = Instant::now() + FILLING;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             match stream.wait_event(left) {
-                Some(Event::Serving) => return Ok(()),
+                Some(StreamUpdate::Serving) => return Ok(()),
                 Some(event) => self.note(event)?,
                 None => break,
             }
@@ -151,33 +151,33 @@ impl Events {
     /// Reports the file's present extents to the service.
     pub(super) fn refresh(&mut self, stream: &Stream, file: &File) {
         match stream.refresh(file) {
-            Ok(headtime_client::Change::Same) => (),
+            Ok(headtime_client::FileChange::Same) => (),
             Ok(change) => self.say(format!("the file has changed: {change:?}")),
             Err(error) => self.say(format!("it is not known where the file is now: {error}")),
         }
     }
 
-    fn note(&mut self, event: Event) -> Result<(), Exit> {
+    fn note(&mut self, event: StreamUpdate) -> Result<(), Exit> {
         match event {
-            Event::Serving => self.say(String::from("guaranteed from here on")),
-            Event::Lapsed => {
+            StreamUpdate::Serving => self.say(String::from("guaranteed from here on")),
+            StreamUpdate::Lapsed => {
                 self.lapsed += 1;
                 self.say(String::from(
                     "the guarantee lapsed, and the buffer fills again",
                 ));
             }
-            Event::Behind => self.say(String::from("written faster than the rate")),
-            Event::Late { us } => self.say(format!("a batch came {us} us too late")),
-            Event::WriteFailed { from, to } => {
+            StreamUpdate::Behind => self.say(String::from("written faster than the rate")),
+            StreamUpdate::Late { us } => self.say(format!("a batch came {us} us too late")),
+            StreamUpdate::WriteFailed { from, to } => {
                 self.say(format!("bytes {from} to {to} could not be written"));
             }
-            Event::Unguaranteed(refused) => {
+            StreamUpdate::Unguaranteed(refused) => {
                 self.say(format!(
                     "where the file is now it is not guaranteed: {refused}"
                 ));
             }
-            Event::Aside { reason } => self.say(format!("served as any other: {reason}")),
-            Event::Ended { reason } => return Err(Exit::failed(reason)),
+            StreamUpdate::Aside { reason } => self.say(format!("served as any other: {reason}")),
+            StreamUpdate::Ended { reason } => return Err(Exit::failed(reason)),
         }
         Ok(())
     }

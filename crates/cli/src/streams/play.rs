@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use headtime_client::{Mode, Stream, Terms};
+use headtime_client::{Stream, StreamMode, Terms};
 use rustix::fs::{Advice, OFlags, fadvise};
 
 use super::aligned::{Aligned, PAGE, at};
@@ -79,7 +79,7 @@ pub fn run(arguments: &PlayArgs) -> Result<(), Exit> {
         &file.file,
         Terms {
             name: String::from("play"),
-            mode: Mode::Play,
+            mode: StreamMode::Play,
             rate: arguments.rate,
             buffer: arguments.buffer,
             memory: None,

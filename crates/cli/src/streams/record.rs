@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use headtime_client::{Mode, Terms};
+use headtime_client::{StreamMode, Terms};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use super::aligned::{Aligned, PAGE, at};
@@ -56,8 +56,8 @@ pub fn run(arguments: &RecordArgs) -> Result<(), Exit> {
     let terms = Terms {
         name: String::from("record"),
         mode: match arguments.sync {
-            true => Mode::RecordSync,
-            false => Mode::Record,
+            true => StreamMode::RecordSync,
+            false => StreamMode::Record,
         },
         rate: arguments.rate,
         buffer: arguments.buffer,

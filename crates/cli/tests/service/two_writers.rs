@@ -23,7 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use assert_cmd::cargo::cargo_bin;
-use headtime_client::{Client, Piece, Places, Terms};
+use headtime_client::{Client, FilePiece, Places, Terms};
 use tempfile::TempDir;
 
 use crate::begun::{SERVES, begin};
@@ -309,7 +309,7 @@ fn beside_a_stream() {
         let length = 1 << 20;
         let places = Places {
             length,
-            pieces: vec![Piece(0, 0, length)],
+            pieces: vec![FilePiece(0, 0, length)],
         };
         let client = Client::connect(&service.folder.path().join("control.sock"));
         let client = client.expect("it listens");

@@ -4,7 +4,7 @@ use block::Duration;
 
 use document::{DocumentError, Field, Section};
 
-use super::{Origin, millis};
+use super::{TableOrigin, millis};
 use crate::seek::{SeekCurve, SeekError, SeekTable};
 
 /// What the table says.
@@ -15,7 +15,7 @@ pub(super) struct SeekSection {
     pub head_switch: Duration,
     pub write_settle_nanos: i64,
     /// Of the formula's own table, where the arm has one.
-    pub formula: Option<Origin>,
+    pub formula: Option<TableOrigin>,
 }
 
 /// At most how much faster or slower writes settle: a revolution of the slowest drives.
@@ -36,7 +36,7 @@ pub(super) fn read(field: &Field, cylinders: u32) -> Result<SeekSection, Documen
     let read = match (section.get("read_points"), section.get("formula")) {
         (Some(points), None) => read_points(&points, cylinders)?,
         (None, Some(formula)) => {
-            origin = Some(Origin {
+            origin = Some(TableOrigin {
                 table: "seek.formula".to_owned(),
                 text: super::origin_of(&formula)?,
             });

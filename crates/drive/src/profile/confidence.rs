@@ -6,7 +6,7 @@ use document::{DocumentError, Field, Section};
 
 /// A part of a profile that can be right while others are wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum ProfilePart {
     /// The period.
     Spindle,
     /// Which blocks a track has, and at which angles.
@@ -29,38 +29,38 @@ pub enum Part {
     ZeroLatency,
 }
 
-impl Part {
+impl ProfilePart {
     /// All of them, with their keys in profile files.
-    pub const ALL: [(&'static str, Part); 10] = [
-        ("spindle", Part::Spindle),
-        ("map", Part::Map),
-        ("layout", Part::Layout),
-        ("seek", Part::Seek),
-        ("overhead", Part::Overhead),
-        ("bus", Part::Bus),
-        ("buffer", Part::Buffer),
-        ("write_back", Part::WriteBack),
-        ("queue", Part::Queue),
-        ("zero_latency", Part::ZeroLatency),
+    pub const ALL: [(&'static str, ProfilePart); 10] = [
+        ("spindle", ProfilePart::Spindle),
+        ("map", ProfilePart::Map),
+        ("layout", ProfilePart::Layout),
+        ("seek", ProfilePart::Seek),
+        ("overhead", ProfilePart::Overhead),
+        ("bus", ProfilePart::Bus),
+        ("buffer", ProfilePart::Buffer),
+        ("write_back", ProfilePart::WriteBack),
+        ("queue", ProfilePart::Queue),
+        ("zero_latency", ProfilePart::ZeroLatency),
     ];
 
     /// Its key.
     pub fn name(self) -> &'static str {
-        Part::ALL[self as usize].0
+        ProfilePart::ALL[self as usize].0
     }
 }
 
 /// How far each part can be trusted, and where tracks are exactly known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Confidence {
-    parts: [Option<f64>; Part::ALL.len()],
+    parts: [Option<f64>; ProfilePart::ALL.len()],
     known: Box<[Extent]>,
 }
 
 impl Confidence {
     /// The share, 0 to 1, of fresh measurements that a part is expected to predict; `None` if
     /// nothing is said of it.
-    pub fn of(&self, part: Part) -> Option<f64> {
+    pub fn of(&self, part: ProfilePart) -> Option<f64> {
         self.parts[part as usize]
     }
 
@@ -85,10 +85,10 @@ impl Confidence {
 /// Reads the table, for a drive of so many blocks.
 pub(super) fn read(field: &Field, blocks: u64) -> Result<Confidence, DocumentError> {
     let mut keys = vec!["origin", "known"];
-    keys.extend(Part::ALL.map(|(key, _)| key));
+    keys.extend(ProfilePart::ALL.map(|(key, _)| key));
     let section = field.section(&keys)?;
     let mut confidence = Confidence::default();
-    for (key, part) in Part::ALL {
+    for (key, part) in ProfilePart::ALL {
         if let Some(field) = section.get(key) {
             confidence.parts[part as usize] = Some(field.number_within(0.0..=1.0)?);
         }

@@ -6,7 +6,7 @@ use document::{DocumentError, Field};
 
 use super::electronics::{self, Electronics};
 use super::layout::revolutions;
-use super::{Origin, Profile, TEXT};
+use super::{Profile, TEXT, TableOrigin};
 use crate::angle::Spindle;
 use crate::geometry::Turn;
 
@@ -19,7 +19,7 @@ pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, Documen
     keys.extend(electronics::RARE.map(|(key, _)| key));
     let section = field.section(&keys)?;
     let mut profile = published.clone();
-    profile.origins.push(Origin {
+    profile.origins.push(TableOrigin {
         table: "fitted".to_owned(),
         text: section
             .need("origin", "the source of the numbers")?

@@ -4,7 +4,7 @@ use block::{Direction, Extent, Instant};
 
 use super::DriveService;
 use super::pass::share_end;
-use crate::mechanics::Target;
+use crate::mechanics::SeekTarget;
 
 impl DriveService {
     /// Begins or prolongs the look-ahead of a segment after a read of `extent`, with the arm free
@@ -58,7 +58,7 @@ impl DriveService {
             }
             let next = run.first.0 + blocks;
             buffer.advance(ahead.segment, next);
-            ahead.reach(next, ends, Target::from(&run).position);
+            ahead.reach(next, ends, SeekTarget::from(&run).position);
         }
         // It has reached its limit: the arm rests where it ended.
         arms[arm].position = ahead.position;
@@ -78,7 +78,7 @@ impl DriveService {
         let Some((run, _)) = ahead.part.filter(|_| now > ahead.at) else {
             return;
         };
-        let target = Target::from(&run).position;
+        let target = SeekTarget::from(&run).position;
         let seek = self
             .truth
             .reposition(ahead.position, target, Direction::Read);

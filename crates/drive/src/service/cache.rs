@@ -6,7 +6,7 @@ use super::power::Put;
 use super::{CommandCompletion, CommandTimes, DriveService, ServiceRecord, Travel};
 use crate::buffer::Dirty;
 use crate::firmware::QueueOrder;
-use crate::mechanics::Target;
+use crate::mechanics::SeekTarget;
 
 impl DriveService {
     /// Destages as the idle time before `until` allows: each arm its own. Answers whether an arm
@@ -56,7 +56,7 @@ impl DriveService {
         let Some(place) = self.truth.geometry.locate(dirty.extent.start()) else {
             return at.as_nanos();
         };
-        let target = Target::from(&place);
+        let target = SeekTarget::from(&place);
         let truth = &self.truth;
         let way = truth.positioning(arm.position, at, &target, Direction::Write);
         order.cost((at + way.total()).as_nanos(), at.since(dirty.since))

@@ -4,9 +4,9 @@ use block::{Direction, Extent, Instant, Lba};
 
 use super::{DriveService, Travel};
 use crate::flow::{ReadFlow, WriteFlow};
-use crate::geometry::Run;
+use crate::geometry::TrackExtent;
 use crate::imperfection::{Luck, Mishap, PassDirection};
-use crate::mechanics::{Pass, Position, Target};
+use crate::mechanics::{Pass, Position, SeekTarget};
 use crate::profile::Profile;
 
 /// Where and when an arm goes on inside a command.
@@ -45,10 +45,10 @@ pub(super) fn pass(
     truth: &Profile,
     luck: &mut Luck,
     (from, ready): (Position, Instant),
-    run: &Run,
+    run: &TrackExtent,
     direction: Direction,
 ) -> Pass {
-    let position = Target::from(run).position;
+    let position = SeekTarget::from(run).position;
     let ideal = truth.reposition(from, position, direction);
     let seek = luck.seek(ideal);
     let there = on_track(truth, ready + seek, run, direction);
@@ -56,7 +56,7 @@ pub(super) fn pass(
 }
 
 /// The pass of a head that is on the track.
-fn on_track(truth: &Profile, ready: Instant, run: &Run, direction: Direction) -> Pass {
+fn on_track(truth: &Profile, ready: Instant, run: &TrackExtent, direction: Direction) -> Pass {
     let zero_latency = match direction {
         Direction::Read => truth.buffer.zero_latency_read,
         Direction::Write => truth.buffer.zero_latency_write,
@@ -72,7 +72,7 @@ fn on_track(truth: &Profile, ready: Instant, run: &Run, direction: Direction) ->
 pub(super) fn mishap(
     truth: &Profile,
     luck: &mut Luck,
-    run: &Run,
+    run: &TrackExtent,
     reading: PassDirection,
 ) -> Mishap {
     if luck.is_perfect() {
@@ -109,7 +109,7 @@ impl DriveService {
             let start = going.at + pass.seek + pass.rotation + mishap.lost;
             flow.pass(start, &pass, u64::from(run.blocks));
             going.at += pass.total() + mishap.lost;
-            arms[going.arm].position = Target::from(&run).position;
+            arms[going.arm].position = SeekTarget::from(&run).position;
             if mishap.unreadable.is_some() {
                 break;
             }
@@ -149,7 +149,7 @@ impl DriveService {
             travel.add(&pass, mishap);
             begins = begins.or(Some(going.at + pass.seek + pass.rotation));
             going.at += pass.total() + mishap.lost;
-            arms[going.arm].position = Target::from(&run).position;
+            arms[going.arm].position = SeekTarget::from(&run).position;
             before += u64::from(run.blocks);
         }
         arms[going.arm].free_at = going.at;
@@ -184,7 +184,7 @@ fn with_data(
     truth: &Profile,
     flow: &WriteFlow,
     before: u64,
-    run: &Run,
+    run: &TrackExtent,
     at: Instant,
     pass: Pass,
 ) -> Pass {
@@ -218,6 +218,6 @@ fn with_data(
     later(flow.arrived(before + blocks))
 }
 
-fn on_track_at(truth: &Profile, ready: Instant, run: &Run) -> Pass {
+fn on_track_at(truth: &Profile, ready: Instant, run: &TrackExtent) -> Pass {
     on_track(truth, ready, run, Direction::Write)
 }

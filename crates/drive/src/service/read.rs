@@ -6,9 +6,9 @@ use super::pass::{mishap, share_end};
 use super::{CommandCompletion, CommandTimes, DriveService, ServiceRecord, Travel};
 use crate::buffer::{BufferLookup, OngoingLookAhead};
 use crate::flow::ReadFlow;
-use crate::geometry::Run;
+use crate::geometry::TrackExtent;
 use crate::imperfection::{Mishap, PassDirection};
-use crate::mechanics::{Pass, Target};
+use crate::mechanics::{Pass, SeekTarget};
 
 /// A read that was taken up.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +149,7 @@ impl DriveService {
                     transfer: pass.transfer - Duration::from_nanos(skipped),
                     ..pass
                 };
-                let unread = Run {
+                let unread = TrackExtent {
                     first: Lba(run.first.0 + old),
                     blocks: new as u32,
                     ..run
@@ -160,7 +160,7 @@ impl DriveService {
             }
             travel.add_after(ready, at, &pass, mishap_of_new);
             at += pass.total() + mishap_of_new.lost;
-            position = Target::from(&run).position;
+            position = SeekTarget::from(&run).position;
             if mishap_of_new.unreadable.is_some() {
                 break;
             }

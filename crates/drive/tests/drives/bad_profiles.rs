@@ -6,7 +6,7 @@ mod mutated;
 use block::{Sectors, Switch};
 use drive::firmware::QueueOrder;
 use drive::profile::Chunks;
-use drive::{Part, Profile};
+use drive::{Profile, ProfilePart};
 
 use cases::{INDEXED_CASES, ZONED_CASES};
 
@@ -287,14 +287,14 @@ fn a_formula_says_where_its_numbers_come_from() {
 fn confidences_are_those_of_the_file() {
     let profile = Profile::parse(ZONED, "tiny.toml").expect("a profile");
     let confidence = profile.confidence.expect("a table of confidences");
-    assert_eq!(confidence.of(Part::Spindle), Some(0.99));
-    assert_eq!(confidence.of(Part::Queue), None);
+    assert_eq!(confidence.of(ProfilePart::Spindle), Some(0.99));
+    assert_eq!(confidence.of(ProfilePart::Queue), None);
     assert_eq!(confidence.least(), Some(0.5));
     let known = |lba| confidence.is_known(block::Lba(lba));
     let edges = [0, 99, 100, 149, 150, 199, 200].map(known);
     assert_eq!(edges, [true, true, false, false, true, true, false]);
     assert_eq!(confidence.known().len(), 2);
-    for (key, part) in Part::ALL {
+    for (key, part) in ProfilePart::ALL {
         assert_eq!(part.name(), key);
     }
     let deviation = profile.seek_deviation.expect("a table of spreads");

@@ -1,11 +1,11 @@
 //! The naive way to cut an extent into runs: block by block.
 
 use block::{Extent, Lba, Sectors};
-use drive::geometry::{BlockPosition, Geometry, Run};
+use drive::geometry::{BlockPosition, Geometry, TrackExtent};
 
 /// The runs of an extent by locating every block.
-pub fn runs(geometry: &Geometry, extent: Extent) -> Vec<Run> {
-    let mut runs: Vec<(Run, BlockPosition, BlockPosition)> = Vec::new();
+pub fn runs(geometry: &Geometry, extent: Extent) -> Vec<TrackExtent> {
+    let mut runs: Vec<(TrackExtent, BlockPosition, BlockPosition)> = Vec::new();
     for lba in extent.start().0..extent.end().0.min(geometry.sectors().0) {
         let place = geometry.locate(Lba(lba)).expect("a block of the drive");
         match runs.last_mut() {
@@ -18,7 +18,7 @@ pub fn runs(geometry: &Geometry, extent: Extent) -> Vec<Run> {
                 *last = place;
             }
             _ => runs.push((
-                Run {
+                TrackExtent {
                     first: Lba(lba),
                     blocks: 1,
                     cylinder: place.cylinder,
@@ -33,7 +33,7 @@ pub fn runs(geometry: &Geometry, extent: Extent) -> Vec<Run> {
         }
     }
     runs.into_iter()
-        .map(|(run, first, last)| Run {
+        .map(|(run, first, last)| TrackExtent {
             sweep: match last.sector - first.sector + 1 {
                 all if all == first.sectors_per_track => drive::Angle::from_raw(u64::MAX),
                 part => run.width.times(u64::from(part)),
@@ -81,6 +81,6 @@ pub fn check_block(geometry: &Geometry, lba: u64, length: u64) {
         }
     }
     let extent = Extent::new(Lba(lba), Sectors(length)).expect("an extent");
-    let ours: Vec<Run> = geometry.runs(extent).collect();
+    let ours: Vec<TrackExtent> = geometry.runs(extent).collect();
     assert_eq!(ours, runs(geometry, extent), "runs of {extent}");
 }

@@ -1,7 +1,7 @@
 //! Positioning by formula: overhead, seek, rotation, transfer; crossings; zero-latency access.
 
 use block::{Action, BufferHit, Direction, Duration, Instant, Lba};
-use drive::mechanics::Target;
+use drive::mechanics::SeekTarget;
 use drive::{Position, Profile, VirtualDrive};
 
 use crate::play::{Done, Play};
@@ -214,7 +214,7 @@ fn positioning_is_what_a_policy_is_told() {
             _ => (Direction::Read, 300),
         };
         let ready = play.now + micros(overhead);
-        let way = profile.positioning(from, ready, &Target::from(&place), direction);
+        let way = profile.positioning(from, ready, &SeekTarget::from(&place), direction);
         let account = play.then(action).account();
         assert_eq!((account.seek, account.rotation), (way.seek, way.rotation));
     }
@@ -229,5 +229,5 @@ fn first_block(done: &Done) -> u64 {
 
 fn position(profile: &Profile, lba: u64) -> Position {
     let place = profile.geometry.locate(Lba(lba)).expect("on the drive");
-    Target::from(&place).position
+    SeekTarget::from(&place).position
 }

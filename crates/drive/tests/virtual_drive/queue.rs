@@ -5,7 +5,7 @@ use block::{
     Urgency,
 };
 use drive::firmware::QueueOrder;
-use drive::mechanics::Target;
+use drive::mechanics::SeekTarget;
 use drive::{Position, Profile, VirtualDrive};
 use proptest::prelude::*;
 
@@ -23,8 +23,8 @@ fn arm_free(done: &Done) -> Instant {
     Instant::from_nanos(done.outcome.at.as_nanos() - after.as_nanos())
 }
 
-fn target(profile: &Profile, lba: u64) -> Target {
-    Target::from(&profile.geometry.locate(Lba(lba)).expect("on the drive"))
+fn target(profile: &Profile, lba: u64) -> SeekTarget {
+    SeekTarget::from(&profile.geometry.locate(Lba(lba)).expect("on the drive"))
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use block::{Class, CommandId, Direction, Duration, Extent, Finished, Instant, RequestId};
 use scheduler::background::Means;
-use scheduler::ordering::Level;
+use scheduler::ordering::PriorityLevel;
 
 /// How many commands are remembered. A choice: a disk does some three hundred a second, and no
 /// request that is not in the background waits longer than five seconds.
@@ -47,7 +47,7 @@ pub enum Whose {
         /// How urgent its client said that it is.
         class: Class,
         /// How urgent it was in the end: as its class, or as the most urgent that waited for it.
-        level: Level,
+        level: PriorityLevel,
         /// Which way its bytes went.
         direction: Direction,
         /// The blocks of the command that were the request's.
@@ -335,7 +335,7 @@ impl Log {
         let there = self.held.range(first..);
         let own = there.clone().filter(|held| held.whose.is_of(finished));
         let level = own.filter_map(|held| held.whose.level()).min();
-        let level = level.or(Level::of(finished.request.class));
+        let level = level.or(PriorityLevel::of(finished.request.class));
         let served = submitted + finished.waited_order;
         let mut now = submitted;
         if let Some(then) = self.forgotten
@@ -376,7 +376,7 @@ impl Explanation {
 
 impl Held {
     /// How it came that it went before a request that was accepted then.
-    fn ahead_of(&self, submitted: Instant, level: Option<Level>) -> Ahead {
+    fn ahead_of(&self, submitted: Instant, level: Option<PriorityLevel>) -> Ahead {
         if self.given < submitted {
             return Ahead::AtDrive;
         }
@@ -396,7 +396,7 @@ impl Whose {
         matches!(*self, Whose::Request { id, submitted, .. } if (id, submitted) == own)
     }
 
-    fn level(&self) -> Option<Level> {
+    fn level(&self) -> Option<PriorityLevel> {
         match *self {
             Whose::Request { level, .. } => Some(level),
             Whose::Task(_) | Whose::Ahead | Whose::Hop | Whose::Calibration | Whose::Flush => None,

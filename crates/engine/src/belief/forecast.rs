@@ -9,9 +9,9 @@
 
 use block::{Direction, Duration, Extent, Instant};
 use drive::firmware::WriteBack;
-use drive::geometry::Run;
+use drive::geometry::TrackExtent;
 use drive::mechanics::Pass;
-use drive::{Angle, Position, Profile, Target};
+use drive::{Angle, Position, Profile, SeekTarget};
 use scheduler::{Sight, View};
 
 /// The head between two commands.
@@ -29,7 +29,7 @@ pub struct Head {
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     /// The part on the first track.
-    first: Run,
+    first: TrackExtent,
     /// From the end of the first part to the end of the last: the same at any time, because the
     /// head leaves the first part at the same angle.
     rest: Duration,
@@ -252,7 +252,7 @@ impl Route {
     pub fn new(belief: &Profile, extent: Extent, direction: Direction) -> Option<Route> {
         let mut runs = belief.geometry.runs(extent);
         let first = runs.next()?;
-        let mut last = Target::from(&first).position;
+        let mut last = SeekTarget::from(&first).position;
         // Any moment will do at which the head has just passed the first part.
         let left = belief
             .spindle
@@ -260,7 +260,7 @@ impl Route {
         let mut at = Instant::ZERO + left;
         for run in runs {
             at += belief.pass(last, at, &run, direction).total();
-            last = Target::from(&run).position;
+            last = SeekTarget::from(&run).position;
         }
         Some(Route {
             first,
@@ -414,7 +414,7 @@ impl Route {
     }
 
     /// Where it begins.
-    pub fn target(&self) -> Target {
-        Target::from(&self.first)
+    pub fn target(&self) -> SeekTarget {
+        SeekTarget::from(&self.first)
     }
 }

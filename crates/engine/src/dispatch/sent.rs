@@ -3,7 +3,7 @@
 use block::{CommandId, Duration, Extent, Instant};
 use drive::Profile;
 use scheduler::PieceId;
-use scheduler::background::{Means, Served};
+use scheduler::background::{Means, ReadAttribution};
 use scheduler::freeblock::Stop;
 
 use crate::belief::forecast::{Course, Head, Route};
@@ -41,7 +41,7 @@ pub(crate) struct BackgroundRead {
     /// Its blocks.
     pub(crate) extent: Extent,
     /// Which tasks wanted how many of its blocks.
-    pub(crate) served: Served,
+    pub(crate) served: ReadAttribution,
     /// What pays for it.
     pub(crate) means: Means,
 }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use block::{Direction, Duration, Extent, Instant, Sectors, Status};
 use drive::{Profile, Spindle};
-use scheduler::background::{Account, Means, Served, Tasks};
+use scheduler::background::{Account, BackgroundTasks, Means, ReadAttribution};
 use scheduler::freeblock::{
-    ANYTIME_TRACKS, Caution, Conservatism, Gap, Goal, Kind, Merging, Plan, Planner, Ranges, Reach,
-    SameTrack, Stop, Wanted,
+    ANYTIME_TRACKS, Caution, Conservatism, Gap, GapPlan, Goal, Kind, Merging, Planner, Ranges,
+    Reach, SameTrack, Stop, WantedBlocks,
 };
 use scheduler::preemption::worth::WEIGHT;
 
@@ -87,7 +87,7 @@ pub struct Gaps {
 /// What is read in the gap before a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PaidPlan {
-    pub(crate) plan: Plan,
+    pub(crate) plan: GapPlan,
     /// What pays for it.
     pub(crate) means: Means,
 }
@@ -104,7 +104,7 @@ pub(crate) struct GapBefore<'a> {
 /// What reads background blocks: tasks, plans, and what pays for them.
 pub(crate) struct FreeBlocks {
     rules: Rules,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: BackgroundTasks,
     planner: Planner,
     conservatism: Conservatism,
     pub(crate) account: Account,
@@ -161,7 +161,7 @@ impl FreeBlocks {
         let period = belief.spindle.period();
         FreeBlocks {
             rules,
-            tasks: Tasks::default(),
+            tasks: BackgroundTasks::default(),
             planner: Planner::new(Arc::clone(belief)),
             conservatism: Conservatism::new(rules.caution, period, cylinders),
             account: Account::default(),
@@ -221,7 +221,7 @@ impl FreeBlocks {
             merging: Merging::Allowed,
         };
         let free = self.free(belief, before, &reach);
-        let is_clear = |plan: &Plan| {
+        let is_clear = |plan: &GapPlan| {
             plan.stops().all(|stop| {
                 let own = gap.direction == Direction::Write && stop.extent.overlaps(gap.extent);
                 !own && !is_being_written(stop.extent)
@@ -248,7 +248,7 @@ impl FreeBlocks {
         Some(PaidPlan { plan, means })
     }
 
-    fn free(&mut self, belief: &Profile, before: &GapBefore<'_>, reach: &Reach) -> Option<Plan> {
+    fn free(&mut self, belief: &Profile, before: &GapBefore<'_>, reach: &Reach) -> Option<GapPlan> {
         if !self.conservatism.admits(before.latency) {
             self.gaps.near_miss += 1;
             return None;
@@ -276,7 +276,7 @@ impl FreeBlocks {
 
     /// Whether a plan reads for long enough to be worth what is expected to be lost by it: by the
     /// command behind it, and by those that would otherwise have overtaken that.
-    fn pays(&self, belief: &Profile, before: &GapBefore<'_>, plan: &Plan) -> bool {
+    fn pays(&self, belief: &Profile, before: &GapBefore<'_>, plan: &GapPlan) -> bool {
         let (gap, latency) = (before.gap, before.latency);
         let own = self.conservatism.expected_loss(gap, latency, plan);
         let others = before.waiting.map(|waiting| waiting.because_of(plan));
@@ -300,7 +300,7 @@ impl FreeBlocks {
         gap: &Gap,
         reach: &Reach,
         free: u32,
-    ) -> Option<Plan> {
+    ) -> Option<GapPlan> {
         let period = belief.spindle.period();
         if self.rules.paid_ppm == 0 || self.credit < period.as_nanos() || !self.is_behind(now) {
             return None;
@@ -353,12 +353,18 @@ impl FreeBlocks {
     }
 
     /// The blocks of a stop are about to be read.
-    pub(crate) fn give(&mut self, extent: Extent) -> Served {
+    pub(crate) fn give(&mut self, extent: Extent) -> ReadAttribution {
         self.tasks.give(extent)
     }
 
     /// The read has ended.
-    pub(crate) fn deliver(&mut self, now: Instant, served: &Served, means: Means, status: Status) {
+    pub(crate) fn deliver(
+        &mut self,
+        now: Instant,
+        served: &ReadAttribution,
+        means: Means,
+        status: Status,
+    ) {
         match status {
             Status::Good => {
                 self.account.count(means, u64::from(served.blocks));
@@ -388,8 +394,13 @@ fn slow_bus(belief: &Profile) -> Option<Duration> {
 }
 
 /// The best plan for the first level of tasks for which there is one.
-fn best(planner: &mut Planner, tasks: &Tasks, gap: &Gap, reach: &Reach) -> Option<Plan> {
-    let plan = |wanted: &Wanted| planner.plan(wanted, gap, reach);
+fn best(
+    planner: &mut Planner,
+    tasks: &BackgroundTasks,
+    gap: &Gap,
+    reach: &Reach,
+) -> Option<GapPlan> {
+    let plan = |wanted: &WantedBlocks| planner.plan(wanted, gap, reach);
     tasks.wanted().find_map(plan)
 }
 

@@ -14,7 +14,7 @@ use block::{Direction, Duration, Extent, Instant, Sectors, Switch};
 use drive::Position;
 use profiler::tracker::Mode;
 use scheduler::PieceId;
-use scheduler::ordering::Level;
+use scheduler::ordering::PriorityLevel;
 use scheduler::preemption::{Landing, Preemption, SplitCost, When};
 
 use crate::belief::forecast::{Course, Head, Route};
@@ -39,7 +39,7 @@ pub(super) fn fill(
 ) -> Option<Draft> {
     let rules = preemption.rules()?;
     let level = cx.ordering.level(piece);
-    if level == Level::REAL_TIME || cx.belief.mode() != Mode::Positioning {
+    if level == PriorityLevel::REAL_TIME || cx.belief.mode() != Mode::Positioning {
         return None;
     }
     let belief = cx.profile();
@@ -105,7 +105,7 @@ pub(super) fn depart(
         return GO;
     };
     let level = cx.ordering.level(piece);
-    let is_positioned = level != Level::REAL_TIME
+    let is_positioned = level != PriorityLevel::REAL_TIME
         && preemption.may_be_outranked(cx, piece)
         && cx.belief.mode() == Mode::Positioning
         && cx.ordering.requeued(piece) == 0
@@ -165,7 +165,7 @@ pub(super) fn depart(
 pub(super) fn slack(
     cx: &StageContext<'_>,
     preemption: &Transfers,
-    level: Level,
+    level: PriorityLevel,
     course: &Course,
     was_held: HeldBack,
 ) -> Duration {
@@ -209,7 +209,7 @@ fn before_switching(cx: &StageContext<'_>, head: &Head, given: Instant) -> Insta
 /// transfer, if it does not delay the request or may.
 fn hop(
     cx: &StageContext<'_>,
-    (preemption, rules, level): (&Transfers, &Preemption, Level),
+    (preemption, rules, level): (&Transfers, &Preemption, PriorityLevel),
     head: &Head,
     (course, route): (&Course, &Route),
 ) -> Option<Extent> {
@@ -286,7 +286,7 @@ fn block_under_way(
 fn landing(
     cx: &StageContext<'_>,
     preemption: &Transfers,
-    level: Level,
+    level: PriorityLevel,
     held: Duration,
 ) -> Option<Duration> {
     match preemption.rules()?.just_in_time? {

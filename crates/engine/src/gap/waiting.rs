@@ -8,8 +8,8 @@
 
 use block::{Duration, Instant};
 use scheduler::PieceId;
-use scheduler::freeblock::{Gap, Kind, Plan};
-use scheduler::ordering::Level;
+use scheduler::freeblock::{Gap, GapPlan, Kind};
+use scheduler::ordering::PriorityLevel;
 use scheduler::preemption::{When, Worth};
 
 use super::slack::{HeldBack, slack};
@@ -21,7 +21,7 @@ use crate::preemption::Transfers;
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     worth: Worth,
-    level: Level,
+    level: PriorityLevel,
     /// When a command before the request's own begins.
     leaves: Instant,
     /// When the request's own one begins, if nothing comes before it.
@@ -36,7 +36,7 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// How much longer others wait with this plan than without it, all together, by expectation.
-    pub(crate) fn because_of(&self, plan: &Plan) -> Duration {
+    pub(crate) fn because_of(&self, plan: &GapPlan) -> Duration {
         let own = plan.stops().filter(|stop| stop.kind != Kind::Merged);
         let waiting = |held| self.worth.waiting(self.level, held);
         let with = match own.last() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use block::{Direction, Duration, Extent, Lba};
 use drive::geometry::Track;
-use drive::{Profile, Target};
+use drive::{Profile, SeekTarget};
 use stream::head_times::NoPoints;
 use stream::{
     AccessTimes, Cylinders, HeadTimes, LocationMap, Rate, SeekBound, Tracks, WholeTracks, Zone,
@@ -319,8 +319,8 @@ impl Crossing {
             skew: belief.spindle.time_of(way),
             change: change(
                 belief,
-                Target::from(&last),
-                Target::from(&next),
+                SeekTarget::from(&last),
+                SeekTarget::from(&next),
                 [direction],
             ),
         })
@@ -344,8 +344,8 @@ impl Crossing {
 /// The arm and the heads from one track to another, at the longest of these directions.
 fn change<const N: usize>(
     belief: &Profile,
-    from: Target,
-    to: Target,
+    from: SeekTarget,
+    to: SeekTarget,
     directions: [Direction; N],
 ) -> Duration {
     let way = |direction| belief.reposition(from.position, to.position, direction);

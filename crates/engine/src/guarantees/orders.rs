@@ -3,7 +3,7 @@
 
 use block::{Class, Instant, Request, RequestId, Status};
 use scheduler::PieceId;
-use scheduler::ordering::{Level, Newcomer};
+use scheduler::ordering::{NewPiece, PriorityLevel};
 use stream::streams::{Order, Transfer, TransferId};
 
 use super::streams::{StreamEvent, StreamTransfer};
@@ -135,14 +135,14 @@ fn enter(cx: &mut StageContext<'_>, transfer: Transfer) -> Option<OrderedTransfe
         durability,
     };
     let slot = cx.intake.slots.accept(cx.now, request);
-    let newcomer = Newcomer {
+    let new_piece = NewPiece {
         owner: slot,
         direction,
         extent,
         level: level_of(class),
         target: target(Some(&route)),
     };
-    let piece = cx.ordering.enter(cx.now, newcomer);
+    let piece = cx.ordering.enter(cx.now, new_piece);
     cx.belief.keep(piece, Some(route));
     Some(OrderedTransfer {
         transfer,
@@ -186,15 +186,15 @@ fn moved(now: Instant, transfer: &Transfer, status: Status) -> StreamEvent {
 
 /// The level of a transfer: batches wait among what is most urgent at best effort, so that the
 /// policy may take them where they suit it. When they must go they do, whatever it says.
-fn level_of(class: Class) -> Level {
+fn level_of(class: Class) -> PriorityLevel {
     match class {
         Class::RealTime { .. } => JOINING,
-        other => Level::of(other).unwrap_or(Level::BACKGROUND),
+        other => PriorityLevel::of(other).unwrap_or(PriorityLevel::BACKGROUND),
     }
 }
 
 /// The level at which the policy finds batches.
-const JOINING: Level = match Level::of(Class::BestEffort(0)) {
+const JOINING: PriorityLevel = match PriorityLevel::of(Class::BestEffort(0)) {
     Some(level) => level,
     None => panic!("there is a most urgent priority"),
 };

@@ -22,7 +22,7 @@
 use block::{Class, Duration, Extent, Instant, Sectors};
 use drive::firmware::WriteBack;
 use scheduler::PieceId;
-use scheduler::freeblock::{Kind, Plan};
+use scheduler::freeblock::{GapPlan, Kind};
 use stream::HeadTimes;
 use stream::streams::TransferId;
 
@@ -229,7 +229,7 @@ impl Guarantees {
         &self,
         cx: &StageContext<'_>,
         (piece, own): (PieceId, Extent),
-        plan: &Plan,
+        plan: &GapPlan,
     ) -> bool {
         plan.stops().all(|stop| match stop.kind {
             Kind::Merged => {

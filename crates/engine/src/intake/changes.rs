@@ -3,7 +3,7 @@
 
 use block::{Class, Extent, RequestId, Status};
 use scheduler::PieceId;
-use scheduler::ordering::Stage;
+use scheduler::ordering::PieceState;
 
 use super::level_of;
 use super::slots::{End, Parts};
@@ -121,7 +121,7 @@ fn waiting_pieces(cx: &mut StageContext<'_>, slot: u32, part: Extent) -> Vec<Pie
     let mut found = std::mem::take(&mut cx.intake.found);
     found.clear();
     cx.ordering.pieces_of(slot, part, &mut found);
-    found.retain(|&piece| cx.ordering.stage(piece) == Stage::Waiting);
+    found.retain(|&piece| cx.ordering.stage(piece) == PieceState::Waiting);
     found
 }
 

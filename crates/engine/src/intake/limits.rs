@@ -2,7 +2,7 @@
 
 use block::{Class, Duration};
 use drive::Profile;
-use scheduler::ordering::{Phases, Rules};
+use scheduler::ordering::{OrderingRules, Phases};
 use scheduler::policy::{Depth, NamedPolicy};
 
 /// The bounds of an engine.
@@ -50,8 +50,8 @@ impl Limits {
     }
 
     /// The rules of the order.
-    pub(crate) fn rules(&self) -> Rules {
-        Rules {
+    pub(crate) fn rules(&self) -> OrderingRules {
+        OrderingRules {
             phases: self.phases,
             patience: self.patience,
             pieces: self.requests * PIECES,

@@ -4,7 +4,7 @@ use block::{Direction, Durability, Duration, Extent, Sectors, Switch};
 use drive::Profile;
 use drive::firmware::{LookAhead, WriteBack};
 use scheduler::PieceId;
-use scheduler::preemption::{LastChunk, Place, When};
+use scheduler::preemption::{ChunkRole, LastChunk, When};
 
 use super::Transfers;
 use crate::context::StageContext;
@@ -67,18 +67,18 @@ impl Transfers {
         guarantees: &Guarantees,
         piece: PieceId,
         most: u64,
-    ) -> (Extent, Place) {
+    ) -> (Extent, ChunkRole) {
         let (_, extent) = cx.ordering.blocks(piece);
         let Some(rules) = &self.rules else {
-            return (extent, Place::Last);
+            return (extent, ChunkRole::Last);
         };
         let start = self.progress(piece).map_or(extent.start(), |it| it.next);
         let left = extent.end().0 - start.0;
         let mut undone = self.undone.iter().filter(|(other, _)| *other == piece);
         if let Some(&(_, part)) = undone.next() {
             let place = match left == 0 && undone.next().is_none() {
-                true => Place::Last,
-                false => Place::Inner,
+                true => ChunkRole::Last,
+                false => ChunkRole::Inner,
             };
             return (part, place);
         }
@@ -97,8 +97,8 @@ impl Transfers {
             false => left,
         };
         let place = match length == left {
-            true => Place::Last,
-            false => Place::Inner,
+            true => ChunkRole::Last,
+            false => ChunkRole::Inner,
         };
         let part = Extent::new(start, Sectors(length));
         (part.expect("something is left of a piece"), place)

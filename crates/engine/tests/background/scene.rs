@@ -8,8 +8,8 @@ use block::{
     RequestId, Sectors,
 };
 use engine::{Engine, Limits, Rules};
-use scheduler::background::{Order, State, TaskId};
-use scheduler::freeblock::{Caution, Wanted};
+use scheduler::background::{Order, TaskId, TaskPhase};
+use scheduler::freeblock::{Caution, WantedBlocks};
 use scheduler::policy::find;
 
 use crate::invented;
@@ -65,7 +65,7 @@ impl Scene {
     }
 
     pub fn order(&self, extents: &[Extent], priority: u8) -> Order {
-        let mut wanted = Wanted::none(&self.engine.belief().profile().geometry);
+        let mut wanted = WantedBlocks::none(&self.engine.belief().profile().geometry);
         for &extent in extents {
             wanted.add(extent).expect("blocks of the drive");
         }
@@ -158,7 +158,7 @@ impl Scene {
         }
     }
 
-    pub fn state(&self, task: TaskId) -> State {
+    pub fn state(&self, task: TaskId) -> TaskPhase {
         self.engine
             .background()
             .task(task)

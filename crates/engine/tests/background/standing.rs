@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use block::{Duration, Extent};
 use engine::Rules;
 use proptest::prelude::*;
-use scheduler::background::{MOST_TASKS, NotWanted, State, TaskRefused};
+use scheduler::background::{MOST_TASKS, NotWanted, TaskPhase, TaskRefused};
 
 use crate::scene::{Foreground, Scene, exact, extent, never};
 use crate::{BUSY, QUIET};
@@ -36,7 +36,10 @@ fn a_standing_task_gets_what_it_wants_in_gaps_and_idle_time_and_never_ends() {
     let progress = scene.engine.background().task(task).expect("a known task");
     assert!(progress.account.free.blocks.0 > progress.asked.0 / 2);
     scene.run(&QUIET, never);
-    assert_eq!((scene.state(task), scene.left(task)), (State::Active, 0));
+    assert_eq!(
+        (scene.state(task), scene.left(task)),
+        (TaskPhase::Active, 0)
+    );
     assert_eq!(scene.engine.background().gaps().mispredicted, 0);
 }
 
@@ -68,7 +71,7 @@ fn it_is_looked_for_before_others_of_its_priority_and_one_read_serves_both() {
     scene.run(&QUIET, |scene| scene.left(task) == 0);
     assert_eq!(scene.left(scan), 1_900);
     scene.run(&QUIET, never);
-    assert_eq!(scene.state(scan), State::Finished);
+    assert_eq!(scene.state(scan), TaskPhase::Finished);
     assert_eq!(scene.engine.background().account().blocks().0, 2_000);
     // And behind those of a higher one.
     let scan = scene.begin(&[extent(0, 2_000)], 0);
@@ -215,6 +218,6 @@ proptest! {
         scene.run(&QUIET, never);
         prop_assert_eq!(scene.ended.len() as u64, scene.submitted);
         prop_assert_eq!(scene.left(task), 0);
-        prop_assert_eq!(scene.state(task), State::Active);
+        prop_assert_eq!(scene.state(task), TaskPhase::Active);
     }
 }

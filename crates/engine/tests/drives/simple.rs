@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use block::{
     Account, Action, Command, Direction, Duration, Extent, Instant, Outcome, Refused, Status,
 };
-use drive::{Position, Profile, Target};
+use drive::{Position, Profile, SeekTarget};
 
 /// From the end of the medium's part of a command to its completion.
 pub const COMPLETION: Duration = Duration::from_micros(50);
@@ -106,7 +106,7 @@ impl SimpleDrive {
             account.rotation += pass.rotation;
             account.transfer += pass.transfer;
             at += pass.total();
-            self.position = Target::from(&run).position;
+            self.position = SeekTarget::from(&run).position;
         }
         at
     }

@@ -2,7 +2,7 @@
 
 use block::Duration;
 use scheduler::policy::{ALL, NamedPolicy};
-use scheduler::{Choice, Pending, PieceId, Policy, Sight, View};
+use scheduler::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// How many there are: those of the table, and two hostile ones.
 pub const COUNT: usize = ALL.len() + 2;
@@ -34,11 +34,11 @@ impl Policy for Newest {
         Sight::Order
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         self.told.push(pending.ticket);
     }
 
-    fn withdraw(&mut self, _pending: &Pending) {}
+    fn withdraw(&mut self, _pending: &EligibleRequest) {}
 
     fn select(&mut self, _view: &View) -> Choice {
         self.asked += 1;
@@ -55,9 +55,9 @@ impl Policy for Dawdler {
         Sight::Head
     }
 
-    fn add(&mut self, _pending: &Pending) {}
+    fn add(&mut self, _pending: &EligibleRequest) {}
 
-    fn withdraw(&mut self, _pending: &Pending) {}
+    fn withdraw(&mut self, _pending: &EligibleRequest) {}
 
     fn select(&mut self, view: &View) -> Choice {
         self.asked += 1;

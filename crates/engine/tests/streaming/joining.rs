@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use block::{Direction, Duration, Lba};
-use drive::Target;
+use drive::SeekTarget;
 use engine::guarantees::{Beyond, head_times, worst_cost};
 use engine::streams::Promise;
 use scheduler::background::Order;
-use scheduler::freeblock::Wanted;
-use scheduler::{Choice, Pending, PieceId, Policy, Sight, View};
+use scheduler::freeblock::WantedBlocks;
+use scheduler::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 use stream::admission::Rules;
 use stream::playout::Standing;
 
@@ -26,12 +26,12 @@ impl Policy for Last {
         Sight::Order
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         let place = (pending.extent.start(), pending.ticket);
         self.waiting.insert(place, ());
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         self.waiting
             .remove(&(pending.extent.start(), pending.ticket));
     }
@@ -86,7 +86,7 @@ fn a_long_read_of_a_scan_leaves_room_for_the_round_that_comes() {
     while world.engine.guarantees().standing(stream) != Some(Standing::Serving) {
         world.run_for(100);
     }
-    let mut wanted = Wanted::none(&belief.geometry);
+    let mut wanted = WantedBlocks::none(&belief.geometry);
     wanted.add(extent(0, 16_000_000)).expect("on the drive");
     let order = Order {
         wanted,
@@ -118,7 +118,7 @@ fn a_long_read_of_a_scan_leaves_room_for_the_round_that_comes() {
                 };
                 let last = world.commands[index - 1].action.extent();
                 let last = last.and_then(|last| belief.geometry.locate(last.last()));
-                let head = Target::from(&last.expect("on the drive")).position;
+                let head = SeekTarget::from(&last.expect("on the drive")).position;
                 if this.length().0 > LONGEST && this.start().0 < 16_000_000 {
                     let beyond = Beyond::default();
                     let worst = worst_cost((&times, beyond), &belief, head, this);

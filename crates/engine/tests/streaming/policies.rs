@@ -2,7 +2,7 @@
 
 use block::{Direction, Duration, Instant, RequestId};
 use drive::Imperfections;
-use scheduler::{Choice, Pending, Policy, Sight, View};
+use scheduler::{Choice, EligibleRequest, Policy, Sight, View};
 use stream::playout::{AccessId, Served, Standing};
 
 use crate::hostile;
@@ -16,9 +16,9 @@ impl Policy for Idler {
         Sight::Order
     }
 
-    fn add(&mut self, _: &Pending) {}
+    fn add(&mut self, _: &EligibleRequest) {}
 
-    fn withdraw(&mut self, _: &Pending) {}
+    fn withdraw(&mut self, _: &EligibleRequest) {}
 
     fn select(&mut self, view: &View) -> Choice {
         Choice::WaitUntil(view.now + Duration::from_secs(3_600))

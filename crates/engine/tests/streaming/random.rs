@@ -10,7 +10,7 @@ use engine::streams::StreamEvent;
 use proptest::prelude::*;
 use scheduler::Preemption;
 use scheduler::background::Order;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 use stream::playout::{AccessId, Standing};
 use stream::streams::{Answer, StreamId};
 
@@ -261,7 +261,7 @@ fn course(policy: usize, preempts: bool, scans: bool) -> Course {
     });
     if scans {
         world = world.with(|engine| engine.with_background(engine::Rules::default()));
-        let mut wanted = Wanted::none(&drive.geometry);
+        let mut wanted = WantedBlocks::none(&drive.geometry);
         let whole: Extent = extent(0, 4 * FILES);
         wanted.add(whole).expect("on the drive");
         let order = Order {

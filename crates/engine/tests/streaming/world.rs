@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use block::{
-    Class, Command, Direction, Durability, Duration, Extent, Finished, Instant, Lba, Mode, Request,
-    RequestId, Sectors, Terms,
+    Class, Command, Direction, Durability, Duration, Extent, Finished, Instant, Lba, Request,
+    RequestId, Sectors, StreamMode, Terms,
 };
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use engine::guarantees::{Beyond, FOREGROUND_BYTES};
@@ -221,8 +221,8 @@ pub fn ask(direction: Direction, map: LocationMap) -> Attach {
         terms: Terms {
             name: "film".to_owned(),
             mode: match direction {
-                Direction::Read => Mode::Play,
-                Direction::Write => Mode::Record,
+                Direction::Read => StreamMode::Play,
+                Direction::Write => StreamMode::Record,
             },
             memory: Some(4 * MB),
             ..Terms::play(MB, 64 * 1024)

@@ -8,13 +8,13 @@ use block::{
     Action, Class, CommandId, Direction, Durability, Duration, Extent, Instant, Lba, Outcome,
     Request, RequestId, Sectors, Status,
 };
-use drive::{Position, Profile, Target};
+use drive::{Position, Profile, SeekTarget};
 use engine::guarantees::{Beyond, FOREGROUND_BYTES, head_times, pass, slowest_zone, worst_cost};
 use engine::streams::{Promise, StreamEvent};
 use engine::{Engine, Limits};
 use scheduler::Policy;
 use scheduler::background::Order;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 use stream::HeadTimes;
 use stream::playout::{AccessId, Served, Standing};
 use stream::streams::Attach;
@@ -79,7 +79,7 @@ impl Slowest {
                         .max(pass(&self.belief, Beyond::default(), extent));
                 }
                 let last = self.belief.geometry.locate(extent.last());
-                self.head = Target::from(&last.expect("on the drive")).position;
+                self.head = SeekTarget::from(&last.expect("on the drive")).position;
                 took
             }
             Action::Seek { .. } => self.times.seek.longest(),
@@ -151,7 +151,7 @@ impl Scene {
                 Err(_) => break,
             }
         }
-        let mut wanted = Wanted::none(&belief.geometry);
+        let mut wanted = WantedBlocks::none(&belief.geometry);
         let scanned = Extent::new(Lba(0), Sectors(SCANNED)).expect("blocks");
         wanted.add(scanned).expect("on the drive");
         let order = Order {

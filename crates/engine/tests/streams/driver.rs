@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use block::{
-    Action, Class, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Lba, Mode,
-    Sectors, Terms,
+    Action, Class, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Lba,
+    Sectors, StreamMode, Terms,
 };
 use drive::firmware::QueueOrder;
-use drive::{Position, Profile, Target, VirtualDrive, catalog};
+use drive::{Position, Profile, SeekTarget, VirtualDrive, catalog};
 use engine::guarantees::{BelievedTracks, FOREGROUND_BYTES, head_times, slowest_zone};
 use stream::admission::Rules;
 use stream::location::Piece;
@@ -189,8 +189,8 @@ impl Driver {
                 user: 0,
                 terms: Terms {
                     mode: match direction {
-                        Direction::Read => Mode::Play,
-                        Direction::Write => Mode::Record,
+                        Direction::Read => StreamMode::Play,
+                        Direction::Write => StreamMode::Record,
                     },
                     memory: Some(self.setup.memory),
                     ..Terms::play(self.rate.bytes(), READ)
@@ -284,7 +284,7 @@ impl Driver {
             .geometry
             .locate(extent.last())
             .expect("on the drive");
-        self.head = Target::from(&place).position;
+        self.head = SeekTarget::from(&place).position;
         match job {
             Job::Foreground(_) => self.result.foreground += 1,
             Job::Transfer(transfer) => {
@@ -439,7 +439,7 @@ impl Driver {
             .geometry
             .locate(extent.start())
             .expect("on the drive");
-        let target = Target::from(&place);
+        let target = SeekTarget::from(&place);
         let cost = self
             .belief
             .positioning(self.head, self.now, &target, Direction::Read);

@@ -10,7 +10,7 @@ use block::Switch;
 use drive::firmware::{Bus, QueueOrder};
 use drive::{Imperfections, VirtualDrive, catalog};
 use engine::{Engine, Limits, Rules};
-use scheduler::freeblock::{ANYTIME_TRACKS, Wanted};
+use scheduler::freeblock::{ANYTIME_TRACKS, WantedBlocks};
 use serde::Serialize;
 use simulator::driver::Driver;
 use simulator::ledger::Ledger;
@@ -134,7 +134,7 @@ fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result
                 tracks: limit.tracks,
                 ..Rules::default()
             },
-            wanted: Wanted::all(&profile.geometry),
+            wanted: WantedBlocks::all(&profile.geometry),
             deadline: None,
             hundredths: 100,
             after_load: AfterLoad::Stop,

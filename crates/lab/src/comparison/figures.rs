@@ -4,7 +4,7 @@ use block::{Direction, Duration};
 use engine::{Limits, Tallies};
 use profiler::tracker::Mode as TrackingMode;
 use scheduler::NamedPolicy;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct PolicyRun {
     /// The figures of the background scan, if there is one.
     pub scan: Option<ScanFigures>,
     /// The blocks that the scan has left, if requested.
-    pub left: Option<Wanted>,
+    pub left: Option<WantedBlocks>,
     /// The agreement of completion times with the belief, unless the belief is the truth.
     pub tracking: Option<Tracking>,
     /// The counts of preemption, if enabled.

@@ -11,7 +11,7 @@ use drive::Profile;
 use drive::firmware::QueueOrder;
 use engine::Rules;
 use scheduler::NamedPolicy;
-use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, Wanted};
+use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, WantedBlocks};
 use scheduler::policy::Depth;
 use simulator::run::AfterLoad;
 use simulator::scenario::Background;
@@ -187,12 +187,12 @@ impl ScanSettings {
         }
     }
 
-    fn wanted(&self, belief: &Arc<Profile>) -> Result<Wanted, Failure> {
+    fn wanted(&self, belief: &Arc<Profile>) -> Result<WantedBlocks, Failure> {
         if let Some(path) = &self.scan_from {
             let name = path.display();
             let file = std::fs::File::open(path)
                 .map_err(|error| Failure::input(format!("{name}: {error}")))?;
-            let wanted = Wanted::decode(&belief.geometry, io::BufReader::new(file))
+            let wanted = WantedBlocks::decode(&belief.geometry, io::BufReader::new(file))
                 .map_err(|error| Failure::input(format!("{name}: {error}")))?;
             return match wanted.left() {
                 0 => Err(Failure::input(format!(
@@ -203,9 +203,9 @@ impl ScanSettings {
         }
         let text = self.scan.as_deref().unwrap_or(ALL);
         if text == ALL {
-            return Ok(Wanted::all(&belief.geometry));
+            return Ok(WantedBlocks::all(&belief.geometry));
         }
-        let mut wanted = Wanted::none(&belief.geometry);
+        let mut wanted = WantedBlocks::none(&belief.geometry);
         for part in text.split(',') {
             let extent = extent(part).ok_or_else(|| {
                 Failure::input(format!(

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use block::{Finished, Instant, Outcome, Request, RequestId};
 use engine::{Engine, Rules};
 use scheduler::background::Order;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 use simulator::driver::{Activity, Driver, Host};
 use simulator::run::{Arrival, Load as _, Part, RunError};
 use simulator::workload::{Overrides, Synthetic};
@@ -127,7 +127,7 @@ fn engine(scene: &Scene, policy: &str, background: Background) -> Result<Engine,
     if background == Background::Scan {
         engine = engine.with_background(Rules::default());
         let order = Order {
-            wanted: Wanted::all(&scenario.belief.geometry),
+            wanted: WantedBlocks::all(&scenario.belief.geometry),
             priority: 0,
             deadline: None,
         };

@@ -9,7 +9,7 @@
 use block::{Duration, Switch};
 use engine::Rules;
 use rayon::prelude::*;
-use scheduler::freeblock::{Caution, Ranges, SameTrack, Wanted};
+use scheduler::freeblock::{Caution, Ranges, SameTrack, WantedBlocks};
 use simulator::ledger::Report;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Played, Scanned};
@@ -186,7 +186,7 @@ impl Trial {
         let drive = scene.belief();
         scenario.background = Some(Background {
             rules: self.rules(),
-            wanted: Wanted::all(&drive.geometry),
+            wanted: WantedBlocks::all(&drive.geometry),
             deadline: None,
             hundredths: part(self.part, effort),
             after_load: AfterLoad::Stop,

@@ -1,7 +1,7 @@
 //! What replies tell, and what may be wrong with requests and replies.
 
 use super::super::Descriptor;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 /// What a reply tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum Event {
         /// The request.
         cookie: u64,
         /// What failed.
-        failed: Failed,
+        failed: OperationError,
         /// Where, if the server says so.
         offset: Option<u64>,
         /// What the server says.
@@ -50,7 +50,7 @@ pub enum Event {
         /// The request. The number may be used again.
         cookie: u64,
         /// How.
-        result: Result<(), Failed>,
+        result: Result<(), OperationError>,
     },
 }
 
@@ -62,7 +62,7 @@ pub enum NotSent {
     Full,
     /// The server would refuse it: see [`super::super::request::check`].
     #[error(transparent)]
-    Senseless(#[from] Failed),
+    Senseless(#[from] OperationError),
 }
 
 /// What cannot come from a server that means well: the connection is closed.

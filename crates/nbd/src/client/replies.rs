@@ -8,7 +8,7 @@ use super::super::{Descriptor, Style};
 use super::coverage::{Coverage, Misfit};
 use super::events::{Event, NotSent, ReplyError};
 use super::negotiation::Session;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 
 /// The requests of one connection.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Requests {
 struct Pending {
     header: Header,
     coverage: Coverage,
-    failed: Option<Failed>,
+    failed: Option<OperationError>,
     /// How many chunks of states have come: one for each context.
     states: usize,
 }
@@ -105,10 +105,10 @@ impl Requests {
         let header = Header::new(ask, style, cookie, offset, length);
         check(&header, &self.session.agreed, &self.session.offer)?;
         if !style.extended() && u32::try_from(length).is_err() {
-            return Err(NotSent::Senseless(Failed::TooLong));
+            return Err(NotSent::Senseless(OperationError::TooLong));
         }
         if matches!(ask, Asked::Disconnect) {
-            return Err(NotSent::Senseless(Failed::Invalid));
+            return Err(NotSent::Senseless(OperationError::Invalid));
         }
         self.pending.insert(Pending {
             header,

@@ -1,7 +1,7 @@
 //! The client's requests and what it makes of replies, byte by byte, with servers that lie.
 
 use block::Durability::{Durable, Volatile};
-use block::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, OperationError, Space, ZeroingPace};
 use nbd::client::{BUFFER, Event, NotSent, ReplyError, Requests, Session};
 use nbd::request::{Asked, Wanted};
 use nbd::{Descriptor, Style};
@@ -53,7 +53,7 @@ pub fn told(requests: &mut Requests, text: &str) -> Result<Vec<Event>, ReplyErro
     }
 }
 
-fn finished(result: Result<(), Failed>) -> Event {
+fn finished(result: Result<(), OperationError>) -> Event {
     let cookie = COOKIE;
     Event::Finished { cookie, result }
 }
@@ -84,7 +84,7 @@ fn requests_are_what_the_protocol_says() {
     let zero = Asked::Of(Ask::Zero {
         durability: Durable,
         space: Space::Kept,
-        pace: Pace::Fast,
+        pace: ZeroingPace::Fast,
     });
     let one = Asked::BlockStatus {
         wanted: Wanted::One,
@@ -141,17 +141,17 @@ fn what_the_server_would_refuse_is_not_sent() {
     let mut requests = requests(SIMPLE);
     let mut out = Vec::new();
     for (ask, offset, length, failed) in [
-        (READ, 0, 511, Failed::Invalid),
-        (READ, 16 << 20, 512, Failed::Invalid),
-        (STATUS, 0, 512, Failed::Invalid),
-        (Asked::Disconnect, 0, 0, Failed::Invalid),
+        (READ, 0, 511, OperationError::Invalid),
+        (READ, 16 << 20, 512, OperationError::Invalid),
+        (STATUS, 0, 512, OperationError::Invalid),
+        (Asked::Disconnect, 0, 0, OperationError::Invalid),
         (
             Asked::Of(Ask::Write {
                 durability: Volatile,
             }),
             16 << 20,
             512,
-            Failed::NoSpace,
+            OperationError::NoSpace,
         ),
     ] {
         let refused = Err(NotSent::Senseless(failed));
@@ -226,15 +226,15 @@ fn a_read_comes_in_pieces_in_any_order() {
 #[test]
 fn errors_are_told_with_their_message_and_place() {
     for (number, failed) in [
-        (1, Failed::NotPermitted),
-        (5, Failed::Io),
-        (12, Failed::Io),
-        (22, Failed::Invalid),
-        (28, Failed::NoSpace),
-        (75, Failed::TooLong),
-        (95, Failed::Unsupported),
-        (108, Failed::ShuttingDown),
-        (4711, Failed::Invalid),
+        (1, OperationError::NotPermitted),
+        (5, OperationError::Io),
+        (12, OperationError::Io),
+        (22, OperationError::Invalid),
+        (28, OperationError::NoSpace),
+        (75, OperationError::TooLong),
+        (95, OperationError::Unsupported),
+        (108, OperationError::ShuttingDown),
+        (4711, OperationError::Invalid),
     ] {
         let simple = format!("67446698 {number:08x} 0000000100000000");
         let expected = vec![finished(Err(failed))];

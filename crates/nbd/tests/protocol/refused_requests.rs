@@ -1,6 +1,6 @@
 //! Which requests are refused, and how: the protocol's section "Error values", row by row.
 
-use block::operation::Failed;
+use block::operation::OperationError;
 use nbd::Style;
 use nbd::offer::{Features, Offer};
 use nbd::request::{Header, check};
@@ -24,7 +24,7 @@ fn request(style: Style, flags: u16, kind: u16, offset: u64, length: u64) -> Hea
     }
 }
 
-fn on(offer: &Offer, style: Style, request: &Header) -> Result<(), Failed> {
+fn on(offer: &Offer, style: Style, request: &Header) -> Result<(), OperationError> {
     check(request, &session(style), offer)
 }
 
@@ -66,12 +66,12 @@ fn what_is_offered_is_served() {
 fn past_the_end_is_no_space_for_writes_and_invalid_for_the_rest() {
     for style in [SIMPLE, STRUCTURED, EXTENDED] {
         for (kind, failed) in [
-            (0, Failed::Invalid),
-            (1, Failed::NoSpace),
-            (4, Failed::Invalid),
-            (5, Failed::Invalid),
-            (6, Failed::NoSpace),
-            (7, Failed::Invalid),
+            (0, OperationError::Invalid),
+            (1, OperationError::NoSpace),
+            (4, OperationError::Invalid),
+            (5, OperationError::Invalid),
+            (6, OperationError::NoSpace),
+            (7, OperationError::Invalid),
         ] {
             for (offset, length) in [(END, 512), (END - 512, 1024), (u64::MAX - 511, 512)] {
                 let request = request(style, 0, kind, offset, length);
@@ -80,13 +80,13 @@ fn past_the_end_is_no_space_for_writes_and_invalid_for_the_rest() {
         }
     }
     let endless = request(EXTENDED, 0, 6, 512, u64::MAX - 511);
-    assert_eq!(on(&db(), EXTENDED, &endless), Err(Failed::NoSpace));
+    assert_eq!(on(&db(), EXTENDED, &endless), Err(OperationError::NoSpace));
     assert_eq!(
         on(&iso(), SIMPLE, &request(SIMPLE, 0, 0, 1_000_000, 1)),
         Ok(())
     );
     let beyond = request(SIMPLE, 0, 0, 1_000_000, 2);
-    assert_eq!(on(&iso(), SIMPLE, &beyond), Err(Failed::Invalid));
+    assert_eq!(on(&iso(), SIMPLE, &beyond), Err(OperationError::Invalid));
 }
 
 #[test]
@@ -95,7 +95,11 @@ fn what_is_not_in_whole_blocks_or_empty_is_invalid() {
         for kind in [0, 1, 4, 5, 6, 7] {
             for (offset, length) in [(1, 512), (0, 511), (511, 1), (256, 512), (0, 0)] {
                 let request = request(style, 0, kind, offset, length);
-                assert_eq!(on(&db(), style, &request), Err(Failed::Invalid), "{kind}");
+                assert_eq!(
+                    on(&db(), style, &request),
+                    Err(OperationError::Invalid),
+                    "{kind}"
+                );
             }
         }
     }
@@ -105,12 +109,12 @@ fn what_is_not_in_whole_blocks_or_empty_is_invalid() {
 fn a_payload_longer_than_the_longest_is_refused_as_its_style_allows() {
     let over = LONGEST + 512;
     for (style, kind, failed) in [
-        (SIMPLE, 0, Failed::Invalid),
-        (SIMPLE, 1, Failed::Invalid),
-        (STRUCTURED, 0, Failed::TooLong),
-        (STRUCTURED, 1, Failed::Invalid),
-        (EXTENDED, 0, Failed::TooLong),
-        (EXTENDED, 1, Failed::Invalid),
+        (SIMPLE, 0, OperationError::Invalid),
+        (SIMPLE, 1, OperationError::Invalid),
+        (STRUCTURED, 0, OperationError::TooLong),
+        (STRUCTURED, 1, OperationError::Invalid),
+        (EXTENDED, 0, OperationError::TooLong),
+        (EXTENDED, 1, OperationError::Invalid),
     ] {
         let request = request(style, 0, kind, 0, over);
         assert_eq!(on(&db(), style, &request), Err(failed), "{style:?} {kind}");
@@ -118,7 +122,10 @@ fn a_payload_longer_than_the_longest_is_refused_as_its_style_allows() {
         assert_eq!(request.payload, if kind == 1 { over } else { 0 });
     }
     let undivided = request(STRUCTURED, 4, 0, 0, over);
-    assert_eq!(on(&db(), STRUCTURED, &undivided), Err(Failed::TooLong));
+    assert_eq!(
+        on(&db(), STRUCTURED, &undivided),
+        Err(OperationError::TooLong)
+    );
 }
 
 #[test]
@@ -127,7 +134,7 @@ fn a_read_only_export_is_not_written() {
         let request = request(SIMPLE, flags, kind, 0, 512);
         assert_eq!(
             on(&iso(), SIMPLE, &request),
-            Err(Failed::NotPermitted),
+            Err(OperationError::NotPermitted),
             "{kind}"
         );
         // Also past the end, and where trims are configured.
@@ -139,7 +146,7 @@ fn a_read_only_export_is_not_written() {
         };
         assert_eq!(
             on(&offer, SIMPLE, &beyond),
-            Err(Failed::NotPermitted),
+            Err(OperationError::NotPermitted),
             "{kind}"
         );
     }
@@ -177,14 +184,22 @@ fn commands_that_are_not_offered_are_invalid() {
         let request = request(SIMPLE, 0, kind, 0, length);
         let offer = Offer { features, ..db() };
         assert_eq!(on(&db(), SIMPLE, &request), Ok(()), "{kind}");
-        assert_eq!(on(&offer, SIMPLE, &request), Err(Failed::Invalid), "{kind}");
+        assert_eq!(
+            on(&offer, SIMPLE, &request),
+            Err(OperationError::Invalid),
+            "{kind}"
+        );
     }
     // Block status, where no context was agreed.
     let status = request(SIMPLE, 0, 7, 0, 512);
-    assert_eq!(on(&db(), SIMPLE, &status), Err(Failed::Invalid));
+    assert_eq!(on(&db(), SIMPLE, &status), Err(OperationError::Invalid));
     for kind in [8, 9, 0xffff] {
         let request = request(SIMPLE, 0, kind, 0, 512);
-        assert_eq!(on(&db(), SIMPLE, &request), Err(Failed::Invalid), "{kind}");
+        assert_eq!(
+            on(&db(), SIMPLE, &request),
+            Err(OperationError::Invalid),
+            "{kind}"
+        );
     }
 }
 
@@ -199,7 +214,7 @@ fn flags_that_do_not_belong_to_a_command_are_invalid() {
             let expected = if allowed & flag != 0 {
                 Ok(())
             } else {
-                Err(Failed::Invalid)
+                Err(OperationError::Invalid)
             };
             assert_eq!(
                 on(&db(), STRUCTURED, &request),
@@ -219,15 +234,22 @@ fn flags_that_were_not_offered_are_invalid() {
     for kind in [0, 1, 3, 4, 5, 6] {
         let length = if kind == 3 { 0 } else { 512 };
         let request = request(SIMPLE, 1, kind, 0, length);
-        assert_eq!(on(&fua, SIMPLE, &request), Err(Failed::Invalid), "{kind}");
+        assert_eq!(
+            on(&fua, SIMPLE, &request),
+            Err(OperationError::Invalid),
+            "{kind}"
+        );
     }
     let df = Offer {
         features: Features { df: false, ..ALL },
         ..db()
     };
     let undivided = request(STRUCTURED, 4, 0, 0, 512);
-    assert_eq!(on(&df, STRUCTURED, &undivided), Err(Failed::Invalid));
-    assert_eq!(on(&db(), SIMPLE, &undivided), Err(Failed::Invalid));
+    assert_eq!(
+        on(&df, STRUCTURED, &undivided),
+        Err(OperationError::Invalid)
+    );
+    assert_eq!(on(&db(), SIMPLE, &undivided), Err(OperationError::Invalid));
     let fast = Offer {
         features: Features {
             fast_zero: false,
@@ -236,14 +258,14 @@ fn flags_that_were_not_offered_are_invalid() {
         ..db()
     };
     let request = request(SIMPLE, 16, 6, 0, 512);
-    assert_eq!(on(&fast, SIMPLE, &request), Err(Failed::Invalid));
+    assert_eq!(on(&fast, SIMPLE, &request), Err(OperationError::Invalid));
 }
 
 #[test]
 fn a_flush_has_neither_offset_nor_length() {
     for (offset, length) in [(512, 0), (0, 512), (512, 512)] {
         let request = request(SIMPLE, 0, 3, offset, length);
-        assert_eq!(on(&db(), SIMPLE, &request), Err(Failed::Invalid));
+        assert_eq!(on(&db(), SIMPLE, &request), Err(OperationError::Invalid));
     }
 }
 
@@ -251,10 +273,14 @@ fn a_flush_has_neither_offset_nor_length() {
 fn an_extended_write_says_that_it_has_a_payload_and_nothing_else_does() {
     let tail = "0000000000000007 0000000000000000 0000000000000200";
     let without = parsed(&format!("21e41c71 0000 0001 {tail}"), EXTENDED);
-    assert_eq!(on(&db(), EXTENDED, &without), Err(Failed::Invalid));
+    assert_eq!(on(&db(), EXTENDED, &without), Err(OperationError::Invalid));
     for kind in [0, 3, 4, 5, 6, 7] {
         let with = parsed(&format!("21e41c71 0020 {kind:04x} {tail}"), EXTENDED);
-        assert_eq!(on(&db(), EXTENDED, &with), Err(Failed::Invalid), "{kind}");
+        assert_eq!(
+            on(&db(), EXTENDED, &with),
+            Err(OperationError::Invalid),
+            "{kind}"
+        );
         assert_eq!(with.payload, 512, "{kind}");
     }
 }

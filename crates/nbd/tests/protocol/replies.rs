@@ -1,6 +1,6 @@
 //! Replies, byte by byte.
 
-use block::operation::Failed;
+use block::operation::OperationError;
 use nbd::reply::{ChunkPosition, NothingToTell, Reply};
 use nbd::{Descriptor, HOLE, Style, ZERO};
 
@@ -62,7 +62,13 @@ fn a_read_in_chunks() {
         chunks.contents(out, 0x1000, 4, ChunkPosition::Before);
         out.extend_from_slice(b"abcd");
         chunks.hole(out, 0x1004, 0x1ff8, ChunkPosition::Before);
-        chunks.failed_at(out, Failed::Io, 0x2ffc, "bad", ChunkPosition::Before);
+        chunks.failed_at(
+            out,
+            OperationError::Io,
+            0x2ffc,
+            "bad",
+            ChunkPosition::Before,
+        );
         chunks.end(out);
     });
     let expected = "668e33ef 0000 0001 'cookie..' 0000000c 0000000000001000 'abcd'
@@ -81,13 +87,13 @@ fn a_read_in_chunks() {
 fn each_failure_has_its_number() {
     // A fast zero, for which all of them are foreseen.
     for (failed, number) in [
-        (Failed::NotPermitted, "00000001"),
-        (Failed::Io, "00000005"),
-        (Failed::Invalid, "00000016"),
-        (Failed::NoSpace, "0000001c"),
-        (Failed::TooLong, "0000004b"),
-        (Failed::Unsupported, "0000005f"),
-        (Failed::ShuttingDown, "0000006c"),
+        (OperationError::NotPermitted, "00000001"),
+        (OperationError::Io, "00000005"),
+        (OperationError::Invalid, "00000016"),
+        (OperationError::NoSpace, "0000001c"),
+        (OperationError::TooLong, "0000004b"),
+        (OperationError::Unsupported, "0000005f"),
+        (OperationError::ShuttingDown, "0000006c"),
     ] {
         let simple = format!("67446698 {number} 'cookie..'");
         let found = written(|out| reply(Style::Simple, 6, 16).failed(out, failed, "why"));
@@ -109,19 +115,20 @@ fn numbers_that_a_request_does_not_foresee_are_invalid() {
         u32::from_be_bytes(found[at..at + 4].try_into().expect("four"))
     };
     let (simple, structured) = (Style::Simple, Style::Structured);
-    assert_eq!(number(simple, 6, 0, Failed::Unsupported), 22);
-    assert_eq!(number(simple, 6, 16, Failed::Unsupported), 95);
-    assert_eq!(number(simple, 4, 0, Failed::Unsupported), 22);
-    assert_eq!(number(simple, 0, 0, Failed::TooLong), 22);
-    assert_eq!(number(structured, 0, 0, Failed::TooLong), 75);
-    assert_eq!(number(structured, 1, 0, Failed::TooLong), 22);
-    assert_eq!(number(structured, 4, 0, Failed::TooLong), 75);
+    assert_eq!(number(simple, 6, 0, OperationError::Unsupported), 22);
+    assert_eq!(number(simple, 6, 16, OperationError::Unsupported), 95);
+    assert_eq!(number(simple, 4, 0, OperationError::Unsupported), 22);
+    assert_eq!(number(simple, 0, 0, OperationError::TooLong), 22);
+    assert_eq!(number(structured, 0, 0, OperationError::TooLong), 75);
+    assert_eq!(number(structured, 1, 0, OperationError::TooLong), 22);
+    assert_eq!(number(structured, 4, 0, OperationError::TooLong), 75);
 }
 
 #[test]
 fn a_message_is_cut_between_characters() {
     let message = "a".to_owned() + &"é".repeat(4096);
-    let found = written(|out| reply(Style::Structured, 0, 0).failed(out, Failed::Io, &message));
+    let found =
+        written(|out| reply(Style::Structured, 0, 0).failed(out, OperationError::Io, &message));
     assert_eq!(found.len(), 20 + 6 + 4095);
     assert_eq!(found[24..26], 4095_u16.to_be_bytes());
     assert!(message.as_bytes().starts_with(&found[26..]));

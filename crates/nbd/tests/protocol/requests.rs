@@ -1,14 +1,14 @@
 //! Requests, byte by byte.
 
 use block::Durability::{Durable, Volatile};
-use block::operation::{Ask, Pace, Space};
+use block::operation::{Ask, Space, ZeroingPace};
 use nbd::Style;
 use nbd::offer::PAYLOAD;
 use nbd::request::{self, Asked, Header, RequestError, Wanted};
 
 use crate::offered::{bytes, parsed};
 
-const fn zero(durability: block::Durability, space: Space, pace: Pace) -> Asked {
+const fn zero(durability: block::Durability, space: Space, pace: ZeroingPace) -> Asked {
     Asked::Of(Ask::Zero {
         durability,
         space,
@@ -36,10 +36,19 @@ fn each_command_is_what_the_protocol_says() {
             }),
         ),
         ("0000 0005", Asked::Of(Ask::Cache)),
-        ("0000 0006", zero(Volatile, Space::MayBeFreed, Pace::Any)),
-        ("0001 0006", zero(Durable, Space::MayBeFreed, Pace::Any)),
-        ("0002 0006", zero(Volatile, Space::Kept, Pace::Any)),
-        ("0010 0006", zero(Volatile, Space::MayBeFreed, Pace::Fast)),
+        (
+            "0000 0006",
+            zero(Volatile, Space::MayBeFreed, ZeroingPace::Any),
+        ),
+        (
+            "0001 0006",
+            zero(Durable, Space::MayBeFreed, ZeroingPace::Any),
+        ),
+        ("0002 0006", zero(Volatile, Space::Kept, ZeroingPace::Any)),
+        (
+            "0010 0006",
+            zero(Volatile, Space::MayBeFreed, ZeroingPace::Fast),
+        ),
         (
             "0000 0007",
             Asked::BlockStatus {

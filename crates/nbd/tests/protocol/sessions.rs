@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use block::Durability::{Durable, Volatile};
-use block::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, OperationError, Space, ZeroingPace};
 use nbd::client::{self, ClientOptions, Event, Requests, Session};
 use nbd::negotiation::{Agreed, ServerNegotiation, ServerPhase, ServerSecurity};
 use nbd::offer::Text;
@@ -165,9 +165,10 @@ impl Pair {
                 reply.done(&mut self.down);
             }
             Asked::Of(Ask::Zero {
-                pace: Pace::Fast, ..
+                pace: ZeroingPace::Fast,
+                ..
             }) => {
-                reply.failed(&mut self.down, Failed::Unsupported, "slow");
+                reply.failed(&mut self.down, OperationError::Unsupported, "slow");
             }
             Asked::Of(Ask::Zero { .. }) => {
                 self.volume[span].fill(0);
@@ -290,8 +291,8 @@ fn asks() -> impl Strategy<Value = Asked> {
         Asked::Of(Ask::Write {
             durability: Durable,
         }),
-        zero(Volatile, Space::Kept, Pace::Any),
-        zero(Durable, Space::MayBeFreed, Pace::Fast),
+        zero(Volatile, Space::Kept, ZeroingPace::Any),
+        zero(Durable, Space::MayBeFreed, ZeroingPace::Fast),
         Asked::Of(Ask::Trim {
             durability: Volatile,
         }),
@@ -311,7 +312,7 @@ fn asks() -> impl Strategy<Value = Asked> {
 struct Heard {
     contents: Vec<u8>,
     states: Vec<u32>,
-    result: Option<Result<(), Failed>>,
+    result: Option<Result<(), OperationError>>,
 }
 
 proptest! {
@@ -344,8 +345,8 @@ proptest! {
                     pair.up.extend(vec![fill; length as usize]);
                     naive[span].fill(fill);
                 }
-                Asked::Of(Ask::Zero { pace: Pace::Any, .. }) => naive[span].fill(0),
-                Asked::Of(Ask::Zero { .. }) => expected.result = Some(Err(Failed::Unsupported)),
+                Asked::Of(Ask::Zero { pace: ZeroingPace::Any, .. }) => naive[span].fill(0),
+                Asked::Of(Ask::Zero { .. }) => expected.result = Some(Err(OperationError::Unsupported)),
                 Asked::Of(Ask::Read) => expected.contents = naive[span].to_vec(),
                 Asked::BlockStatus { wanted } => {
                     // By blocks, as far as the reply goes: to the end of what was asked at least.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use block::{Duration, Switch};
 use drive::firmware::{BufferRules, LookAhead, QueueOrder, WriteBack};
 use drive::geometry::indexed::{Description, GroupDescription};
-use drive::{Angle, Part};
+use drive::{Angle, ProfilePart};
 
 use super::{defaults, known, tracks};
 use crate::confidence::Confidence;
@@ -286,10 +286,10 @@ fn chunks(text: &mut String, findings: &Findings) {
 
 /// The confidence of each part; 0 for parts that were not found, none for those that cannot be
 /// seen: without writing, or behind a bus that is slower than the medium.
-pub fn shares(findings: &Findings, device: &DriveIdentity) -> Vec<(Part, f64)> {
+pub fn shares(findings: &Findings, device: &DriveIdentity) -> Vec<(ProfilePart, f64)> {
     let is_hidden = |part| match part {
-        Part::WriteBack => device.writes == WritePermission::Forbidden,
-        Part::ZeroLatency => {
+        ProfilePart::WriteBack => device.writes == WritePermission::Forbidden,
+        ProfilePart::ZeroLatency => {
             let firmware = findings.firmware.as_ref();
             firmware.is_some_and(|firmware| firmware.confidence.zero_latency_read.is_none())
         }
@@ -297,29 +297,29 @@ pub fn shares(findings: &Findings, device: &DriveIdentity) -> Vec<(Part, f64)> {
     };
     let firmware = findings.firmware.as_ref();
     let parts = firmware.map_or_else(FirmwareConfidence::default, |firmware| firmware.confidence);
-    let asked = Part::ALL
+    let asked = ProfilePart::ALL
         .map(|(_, part)| part)
         .into_iter()
         .filter(|part| !is_hidden(*part));
     let share = |part| {
         let found = match part {
-            Part::Spindle => findings.spindle.confidence,
-            Part::Map => findings.map_confidence,
-            Part::Layout => findings
+            ProfilePart::Spindle => findings.spindle.confidence,
+            ProfilePart::Map => findings.map_confidence,
+            ProfilePart::Layout => findings
                 .layout
                 .as_ref()
                 .map_or(Confidence::NONE, |l| l.confidence),
-            Part::Seek => findings
+            ProfilePart::Seek => findings
                 .arm
                 .as_ref()
                 .map_or(Confidence::NONE, |arm| arm.confidence),
-            Part::Overhead if parts.write_miss == Confidence::NONE => parts.read_miss,
-            Part::Overhead => parts.read_miss.min(parts.write_miss),
-            Part::Bus => parts.hits,
-            Part::Buffer => parts.segments.min(parts.look_ahead),
-            Part::WriteBack => parts.write_back,
-            Part::Queue => parts.queue,
-            Part::ZeroLatency => parts.zero_latency_read.unwrap_or(Confidence::NONE),
+            ProfilePart::Overhead if parts.write_miss == Confidence::NONE => parts.read_miss,
+            ProfilePart::Overhead => parts.read_miss.min(parts.write_miss),
+            ProfilePart::Bus => parts.hits,
+            ProfilePart::Buffer => parts.segments.min(parts.look_ahead),
+            ProfilePart::WriteBack => parts.write_back,
+            ProfilePart::Queue => parts.queue,
+            ProfilePart::ZeroLatency => parts.zero_latency_read.unwrap_or(Confidence::NONE),
         };
         (part, found.share())
     };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use block::{Action, Direction, Duration, Extent, Instant, Lba};
 use drive::firmware::{Bus, Overheads, QueueOrder, WriteBack};
 use drive::imperfection::{Chance, Periodic};
-use drive::{Imperfections, Profile, Target, VirtualDrive, catalog};
+use drive::{Imperfections, Profile, SeekTarget, VirtualDrive, catalog};
 use profiler::clock::PlatterClock;
 use profiler::findings::{CountBound, Firmware, Honesty};
 use profiler::firmware;
@@ -343,8 +343,13 @@ fn a_believed_profile_predicts_when_reads_end() {
             let [(from, _), (to, timing)] = [pair[0], pair[1]];
             let place = |lba| truth.geometry.locate(lba).expect("a block");
             let start = timing.submitted + firmware.overheads.read_miss.read;
-            let (from, to) = (Target::from(&place(from)), place(to));
-            let way = belief.positioning(from.position, start, &Target::from(&to), Direction::Read);
+            let (from, to) = (SeekTarget::from(&place(from)), place(to));
+            let way = belief.positioning(
+                from.position,
+                start,
+                &SeekTarget::from(&to),
+                Direction::Read,
+            );
             let ends = start + way.total() + belief.spindle.time_of(to.width) + firmware.lag();
             let error = timing.ended.as_nanos().abs_diff(ends.as_nanos());
             close += u32::from(error < 50_000);

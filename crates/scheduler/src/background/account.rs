@@ -16,7 +16,7 @@ pub enum Means {
 /// Wanted blocks that were read, and how many commands it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Blocks that were wanted; see [`Served::blocks`](super::Served::blocks).
+    /// Blocks that were wanted; see [`ReadAttribution::blocks`](super::ReadAttribution::blocks).
     pub blocks: Sectors,
     /// Reads, those that were merged with a foreground command too.
     pub reads: u64,

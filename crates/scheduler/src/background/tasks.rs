@@ -4,7 +4,7 @@ use block::{Extent, Instant, Sectors};
 use drive::Geometry;
 
 use super::account::{Account, Means};
-use crate::freeblock::Wanted;
+use crate::freeblock::WantedBlocks;
 
 mod standing;
 
@@ -24,7 +24,7 @@ pub struct TaskId(pub u64);
 #[derive(Clone, Debug)]
 pub struct Order {
     /// The blocks that it wants to have read, in any order.
-    pub wanted: Wanted,
+    pub wanted: WantedBlocks,
     /// 0 is looked for first.
     pub priority: u8,
     /// When it should be done; among tasks of one priority the earliest is looked for first.
@@ -33,7 +33,7 @@ pub struct Order {
 
 /// Where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TaskPhase {
     /// Its blocks are looked for.
     Active,
     /// They are not looked for; what others read is taken along.
@@ -46,9 +46,9 @@ pub enum State {
 
 /// How far a task has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct TaskProgress {
     /// Where it stands.
-    pub state: State,
+    pub state: TaskPhase,
     /// Blocks that it asked for, whole slices of the wanted set.
     pub asked: Sectors,
     /// Blocks of which no read has been given to the drive yet.
@@ -65,7 +65,7 @@ pub struct Progress {
 
 /// How many blocks of a read each task wanted, by the task's place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
+pub struct ReadAttribution {
     /// Blocks that the tasks of one level wanted together: of the level that wanted most of them.
     pub blocks: u32,
     /// The same without those that stand.
@@ -117,17 +117,17 @@ enum Term {
 
 /// One task.
 #[derive(Clone, Debug)]
-struct Task {
+struct BackgroundTask {
     id: TaskId,
     term: Term,
-    wanted: Wanted,
+    wanted: WantedBlocks,
     priority: u8,
     deadline: Option<Instant>,
     asked: Sectors,
     account: Account,
     failed: Sectors,
     began: Instant,
-    state: State,
+    state: TaskPhase,
     ended: Option<Instant>,
     /// Reads for it that are at the drive.
     in_flight: u32,
@@ -135,23 +135,23 @@ struct Task {
 
 /// The active tasks of one priority and deadline; those that stand are apart.
 #[derive(Clone, Debug)]
-struct Level {
+struct PriorityGroup {
     /// Places of the tasks; a standing one is here even if it wants nothing.
     members: Vec<usize>,
     term: Term,
     /// What they want together, if there are several.
-    together: Option<Wanted>,
+    together: Option<WantedBlocks>,
 }
 
 /// All tasks of a drive.
 #[derive(Clone, Debug, Default)]
-pub struct Tasks {
-    tasks: Vec<Task>,
-    levels: Vec<Level>,
+pub struct BackgroundTasks {
+    tasks: Vec<BackgroundTask>,
+    levels: Vec<PriorityGroup>,
     begun: u64,
 }
 
-impl Tasks {
+impl BackgroundTasks {
     /// Takes a task.
     ///
     /// # Errors
@@ -190,9 +190,9 @@ impl Tasks {
     fn enter(&mut self, now: Instant, term: Term, order: Order) -> TaskId {
         let id = TaskId(self.begun);
         self.begun += 1;
-        self.tasks.retain(Task::is_under_way);
+        self.tasks.retain(BackgroundTask::is_under_way);
         let asked = Sectors(order.wanted.left());
-        self.tasks.push(Task {
+        self.tasks.push(BackgroundTask {
             id,
             term,
             asked,
@@ -202,7 +202,7 @@ impl Tasks {
             account: Account::default(),
             failed: Sectors(0),
             began: now,
-            state: State::Active,
+            state: TaskPhase::Active,
             ended: None,
             in_flight: 0,
         });
@@ -214,7 +214,7 @@ impl Tasks {
     /// # Errors
     /// If it is not under way.
     pub fn suspend(&mut self, id: TaskId) -> Result<(), UnknownTask> {
-        self.turn(id, State::Suspended)
+        self.turn(id, TaskPhase::Suspended)
     }
 
     /// Its blocks are looked for again.
@@ -222,7 +222,7 @@ impl Tasks {
     /// # Errors
     /// If it is not under way.
     pub fn resume(&mut self, id: TaskId) -> Result<(), UnknownTask> {
-        self.turn(id, State::Active)
+        self.turn(id, TaskPhase::Active)
     }
 
     /// It is given up; what is at the drive for it is read and forgotten.
@@ -230,7 +230,7 @@ impl Tasks {
     /// # Errors
     /// If it is not under way.
     pub fn abort(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
-        self.turn(id, State::Aborted)?;
+        self.turn(id, TaskPhase::Aborted)?;
         let place = self.place(id).ok_or(UnknownTask(id))?;
         self.tasks[place].ended = Some(now);
         Ok(())
@@ -248,9 +248,9 @@ impl Tasks {
     }
 
     /// How far a task has come; `None` if it is unknown, or ended before another was begun.
-    pub fn progress(&self, id: TaskId) -> Option<Progress> {
+    pub fn progress(&self, id: TaskId) -> Option<TaskProgress> {
         let task = &self.tasks[self.place(id)?];
-        Some(Progress {
+        Some(TaskProgress {
             state: task.state,
             asked: task.asked,
             left: Sectors(task.wanted.left()),
@@ -262,7 +262,7 @@ impl Tasks {
     }
 
     /// The blocks of which no read for the task has been given to the drive yet.
-    pub fn left(&self, id: TaskId) -> Option<&Wanted> {
+    pub fn left(&self, id: TaskId) -> Option<&WantedBlocks> {
         Some(&self.tasks[self.place(id)?].wanted)
     }
 
@@ -273,7 +273,7 @@ impl Tasks {
 
     /// The earliest deadline among the active tasks, and what its task still wants.
     pub fn next_deadline(&self) -> Option<(Instant, Sectors)> {
-        let active = self.tasks.iter().filter(|t| t.state == State::Active);
+        let active = self.tasks.iter().filter(|t| t.state == TaskPhase::Active);
         active
             .filter_map(|task| Some((task.deadline?, Sectors(task.wanted.left()))))
             .min()
@@ -281,23 +281,23 @@ impl Tasks {
 
     /// Whether some active task has no deadline and does not stand.
     pub fn is_any_unbounded(&self) -> bool {
-        let mut active = self.tasks.iter().filter(|t| t.state == State::Active);
+        let mut active = self.tasks.iter().filter(|t| t.state == TaskPhase::Active);
         active.any(|task| task.deadline.is_none() && task.term == Term::Ordered)
     }
 
     /// What is wanted, what is looked for first coming first.
-    pub fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+    pub fn wanted(&self) -> impl Iterator<Item = &WantedBlocks> {
         self.levels.iter().filter_map(|level| self.wanted_at(level))
     }
 
     /// The same, without what standing tasks want: head time that the user granted is not for them.
-    pub fn wanted_to_pay(&self) -> impl Iterator<Item = &Wanted> {
+    pub fn wanted_to_pay(&self) -> impl Iterator<Item = &WantedBlocks> {
         let levels = self.levels.iter();
         let ordered = levels.filter(|level| level.term == Term::Ordered);
         ordered.filter_map(|level| self.wanted_at(level))
     }
 
-    fn wanted_at<'a>(&'a self, level: &'a Level) -> Option<&'a Wanted> {
+    fn wanted_at<'a>(&'a self, level: &'a PriorityGroup) -> Option<&'a WantedBlocks> {
         let wanted = match &level.together {
             Some(together) => together,
             None => &self.tasks[level.members[0]].wanted,
@@ -306,8 +306,8 @@ impl Tasks {
     }
 
     /// A read of `extent` is given to the drive: nobody wants its blocks any more.
-    pub fn give(&mut self, extent: Extent) -> Served {
-        let mut served = Served::default();
+    pub fn give(&mut self, extent: Extent) -> ReadAttribution {
+        let mut served = ReadAttribution::default();
         let mut emptied = false;
         let under_way = self.tasks.iter_mut().filter(|task| task.is_under_way());
         for (task, each) in under_way.zip(&mut served.each) {
@@ -336,7 +336,7 @@ impl Tasks {
     }
 
     /// The read has ended, by whatever means it was paid for.
-    pub fn deliver(&mut self, now: Instant, served: &Served, means: Means) {
+    pub fn deliver(&mut self, now: Instant, served: &ReadAttribution, means: Means) {
         for &(id, blocks) in served.each.iter().flatten() {
             let Some(place) = self.place(id) else {
                 continue;
@@ -349,7 +349,7 @@ impl Tasks {
     }
 
     /// The read has failed: its blocks are not read again, and counted.
-    pub fn fail(&mut self, now: Instant, served: &Served) {
+    pub fn fail(&mut self, now: Instant, served: &ReadAttribution) {
         for &(id, blocks) in served.each.iter().flatten() {
             let Some(place) = self.place(id) else {
                 continue;
@@ -368,7 +368,7 @@ impl Tasks {
             return;
         }
         if task.is_under_way() && task.in_flight == 0 && task.wanted.left() == 0 {
-            task.state = State::Finished;
+            task.state = TaskPhase::Finished;
             task.ended = Some(now);
         }
     }
@@ -383,7 +383,7 @@ impl Tasks {
             .ok_or(UnknownTask(id))
     }
 
-    fn turn(&mut self, id: TaskId, state: State) -> Result<(), UnknownTask> {
+    fn turn(&mut self, id: TaskId, state: TaskPhase) -> Result<(), UnknownTask> {
         let place = self.under_way(id)?;
         self.tasks[place].state = state;
         self.arrange();
@@ -396,7 +396,7 @@ impl Tasks {
         let active = |place: &usize| {
             let task = &self.tasks[*place];
             let may_want = task.wanted.left() > 0 || task.term == Term::Standing;
-            task.state == State::Active && may_want
+            task.state == TaskPhase::Active && may_want
         };
         let mut places: Vec<usize> = (0..self.tasks.len()).filter(active).collect();
         let rank = |place: usize| {
@@ -419,7 +419,7 @@ impl Tasks {
                 }
                 together = Some(all);
             }
-            self.levels.push(Level {
+            self.levels.push(PriorityGroup {
                 members: same.to_vec(),
                 term: self.tasks[same[0]].term,
                 together,
@@ -428,8 +428,8 @@ impl Tasks {
     }
 }
 
-impl Task {
+impl BackgroundTask {
     fn is_under_way(&self) -> bool {
-        matches!(self.state, State::Active | State::Suspended)
+        matches!(self.state, TaskPhase::Active | TaskPhase::Suspended)
     }
 }

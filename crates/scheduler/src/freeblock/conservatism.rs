@@ -10,7 +10,7 @@ use block::{Direction, Duration};
 
 use super::gap::{Gap, Guard};
 use super::lateness::Lateness;
-use super::plan::{Kind, Plan};
+use super::plan::{GapPlan, Kind};
 
 /// How the guard comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -137,7 +137,7 @@ impl Conservatism {
     }
 
     /// How much later the foreground command is expected to end because of the plan.
-    pub fn expected_loss(&self, gap: &Gap, latency: Duration, plan: &Plan) -> Duration {
+    pub fn expected_loss(&self, gap: &Gap, latency: Duration, plan: &GapPlan) -> Duration {
         if let Caution::Fixed { .. } = self.caution {
             return Duration::ZERO;
         }

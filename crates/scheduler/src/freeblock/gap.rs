@@ -9,7 +9,7 @@
 //! ```
 
 use block::{Direction, Duration, Extent, Instant};
-use drive::{Position, Target};
+use drive::{Position, SeekTarget};
 
 /// The gap between the command before (A) and the next foreground command (B), by belief.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Gap {
     /// commands are at the drive at once.
     pub handover: Duration,
     /// Where B begins.
-    pub destination: Target,
+    pub destination: SeekTarget,
     /// Which way B's bytes go.
     pub direction: Direction,
     /// B's blocks.

@@ -38,19 +38,19 @@ pub struct Stop {
 
 /// The reads of one gap, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct GapPlan {
     stops: [Option<Stop>; MOST_STOPS],
     /// How long the head is believed to be on B's track before B's first sector comes; of a
     /// merged plan, before the first free one.
     pub slack: Duration,
 }
 
-impl Plan {
+impl GapPlan {
     /// The plan of one read.
     pub fn of(stop: Stop, slack: Duration) -> Self {
         let mut stops = [None; MOST_STOPS];
         stops[0] = Some(stop);
-        Plan { stops, slack }
+        GapPlan { stops, slack }
     }
 
     /// The plan with one read more at its end.
@@ -60,7 +60,7 @@ impl Plan {
     pub fn and(mut self, stop: Stop, slack: Duration) -> Self {
         let place = self.stops.iter().position(Option::is_none);
         self.stops[place.expect("a plan has at most MOST_STOPS stops")] = Some(stop);
-        Plan { slack, ..self }
+        GapPlan { slack, ..self }
     }
 
     /// The reads, in their order.

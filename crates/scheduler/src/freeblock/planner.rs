@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use drive::{Profile, SeekCurve, Spindle};
 
-use super::{Gap, Plan, Reach, Wanted};
+use super::{Gap, GapPlan, Reach, WantedBlocks};
 use goal::Worth;
 use ground::SearchBounds;
 use route::Planning;
@@ -69,7 +69,7 @@ impl Planner {
     ///
     /// # Panics
     /// If the set is of a drive with more cylinders than the profile's.
-    pub fn plan(&mut self, wanted: &Wanted, gap: &Gap, reach: &Reach) -> Option<Plan> {
+    pub fn plan(&mut self, wanted: &WantedBlocks, gap: &Gap, reach: &Reach) -> Option<GapPlan> {
         if wanted.left() == 0 {
             return None;
         }

@@ -32,7 +32,7 @@ pub(super) use slices::{Cylinder, Slices};
 /// On drives where a slice is more than a block, whole slices are wanted: what is added is
 /// rounded up to slices, and what is removed is rounded down.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct WantedBlocks {
     geometry: Geometry,
     grain: Grain,
     regions: Vec<Region>,
@@ -60,7 +60,7 @@ pub struct PastEnd {
     pub blocks: Sectors,
 }
 
-impl Wanted {
+impl WantedBlocks {
     /// Nothing is wanted. Slices are as fine as a budget of memory allows: single blocks on drives
     /// below about 100 GB, 54 or so a track at 20 TB.
     pub fn none(geometry: &Geometry) -> Self {
@@ -79,7 +79,7 @@ impl Wanted {
     }
 
     fn of(geometry: &Geometry, grain: Grain) -> Self {
-        Wanted {
+        WantedBlocks {
             geometry: geometry.clone(),
             grain,
             regions: vec![Region::default(); grain.regions()],
@@ -93,7 +93,7 @@ impl Wanted {
 
     /// Every block is wanted.
     pub fn all(geometry: &Geometry) -> Self {
-        let mut wanted = Wanted::none(geometry);
+        let mut wanted = WantedBlocks::none(geometry);
         wanted.fill();
         wanted
     }
@@ -124,7 +124,7 @@ impl Wanted {
         before - self.left
     }
 
-    /// Removes the slices that have a block of the extent, as [`Wanted::add`] adds them; answers how
+    /// Removes the slices that have a block of the extent, as [`WantedBlocks::add`] adds them; answers how
     /// many blocks are no longer wanted.
     pub fn remove_touched(&mut self, extent: Extent) -> u64 {
         let before = self.left;

@@ -12,7 +12,7 @@
 use crate::policy::PieceId;
 use std::collections::VecDeque;
 
-use super::level::Level;
+use super::level::PriorityLevel;
 use super::piece::{List, Pieces, Thread};
 
 /// The epochs that have not ended.
@@ -31,14 +31,14 @@ struct Epoch {
     /// Those of them that wait.
     waiting: List,
     /// All of the waiting are at least as urgent, once a barrier has closed the epoch.
-    raised: Level,
+    raised: PriorityLevel,
 }
 
 impl Epoch {
     const EMPTY: Epoch = Epoch {
         unended: 0,
         waiting: List::EMPTY,
-        raised: Level::BACKGROUND,
+        raised: PriorityLevel::BACKGROUND,
     };
 }
 
@@ -108,7 +108,7 @@ impl Barriers {
 
     /// Marks the epoch before `epoch` as raised to `level`; the answer are its waiting writes.
     /// `None` if it is already, and then all before it are, too.
-    pub(super) fn raise_before(&mut self, epoch: u64, level: Level) -> Option<List> {
+    pub(super) fn raise_before(&mut self, epoch: u64, level: PriorityLevel) -> Option<List> {
         let before = self
             .epochs
             .get_mut(epoch.checked_sub(self.oldest + 1)? as usize)?;

@@ -3,15 +3,15 @@
 
 use block::Instant;
 
-use super::level::Level;
+use super::level::PriorityLevel;
 use super::phases::PhaseWork;
-use super::piece::{NONE, Stage, Thread, Transition};
-use super::{Drive, Next, Ordering};
+use super::piece::{NONE, PieceState, Thread, Transition};
+use super::{DriveActivity, NextPiece, Ordering};
 use crate::policy::{Choice, PieceId, View};
 
 impl Ordering {
     /// Which piece is next.
-    pub fn choose(&mut self, now: Instant, view: &View, drive: Drive) -> Next {
+    pub fn choose(&mut self, now: Instant, view: &View, drive: DriveActivity) -> NextPiece {
         let overdue = self.overdue(now);
         if overdue.is_none() {
             self.passed = 0;
@@ -24,10 +24,10 @@ impl Ordering {
             return self.take_unasked(piece);
         }
         let Some((area, level)) = self.queue_in_turn(now) else {
-            return Next::Nothing(None);
+            return NextPiece::Nothing(None);
         };
         let until = match self.ask(area, level, now, view, drive) {
-            Next::Nothing(until) => until,
+            NextPiece::Nothing(until) => until,
             chosen => {
                 self.passed += u32::from(overdue.is_some());
                 return chosen;
@@ -40,13 +40,13 @@ impl Ordering {
         let turn = self.turn.ends(self.rules.phases);
         let turn = turn.filter(|_| self.ready[0] != 0 && self.ready[1] != 0);
         let moments = [until, self.out_of_patience(now), turn];
-        Next::Nothing(moments.into_iter().flatten().filter(|&t| t > now).min())
+        NextPiece::Nothing(moments.into_iter().flatten().filter(|&t| t > now).min())
     }
 
     /// This piece is next, or one that it waits for; `None` if it does not wait, or all that it waits
     /// for is at the drive. For what has to go whatever levels and policies say.
     pub fn choose_for(&mut self, piece: PieceId) -> Option<PieceId> {
-        if self.pieces.stage(piece) != Stage::Waiting {
+        if self.pieces.stage(piece) != PieceState::Waiting {
             return None;
         }
         let first = self.first_of_its_way(piece)?;
@@ -117,7 +117,7 @@ impl Ordering {
         let mut member = entry.older(Thread::Combined);
         while member != NONE {
             let other = self.pieces.get(member);
-            if other.stage == Stage::Waiting && other.conflicts_with(entry) {
+            if other.stage == PieceState::Waiting && other.conflicts_with(entry) {
                 oldest = member;
             }
             member = other.older(Thread::Combined);
@@ -145,8 +145,15 @@ impl Ordering {
 
     /// Asks one queue, and checks its policy's answer: it may make us slow, never wrong. Only for
     /// a policy that breaks its contract all pieces are looked through.
-    fn ask(&mut self, area: usize, level: usize, now: Instant, view: &View, drive: Drive) -> Next {
-        let queue = &mut self.queues[area * Level::COUNT + level];
+    fn ask(
+        &mut self,
+        area: usize,
+        level: usize,
+        now: Instant,
+        view: &View,
+        drive: DriveActivity,
+    ) -> NextPiece {
+        let queue = &mut self.queues[area * PriorityLevel::COUNT + level];
         if let Some(piece) = queue.first() {
             return self.take_unasked(piece);
         }
@@ -154,12 +161,12 @@ impl Ordering {
             Choice::Serve(piece)
                 if self.pieces.is_sorted(piece) && self.place(piece) == (area, level) =>
             {
-                self.queues[area * Level::COUNT + level].forget(&mut self.pieces, piece);
+                self.queues[area * PriorityLevel::COUNT + level].forget(&mut self.pieces, piece);
                 self.look_at(area, level);
                 return self.take(piece);
             }
-            Choice::WaitUntil(then) if then > now => return Next::Nothing(Some(then)),
-            Choice::Nothing if drive == Drive::Busy => return Next::Nothing(None),
+            Choice::WaitUntil(then) if then > now => return NextPiece::Nothing(Some(then)),
+            Choice::Nothing if drive == DriveActivity::Busy => return NextPiece::Nothing(None),
             Choice::Serve(_) | Choice::WaitUntil(_) | Choice::Nothing => {}
         }
         self.overruled += 1;
@@ -171,16 +178,16 @@ impl Ordering {
     }
 
     /// A piece in a queue is next, whatever its policy thinks.
-    fn take_unasked(&mut self, piece: PieceId) -> Next {
+    fn take_unasked(&mut self, piece: PieceId) -> NextPiece {
         self.withdraw_from_queue(piece);
         self.take(piece)
     }
 
     /// A piece that is no longer in a queue is next.
-    fn take(&mut self, piece: PieceId) -> Next {
+    fn take(&mut self, piece: PieceId) -> NextPiece {
         self.no_longer_waits(piece);
         self.pieces.step(piece, Transition::Choose);
-        Next::Piece(piece)
+        NextPiece::Piece(piece)
     }
 }
 
@@ -189,10 +196,10 @@ impl Ordering {
 const MOST_PASSED: u32 = 4;
 
 /// The level of real-time requests, as a bit.
-const REAL_TIME: u16 = 1 << Level::REAL_TIME.index();
+const REAL_TIME: u16 = 1 << PriorityLevel::REAL_TIME.index();
 
 /// The level of background requests, as a bit.
-const BACKGROUND: u16 = 1 << Level::BACKGROUND.index();
+const BACKGROUND: u16 = 1 << PriorityLevel::BACKGROUND.index();
 
 /// All levels between.
 const BEST_EFFORT: u16 = BACKGROUND - 1 - REAL_TIME;

@@ -4,23 +4,23 @@ use block::Class;
 
 /// How urgent a request is; the smaller, the more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Level(u8);
+pub struct PriorityLevel(u8);
 
-impl Level {
+impl PriorityLevel {
     /// Before everything else.
-    pub const REAL_TIME: Level = Level(0);
+    pub const REAL_TIME: PriorityLevel = PriorityLevel(0);
     /// After everything else.
-    pub const BACKGROUND: Level = Level(8);
+    pub const BACKGROUND: PriorityLevel = PriorityLevel(8);
     /// How many levels there are.
     pub const COUNT: usize = 9;
 
     /// The level of a class; `None` if there is no such best-effort priority.
-    pub const fn of(class: Class) -> Option<Level> {
+    pub const fn of(class: Class) -> Option<PriorityLevel> {
         match class {
-            Class::RealTime { .. } => Some(Level::REAL_TIME),
-            Class::BestEffort(priority @ 0..=6) => Some(Level(1 + priority)),
+            Class::RealTime { .. } => Some(PriorityLevel::REAL_TIME),
+            Class::BestEffort(priority @ 0..=6) => Some(PriorityLevel(1 + priority)),
             Class::BestEffort(_) => None,
-            Class::Background => Some(Level::BACKGROUND),
+            Class::Background => Some(PriorityLevel::BACKGROUND),
         }
     }
 
@@ -43,9 +43,12 @@ mod tests {
             .chain((0..=6).map(Class::BestEffort))
             .chain([Class::Background]);
         let levels: Vec<_> = classes
-            .map(|class| Level::of(class).map(Level::index))
+            .map(|class| PriorityLevel::of(class).map(PriorityLevel::index))
             .collect();
-        assert_eq!(levels, (0..Level::COUNT).map(Some).collect::<Vec<_>>());
-        assert_eq!(Level::of(Class::BestEffort(7)), None);
+        assert_eq!(
+            levels,
+            (0..PriorityLevel::COUNT).map(Some).collect::<Vec<_>>()
+        );
+        assert_eq!(PriorityLevel::of(Class::BestEffort(7)), None);
     }
 }

@@ -12,15 +12,15 @@
 use crate::policy::PieceId;
 use block::{Direction, Duration, Instant};
 
-use super::level::Level;
-use crate::policy::Pending;
+use super::level::PriorityLevel;
+use crate::policy::EligibleRequest;
 
 /// No piece: the end of a list.
 pub(super) const NONE: PieceId = PieceId(u32::MAX);
 
 /// Where a piece stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum PieceState {
     /// The place holds no piece.
     Free,
     /// It waits: behind others, or in a queue.
@@ -44,18 +44,22 @@ pub(super) enum Transition {
 }
 
 /// All legal steps.
-pub(super) const LEGAL: &[(Stage, Transition, Stage)] = &[
-    (Stage::Free, Transition::Enter, Stage::Waiting),
-    (Stage::Waiting, Transition::Choose, Stage::Chosen),
-    (Stage::Chosen, Transition::Give, Stage::AtDrive),
-    (Stage::AtDrive, Transition::End, Stage::Free),
-    (Stage::Chosen, Transition::PutBack, Stage::Waiting),
-    (Stage::AtDrive, Transition::Requeue, Stage::Waiting),
-    (Stage::Waiting, Transition::Withdraw, Stage::Free),
+pub(super) const LEGAL: &[(PieceState, Transition, PieceState)] = &[
+    (PieceState::Free, Transition::Enter, PieceState::Waiting),
+    (PieceState::Waiting, Transition::Choose, PieceState::Chosen),
+    (PieceState::Chosen, Transition::Give, PieceState::AtDrive),
+    (PieceState::AtDrive, Transition::End, PieceState::Free),
+    (PieceState::Chosen, Transition::PutBack, PieceState::Waiting),
+    (
+        PieceState::AtDrive,
+        Transition::Requeue,
+        PieceState::Waiting,
+    ),
+    (PieceState::Waiting, Transition::Withdraw, PieceState::Free),
 ];
 
 /// The same by stage and step.
-const AFTER: [[Option<Stage>; 7]; 4] = {
+const AFTER: [[Option<PieceState>; 7]; 4] = {
     let mut after = [[None; 7]; 4];
     let mut row = 0;
     while row < LEGAL.len() {
@@ -94,13 +98,13 @@ pub(super) enum Thread {
 
 /// A piece of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct RequestPiece {
     /// What a policy is told of it; the ticket is its place.
-    pub(super) pending: Pending,
+    pub(super) pending: EligibleRequest,
     /// Whose piece it is.
     pub(super) owner: u32,
-    pub(super) level: Level,
-    pub(super) stage: Stage,
+    pub(super) level: PriorityLevel,
+    pub(super) stage: PieceState,
     pub(super) part: QueuePart,
     /// Whether it is threaded by age.
     pub(super) is_patient: bool,
@@ -136,28 +140,33 @@ pub(super) struct List {
 /// All pieces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pieces {
-    pieces: Vec<Piece>,
+    pieces: Vec<RequestPiece>,
     free: Vec<PieceId>,
 }
 
-impl Stage {
+impl PieceState {
     /// Where `step` leads from here.
     ///
     /// # Panics
     /// If the step is not in [`LEGAL`]: a piece would be lost, or end twice.
-    pub(super) fn after(self, step: Transition) -> Stage {
+    pub(super) fn after(self, step: Transition) -> PieceState {
         AFTER[self as usize][step as usize]
             .unwrap_or_else(|| panic!("a piece that is {self:?} cannot {step:?}"))
     }
 }
 
-impl Piece {
-    pub(super) fn new(pending: Pending, owner: u32, level: Level, now: Instant) -> Self {
-        Piece {
+impl RequestPiece {
+    pub(super) fn new(
+        pending: EligibleRequest,
+        owner: u32,
+        level: PriorityLevel,
+        now: Instant,
+    ) -> Self {
+        RequestPiece {
             pending,
             owner,
             level,
-            stage: Stage::Free,
+            stage: PieceState::Free,
             part: QueuePart::Out,
             is_patient: false,
             requeued: 0,
@@ -172,10 +181,10 @@ impl Piece {
     }
 
     /// A piece like this one, for other blocks, that has not entered and is in no list.
-    pub(super) fn anew(&self, pending: Pending) -> Self {
-        Piece {
+    pub(super) fn anew(&self, pending: EligibleRequest) -> Self {
+        RequestPiece {
             pending,
-            stage: Stage::Free,
+            stage: PieceState::Free,
             part: QueuePart::Out,
             conflicts: 0,
             links: [PieceLink::NOWHERE; 4],
@@ -188,7 +197,7 @@ impl Piece {
     }
 
     /// Whether the two may not be at the drive at once.
-    pub(super) fn conflicts_with(&self, other: &Piece) -> bool {
+    pub(super) fn conflicts_with(&self, other: &RequestPiece) -> bool {
         (self.is_write() || other.is_write()) && self.pending.extent.overlaps(other.pending.extent)
     }
 
@@ -226,22 +235,22 @@ impl Pieces {
     }
 
     /// The stage of a place; one that was never used is free.
-    pub(super) fn stage(&self, piece: PieceId) -> Stage {
+    pub(super) fn stage(&self, piece: PieceId) -> PieceState {
         self.pieces
             .get(piece.index())
-            .map_or(Stage::Free, |piece| piece.stage)
+            .map_or(PieceState::Free, |piece| piece.stage)
     }
 
-    pub(super) fn get(&self, piece: PieceId) -> &Piece {
+    pub(super) fn get(&self, piece: PieceId) -> &RequestPiece {
         &self.pieces[piece.index()]
     }
 
-    pub(super) fn get_mut(&mut self, piece: PieceId) -> &mut Piece {
+    pub(super) fn get_mut(&mut self, piece: PieceId) -> &mut RequestPiece {
         &mut self.pieces[piece.index()]
     }
 
     /// Takes a piece in; it gets a place, which is its ticket.
-    pub(super) fn enter(&mut self, piece: Piece) -> PieceId {
+    pub(super) fn enter(&mut self, piece: RequestPiece) -> PieceId {
         let place = match self.free.pop() {
             Some(place) => {
                 self.pieces[place.index()] = piece;
@@ -270,13 +279,13 @@ impl Pieces {
             .pieces
             .iter()
             .filter(|piece| piece.part == QueuePart::Sorted);
-        let mut sorted: Vec<&Piece> = sorted.collect();
+        let mut sorted: Vec<&RequestPiece> = sorted.collect();
         sorted.sort_by_key(|piece| piece.pending.order);
         sorted.iter().map(|piece| piece.pending.ticket).collect()
     }
 
     /// Of those with a policy for which `is_there` holds, the one that arrived first.
-    pub(super) fn first_sorted(&self, is_there: impl Fn(&Piece) -> bool) -> Option<PieceId> {
+    pub(super) fn first_sorted(&self, is_there: impl Fn(&RequestPiece) -> bool) -> Option<PieceId> {
         self.pieces
             .iter()
             .filter(|piece| piece.part == QueuePart::Sorted && is_there(piece))
@@ -288,7 +297,7 @@ impl Pieces {
     pub(super) fn step(&mut self, piece: PieceId, step: Transition) {
         let entry = &mut self.pieces[piece.index()];
         entry.stage = entry.stage.after(step);
-        if entry.stage == Stage::Free {
+        if entry.stage == PieceState::Free {
             self.free.push(piece);
         }
     }

@@ -10,10 +10,10 @@
 
 use crate::policy::PieceId;
 use block::{Direction, Extent, Instant, Lba, Sectors};
-use drive::Target;
+use drive::SeekTarget;
 
-use super::level::Level;
-use super::piece::{NONE, QueuePart, Stage, Thread};
+use super::level::PriorityLevel;
+use super::piece::{NONE, PieceState, QueuePart, Thread};
 use super::{DIVISION_BITS, Ordering};
 
 impl Ordering {
@@ -28,11 +28,11 @@ impl Ordering {
         now: Instant,
         piece: PieceId,
         wanted: Extent,
-        target: &mut dyn FnMut(PieceId, Direction, Extent) -> Target,
+        target: &mut dyn FnMut(PieceId, Direction, Extent) -> SeekTarget,
     ) -> [Option<PieceId>; 2] {
         assert_eq!(
             self.pieces.stage(piece),
-            Stage::Waiting,
+            PieceState::Waiting,
             "only what waits is divided"
         );
         let whole = self.pieces.get(piece).pending.extent;
@@ -68,12 +68,12 @@ impl Ordering {
     }
 
     /// A waiting piece, and all that it waits for, become as urgent as `level`, if they are not.
-    pub fn raise(&mut self, now: Instant, piece: PieceId, level: Level) {
+    pub fn raise(&mut self, now: Instant, piece: PieceId, level: PriorityLevel) {
         let entry = self.pieces.get_mut(piece);
-        if !entry.is_patient && level != Level::BACKGROUND {
+        if !entry.is_patient && level != PriorityLevel::BACKGROUND {
             entry.is_patient = true;
             entry.since = now;
-            if entry.stage == Stage::Waiting {
+            if entry.stage == PieceState::Waiting {
                 self.pieces.push(&mut self.ages, Thread::Age, piece);
             }
         }
@@ -120,7 +120,7 @@ impl Ordering {
         self.raising = raising;
     }
 
-    fn set_level(&mut self, piece: PieceId, level: Level) {
+    fn set_level(&mut self, piece: PieceId, level: PriorityLevel) {
         let part = self.pieces.get(piece).part;
         if part == QueuePart::Out {
             self.pieces.get_mut(piece).level = level;
@@ -136,7 +136,7 @@ impl Ordering {
         &mut self,
         piece: PieceId,
         extent: Extent,
-        target: &mut dyn FnMut(PieceId, Direction, Extent) -> Target,
+        target: &mut dyn FnMut(PieceId, Direction, Extent) -> SeekTarget,
     ) -> PieceId {
         let from = *self.pieces.get(piece);
         let number = 1 + self.divided % ((1 << DIVISION_BITS) - 1);

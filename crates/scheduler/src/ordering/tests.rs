@@ -45,7 +45,7 @@ struct Both {
 
 const BLOCKS: u64 = 4_000;
 
-const TARGET: Target = Target {
+const TARGET: SeekTarget = SeekTarget {
     position: Position {
         cylinder: 0,
         head: 0,
@@ -56,7 +56,7 @@ const TARGET: Target = Target {
 impl Both {
     fn new() -> Self {
         let policy = find("c-look").expect("a policy of the table");
-        let rules = Rules {
+        let rules = OrderingRules {
             phases: Phases::Mixed,
             patience: Duration::from_secs(1),
             pieces: 10_000,
@@ -73,7 +73,7 @@ impl Both {
         let now = Instant::ZERO;
         match act {
             Act::Enter(direction, start, length, level) => {
-                let newcomer = Newcomer {
+                let new_piece = NewPiece {
                     owner: self.owners,
                     direction,
                     extent: blocks(start, length),
@@ -81,8 +81,8 @@ impl Both {
                     target: TARGET,
                 };
                 self.owners += 1;
-                let piece = self.ordering.enter(now, newcomer);
-                self.know(piece, newcomer, self.barriers);
+                let piece = self.ordering.enter(now, new_piece);
+                self.know(piece, new_piece, self.barriers);
             }
             Act::Barrier => {
                 self.ordering.barrier();
@@ -97,24 +97,24 @@ impl Both {
                 }
             }
             Act::End(n) => {
-                if let Some(piece) = self.nth(n, Stage::AtDrive) {
+                if let Some(piece) = self.nth(n, PieceState::AtDrive) {
                     self.ordering.end(now, piece);
                     self.known.retain(|known| known.piece != piece);
                 }
             }
             Act::Requeue(n) => {
-                if let Some(piece) = self.nth(n, Stage::AtDrive) {
+                if let Some(piece) = self.nth(n, PieceState::AtDrive) {
                     self.ordering.requeue(piece);
                 }
             }
             Act::Withdraw(n) => {
-                if let Some(piece) = self.nth(n, Stage::Waiting) {
+                if let Some(piece) = self.nth(n, PieceState::Waiting) {
                     self.ordering.withdraw(now, piece);
                     self.known.retain(|known| known.piece != piece);
                 }
             }
             Act::Raise(n, level) => {
-                if let Some(piece) = self.nth(n, Stage::Waiting) {
+                if let Some(piece) = self.nth(n, PieceState::Waiting) {
                     self.ordering.raise(now, piece, level_of(level));
                 }
             }
@@ -124,7 +124,7 @@ impl Both {
                 self.ordering.adopt(&|| policy.make());
             }
             Act::Divide(n, start, length) => {
-                if let Some(piece) = self.nth(n, Stage::Waiting) {
+                if let Some(piece) = self.nth(n, PieceState::Waiting) {
                     self.divide(piece, start, length);
                 }
             }
@@ -156,18 +156,18 @@ impl Both {
         }
     }
 
-    fn know(&mut self, piece: PieceId, newcomer: Newcomer, barriers: u32) {
+    fn know(&mut self, piece: PieceId, new_piece: NewPiece, barriers: u32) {
         self.known.push(Known {
             piece,
-            owner: newcomer.owner,
-            direction: newcomer.direction,
-            extent: newcomer.extent,
+            owner: new_piece.owner,
+            direction: new_piece.direction,
+            extent: new_piece.extent,
             barriers,
         });
     }
 
     /// One of those at this stage.
-    fn nth(&self, n: usize, stage: Stage) -> Option<PieceId> {
+    fn nth(&self, n: usize, stage: PieceState) -> Option<PieceId> {
         self.one_of(n, |known| self.ordering.stage(known.piece) == stage)
     }
 
@@ -199,7 +199,7 @@ impl Both {
     fn check(&self) {
         for (place, known) in self.known.iter().enumerate() {
             let entry = self.ordering.pieces.get(known.piece);
-            if entry.stage == Stage::Waiting {
+            if entry.stage == PieceState::Waiting {
                 let is_queued = entry.part != QueuePart::Out;
                 assert_eq!(is_queued, self.may_be_served(place), "{known:?}");
             }
@@ -209,7 +209,7 @@ impl Both {
                 let barred = entry.is_write()
                     && other.is_write()
                     && earlier.barriers < known.barriers
-                    && other.stage == Stage::Waiting;
+                    && other.stage == PieceState::Waiting;
                 if other.conflicts_with(entry) || barred {
                     assert!(other.level <= entry.level, "{earlier:?} before {known:?}");
                 }
@@ -222,7 +222,7 @@ fn blocks(start: u64, length: u64) -> Extent {
     Extent::new(Lba(start), Sectors(length)).expect("a valid extent")
 }
 
-fn level_of(level: u8) -> Level {
+fn level_of(level: u8) -> PriorityLevel {
     let class = match level {
         0 => block::Class::RealTime {
             deadline: Instant::ZERO,
@@ -230,7 +230,7 @@ fn level_of(level: u8) -> Level {
         1..8 => block::Class::BestEffort(level - 1),
         _ => block::Class::Background,
     };
-    Level::of(class).expect("a class")
+    PriorityLevel::of(class).expect("a class")
 }
 
 fn act(entering: u32) -> impl Strategy<Value = Act> {
@@ -262,7 +262,7 @@ fn compare(before: u64, acts: &[Act]) {
         both.act(act);
         both.check();
     }
-    while let Some(piece) = both.nth(0, Stage::AtDrive) {
+    while let Some(piece) = both.nth(0, PieceState::AtDrive) {
         both.ordering.end(Instant::ZERO, piece);
         both.known.retain(|known| known.piece != piece);
     }
@@ -302,7 +302,12 @@ proptest! {
 
 #[test]
 fn every_step_outside_the_table_stops_the_program() {
-    let stages = [Stage::Free, Stage::Waiting, Stage::Chosen, Stage::AtDrive];
+    let stages = [
+        PieceState::Free,
+        PieceState::Waiting,
+        PieceState::Chosen,
+        PieceState::AtDrive,
+    ];
     let steps = [
         Transition::Enter,
         Transition::Withdraw,
@@ -340,8 +345,10 @@ fn who_takes_over_knows_all_that_waits() {
     };
     // A drive that is busy makes nobody overrule the policy.
     for _ in 0..20 {
-        let next = both.ordering.choose(Instant::ZERO, &view, Drive::Busy);
-        let Next::Piece(piece) = next else {
+        let next = both
+            .ordering
+            .choose(Instant::ZERO, &view, DriveActivity::Busy);
+        let NextPiece::Piece(piece) = next else {
             panic!("{next:?}, though something waits");
         };
         both.ordering.give(Instant::ZERO, piece);

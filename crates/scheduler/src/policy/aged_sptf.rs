@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use block::{Duration, Instant};
 
 use crate::policy::by_cylinder::{ByCylinder, Candidate, Ways};
-use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
+use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// The requests by cylinder and by age.
 #[derive(Clone, Debug)]
@@ -86,13 +86,13 @@ impl Policy for AgedSptf {
         Sight::Head
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         self.pending.insert(pending);
         self.by_age
             .insert((pending.submitted, pending.order, pending.ticket));
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         self.remove(pending.ticket, pending.order);
     }
 

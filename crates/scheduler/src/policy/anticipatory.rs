@@ -21,7 +21,7 @@ use block::{Direction, Duration, Instant, Lba};
 
 use crate::policy::anticipation::{Hope, Occasion};
 use crate::policy::deadline::{Deadline, Key};
-use crate::policy::{Choice, Pending, Policy, Sight, View};
+use crate::policy::{Choice, EligibleRequest, Policy, Sight, View};
 
 /// An elevator, and what is hoped for.
 #[derive(Clone, Debug)]
@@ -94,11 +94,11 @@ impl Policy for Anticipatory {
         Sight::Head
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         self.elevator.add(pending);
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         self.elevator.withdraw(pending);
     }
 

@@ -19,9 +19,9 @@
 //! kilobytes costs less than a balanced tree's way down.
 
 use block::{Direction, Duration, Instant};
-use drive::{Position, Profile, Target};
+use drive::{Position, Profile, SeekTarget};
 
-use crate::policy::{Pending, PieceId, View};
+use crate::policy::{EligibleRequest, PieceId, View};
 
 /// The pending requests by cylinder.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ pub struct ByCylinder {
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     /// Where it begins.
-    pub target: Target,
+    pub target: SeekTarget,
     /// Its number by arrival.
     pub order: u64,
     /// When it arrived.
@@ -68,7 +68,7 @@ pub struct Ways<'a> {
 
 impl ByCylinder {
     /// Takes a request in.
-    pub fn insert(&mut self, pending: &Pending) {
+    pub fn insert(&mut self, pending: &EligibleRequest) {
         let candidate = Candidate {
             target: pending.target,
             order: pending.order,

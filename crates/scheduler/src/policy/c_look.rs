@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use block::Lba;
 
-use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
+use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// The requests by their first block, and where the sweep is.
 #[derive(Clone, Debug, Default)]
@@ -29,11 +29,11 @@ impl Policy for CLook {
         Sight::Order
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         self.pending.insert(key(pending));
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         self.pending.remove(&key(pending));
     }
 
@@ -49,6 +49,6 @@ impl Policy for CLook {
 }
 
 /// Equal first blocks are served in the order of arrival.
-fn key(pending: &Pending) -> (Lba, u64, PieceId) {
+fn key(pending: &EligibleRequest) -> (Lba, u64, PieceId) {
     (pending.extent.start(), pending.order, pending.ticket)
 }

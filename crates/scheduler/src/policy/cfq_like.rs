@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use block::{Direction, Duration, Instant, Lba};
 
 use crate::policy::anticipation::{Hope, Occasion};
-use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
+use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// The requests, and whose turn it is.
 #[derive(Clone, Debug)]
@@ -160,13 +160,13 @@ impl Policy for CfqLike {
         Sight::Head
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         let key = (pending.extent.start(), pending.order);
         let queue = self.queue_mut(pending.direction);
         queue.pending.insert(key, pending.ticket);
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         let key = (pending.extent.start(), pending.order);
         self.queue_mut(pending.direction).pending.remove(&key);
     }

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use block::{Direction, Duration, Instant, Lba};
 
-use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
+use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// Its constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Policy for Deadline {
         Sight::Order
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         let key = (pending.extent.start(), pending.order);
         let waiting = WaitingRequest {
             ticket: pending.ticket,
@@ -113,7 +113,7 @@ impl Policy for Deadline {
         self.side_mut(pending.direction).insert(key, waiting);
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         let key = (pending.extent.start(), pending.order);
         self.side_mut(pending.direction).remove(key);
     }

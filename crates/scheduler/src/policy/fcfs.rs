@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
+use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// The requests in the order of their arrival.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ impl Policy for Fcfs {
         Sight::Order
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         let entry = (pending.order, pending.ticket);
         match self.queue.back() {
             Some(last) if *last > entry => {
@@ -30,7 +30,7 @@ impl Policy for Fcfs {
         }
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         if let Ok(at) = self.queue.binary_search(&(pending.order, pending.ticket)) {
             self.queue.remove(at);
         }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use block::Lba;
 
-use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
+use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// The requests by their first block, and where the sweep is.
 #[derive(Clone, Debug, Default)]
@@ -39,11 +39,11 @@ impl Policy for Look {
         Sight::Order
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         self.pending.insert(key(pending));
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         self.pending.remove(&key(pending));
     }
 
@@ -80,6 +80,6 @@ impl Look {
     }
 }
 
-fn key(pending: &Pending) -> (Lba, u64, PieceId) {
+fn key(pending: &EligibleRequest) -> (Lba, u64, PieceId) {
     (pending.extent.start(), pending.order, pending.ticket)
 }

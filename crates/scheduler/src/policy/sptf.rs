@@ -7,7 +7,7 @@
 use block::Duration;
 
 use crate::policy::by_cylinder::{ByCylinder, Candidate, Ways};
-use crate::policy::{Choice, Pending, Policy, Sight, View};
+use crate::policy::{Choice, EligibleRequest, Policy, Sight, View};
 
 /// The requests by cylinder.
 #[derive(Clone, Debug, Default)]
@@ -20,11 +20,11 @@ impl Policy for Sptf {
         Sight::Head
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         self.pending.insert(pending);
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         self.pending.remove(pending.ticket, pending.order);
     }
 

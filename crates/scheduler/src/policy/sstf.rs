@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
+use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// The requests by cylinder.
 #[derive(Clone, Debug, Default)]
@@ -18,11 +18,11 @@ impl Policy for Sstf {
         Sight::Head
     }
 
-    fn add(&mut self, pending: &Pending) {
+    fn add(&mut self, pending: &EligibleRequest) {
         self.pending.insert(key(pending));
     }
 
-    fn withdraw(&mut self, pending: &Pending) {
+    fn withdraw(&mut self, pending: &EligibleRequest) {
         self.pending.remove(&key(pending));
     }
 
@@ -61,7 +61,7 @@ impl Sstf {
     }
 }
 
-fn key(pending: &Pending) -> (u32, u64, PieceId) {
+fn key(pending: &EligibleRequest) -> (u32, u64, PieceId) {
     (
         pending.target.position.cylinder,
         pending.order,

@@ -7,13 +7,13 @@
 
 use block::{Duration, Instant};
 
-use crate::ordering::Level;
+use crate::ordering::PriorityLevel;
 
 /// How often requests of each level come, and what follows from it.
 #[derive(Clone, Debug)]
 pub struct Worth {
     /// Arrivals by level; all are halved at the end of each window.
-    arrived: [u64; Level::COUNT],
+    arrived: [u64; PriorityLevel::COUNT],
     /// When the window began.
     began: Instant,
 }
@@ -22,13 +22,13 @@ impl Worth {
     /// Nothing has arrived yet.
     pub fn new() -> Self {
         Worth {
-            arrived: [0; Level::COUNT],
+            arrived: [0; PriorityLevel::COUNT],
             began: Instant::ZERO,
         }
     }
 
     /// A request of this level has arrived.
-    pub fn arrived(&mut self, now: Instant, level: Level) {
+    pub fn arrived(&mut self, now: Instant, level: PriorityLevel) {
         let windows = now.since(self.began).as_nanos() / WINDOW.as_nanos();
         if windows > 0 {
             self.began += WINDOW * windows;
@@ -40,14 +40,14 @@ impl Worth {
 
     /// How many requests a second were more urgent than those of this level, in the mean over the last
     /// windows.
-    fn seen(&self, level: Level) -> u64 {
+    fn seen(&self, level: PriorityLevel) -> u64 {
         let before: u64 = self.arrived[..level.index()].iter().sum();
         // Halved windows add up to less than two of them.
         before * NANOS / (2 * WINDOW.as_nanos())
     }
 
     /// The same; at least [`FORESEEN`] for all but the two most urgent levels.
-    pub fn rate(&self, level: Level) -> u64 {
+    pub fn rate(&self, level: PriorityLevel) -> u64 {
         let seen = self.seen(level);
         match level.index() {
             0 | 1 => seen,
@@ -58,14 +58,14 @@ impl Worth {
     /// For how long those that are more urgent wait, in the mean, for a command of this level that holds
     /// the drive for `held`: of those that come, not of those that are foreseen. In nanoseconds, as a
     /// fraction.
-    pub fn waiting(&self, level: Level, held: Duration) -> f64 {
+    pub fn waiting(&self, level: PriorityLevel, held: Duration) -> f64 {
         let held = held.as_nanos() as f64 / NANOS as f64;
         self.seen(level) as f64 * held * held / 2.0 * NANOS as f64
     }
 
     /// What a command of this level that holds the drive for `held` costs those that are more urgent,
     /// in nanoseconds of head time.
-    pub fn cost(&self, level: Level, held: Duration) -> u64 {
+    pub fn cost(&self, level: PriorityLevel, held: Duration) -> u64 {
         let held = u128::from(held.as_nanos());
         let waited = u128::from(self.rate(level)) * held * held / (2 * u128::from(NANOS));
         u64::try_from(waited)
@@ -74,7 +74,7 @@ impl Worth {
     }
 
     /// What another nanosecond of such a command costs, in billionths of a nanosecond of head time.
-    pub fn slope(&self, level: Level, held: Duration) -> u64 {
+    pub fn slope(&self, level: PriorityLevel, held: Duration) -> u64 {
         self.rate(level)
             .saturating_mul(held.as_nanos())
             .saturating_mul(WEIGHT)
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
     use block::Class;
 
-    fn level(priority: u8) -> Level {
-        Level::of(Class::BestEffort(priority)).expect("a level")
+    fn level(priority: u8) -> PriorityLevel {
+        PriorityLevel::of(Class::BestEffort(priority)).expect("a level")
     }
 
     #[test]

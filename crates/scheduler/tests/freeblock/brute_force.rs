@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
-use drive::geometry::Run;
-use drive::{Position, Profile, Target};
+use drive::geometry::TrackExtent;
+use drive::{Position, Profile, SeekTarget};
 use scheduler::freeblock::{Gap, Reach, SameTrack};
 
 /// Blocks that are wanted in slices: at most so many on each track.
@@ -80,7 +80,7 @@ fn runs_of(profile: &Profile, place: Position, wanted: &BTreeSet<u64>) -> Vec<Ex
         for last in first..=track.last.0 {
             let extent = Extent::new(Lba(first), Sectors(last - first + 1)).expect("an extent");
             if let Some(run) = only_run(profile, extent)
-                && Target::from(&run).position == place
+                && SeekTarget::from(&run).position == place
             {
                 found.push(extent);
             }
@@ -89,7 +89,7 @@ fn runs_of(profile: &Profile, place: Position, wanted: &BTreeSet<u64>) -> Vec<Ex
     found
 }
 
-fn only_run(profile: &Profile, extent: Extent) -> Option<Run> {
+fn only_run(profile: &Profile, extent: Extent) -> Option<TrackExtent> {
     let mut runs = profile.geometry.runs(extent);
     let run = runs.next()?;
     runs.next().is_none().then_some(run)
@@ -111,7 +111,7 @@ fn count(profile: &Profile, wanted: Sliced, place: Position, extent: Extent) -> 
 }
 
 /// Picoseconds until a head that is at a run's track at `from` has passed the run.
-fn passes(profile: &Profile, from: Instant, run: &Run) -> u128 {
+fn passes(profile: &Profile, from: Instant, run: &TrackExtent) -> u128 {
     let wait = (run.start - profile.spindle.angle_at(from)).raw();
     let way = u128::from(wait) + u128::from(run.sweep.raw());
     (way * u128::from(profile.spindle.period_ps())) >> 64
@@ -143,11 +143,11 @@ fn merged(profile: &Profile, wanted: Sliced, gap: &Gap, reach: &Reach) -> usize 
         let Some(run) = only_run(profile, whole) else {
             continue;
         };
-        if Target::from(&run).position != to {
+        if SeekTarget::from(&run).position != to {
             continue;
         }
         // B's sector after the first free one; a revolution later if the gap allows it.
-        let begin = Run {
+        let begin = TrackExtent {
             sweep: gap.destination.angle - run.start,
             ..run
         };

@@ -6,10 +6,10 @@ use block::{
     Action, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Lba, Sectors,
 };
 use drive::firmware::QueueOrder;
-use drive::{Profile, Target, VirtualDrive};
+use drive::{Profile, SeekTarget, VirtualDrive};
 use proptest::prelude::*;
 use scheduler::freeblock::plan::MOST_STOPS;
-use scheduler::freeblock::{Gap, Kind, Plan, Planner, Ranges, Reach};
+use scheduler::freeblock::{Gap, GapPlan, Kind, Planner, Ranges, Reach};
 
 use crate::drives::{Moved, extent};
 use crate::planner::{Situation, situation};
@@ -39,7 +39,7 @@ fn ends(profile: &Arc<Profile>, actions: &[(Direction, Extent)]) -> Instant {
 }
 
 /// The commands of a plan, and B.
-fn actions(plan: &Plan, direction: Direction, b: Extent) -> Vec<(Direction, Extent)> {
+fn actions(plan: &GapPlan, direction: Direction, b: Extent) -> Vec<(Direction, Extent)> {
     let mut actions = Vec::new();
     let mut first = b.start();
     for stop in plan.stops() {
@@ -57,7 +57,7 @@ fn actions(plan: &Plan, direction: Direction, b: Extent) -> Vec<(Direction, Exte
 fn gap_after(situation: &Situation, profile: &Arc<Profile>, a: u64) -> Gap {
     let leaves = ends(profile, &[(Direction::Read, extent(a, 1))]);
     let place = profile.geometry.locate(Lba(a)).expect("a block");
-    let source = Target::from(&place).position;
+    let source = SeekTarget::from(&place).position;
     let gap = situation.gap;
     let way = profile.positioning(source, leaves, &gap.destination, gap.direction);
     Gap {

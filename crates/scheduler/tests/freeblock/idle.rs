@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use block::Sectors;
-use drive::Target;
+use drive::SeekTarget;
 use proptest::prelude::*;
-use scheduler::freeblock::{Planner, Wanted};
+use scheduler::freeblock::{Planner, WantedBlocks};
 
 use crate::drives::{Moved, extent};
 use crate::planner::{Situation, situation};
@@ -29,7 +29,7 @@ proptest! {
             prop_assert!(stop.wanted > 0);
             now = stop.ends;
             let place = profile.geometry.locate(stop.extent.last()).expect("a block");
-            from = Target::from(&place).position;
+            from = SeekTarget::from(&place).position;
         }
         prop_assert_eq!(planner.idle(&set, from, now, Sectors(most)), None);
     }
@@ -42,7 +42,7 @@ proptest! {
     ) {
         let Situation { profile, gap, .. } = &situation;
         let block = only.index(profile.geometry.sectors().0 as usize) as u64;
-        let mut set = Wanted::none(&profile.geometry);
+        let mut set = WantedBlocks::none(&profile.geometry);
         set.add(extent(block, 1)).expect("on the drive");
         let planner = Planner::new(Arc::clone(profile));
         let stop = planner.idle(&set, gap.source, gap.leaves, Sectors(8));

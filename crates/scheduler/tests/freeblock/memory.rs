@@ -3,7 +3,7 @@
 use block::Lba;
 use drive::catalog;
 use drive::geometry::Geometry;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 
 use crate::drives::extent;
 
@@ -17,7 +17,7 @@ fn shipped(name: &str) -> (Geometry, u64) {
 #[test]
 fn twenty_terabytes_take_four_mebibytes_each() {
     let (geometry, capacity) = shipped("modern-20tb");
-    let mut set = Wanted::none(&geometry);
+    let mut set = WantedBlocks::none(&geometry);
     // One block in each region: a region is at most 12 cylinders of one surface's 315.
     let mut regions = 0;
     for cylinder in (0..geometry.cylinders()).step_by(12) {
@@ -35,7 +35,7 @@ fn twenty_terabytes_take_four_mebibytes_each() {
 #[test]
 fn the_largest_drive_is_filled_at_once() {
     let (geometry, _) = shipped("modern-20tb");
-    let mut set = Wanted::all(&geometry);
+    let mut set = WantedBlocks::all(&geometry);
     assert_eq!(set.left(), geometry.sectors().0);
     assert_eq!(set.extents().count(), 1);
     assert!(set.bytes() < 4 << 20);
@@ -53,7 +53,7 @@ fn the_largest_drive_is_filled_at_once() {
 fn small_drives_are_exact() {
     for name in ["quantum-atlas-10k", "seagate-cheetah-9lp", "hp-c2247a"] {
         let (geometry, _) = shipped(name);
-        let mut set = Wanted::all(&geometry);
+        let mut set = WantedBlocks::all(&geometry);
         for block in [0, 1, geometry.sectors().0 / 2, geometry.sectors().0 - 1] {
             assert_eq!(set.remove(extent(block, 1)), 1, "{name}");
         }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use block::{Direction, Duration, Instant, Lba};
-use drive::{Position, Profile, Target};
+use drive::{Position, Profile, SeekTarget};
 use proptest::prelude::*;
 use scheduler::freeblock::{
-    Gap, Goal, Guard, Kind, Merging, Planner, Ranges, Reach, SameTrack, SlowBus, Stop, Wanted,
+    Gap, Goal, Guard, Kind, Merging, Planner, Ranges, Reach, SameTrack, SlowBus, Stop, WantedBlocks,
 };
 
 use crate::brute_force::{self, Sliced};
@@ -24,8 +24,8 @@ pub struct Situation {
 }
 
 impl Situation {
-    pub fn set(&self) -> Wanted {
-        let mut set = Wanted::none(&self.profile.geometry);
+    pub fn set(&self) -> WantedBlocks {
+        let mut set = WantedBlocks::none(&self.profile.geometry);
         for &block in &self.wanted {
             set.add(extent(block, 1)).expect("a block of the drive");
         }
@@ -80,7 +80,7 @@ prop_compose! {
     ) -> Situation {
         let (leaves, [later, overhead], direction, paid, guard, same_track) = times;
         let place = profile.geometry.locate(Lba(first)).expect("a block");
-        let destination = Target::from(&place);
+        let destination = SeekTarget::from(&place);
         let source = Position { cylinder: source.0, head: source.1 };
         let departs = leaves + later;
         let way = profile.positioning(source, departs, &destination, direction);
@@ -184,7 +184,7 @@ proptest! {
         let found = plan.map_or(0, |plan| {
             let stop = plan.stops().next().expect("a stop");
             let place = profile.geometry.locate(stop.extent.start()).expect("a block");
-            worth(Target::from(&place).position, stop.wanted as usize)
+            worth(SeekTarget::from(&place).position, stop.wanted as usize)
         });
         prop_assert_eq!(found, best, "{:?}", plan);
     }
@@ -194,7 +194,7 @@ proptest! {
     fn no_plan_of_one_stop_has_more_slices(situation in situation(Moved::None)) {
         let Situation { profile, wanted, gap, .. } = &situation;
         let reach = situation.reach();
-        let mut set = Wanted::coarse(&profile.geometry, 1);
+        let mut set = WantedBlocks::coarse(&profile.geometry, 1);
         for &block in wanted {
             set.add(extent(block, 1)).expect("a block of the drive");
         }

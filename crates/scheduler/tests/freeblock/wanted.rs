@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use block::{Extent, Lba, Sectors};
 use drive::geometry::Geometry;
 use proptest::prelude::*;
-use scheduler::freeblock::{DecodeError, Wanted};
+use scheduler::freeblock::{DecodeError, WantedBlocks};
 
 use crate::drives::{Moved, blocks, extent, geometry};
 
@@ -41,8 +41,8 @@ fn case() -> impl Strategy<Value = (Geometry, Vec<Step>)> {
     })
 }
 
-fn set_of(geometry: &Geometry, blocks: &BTreeSet<u64>) -> Wanted {
-    let mut set = Wanted::none(geometry);
+fn set_of(geometry: &Geometry, blocks: &BTreeSet<u64>) -> WantedBlocks {
+    let mut set = WantedBlocks::none(geometry);
     for &block in blocks {
         set.add(extent(block, 1)).expect("a block of the drive");
     }
@@ -50,7 +50,7 @@ fn set_of(geometry: &Geometry, blocks: &BTreeSet<u64>) -> Wanted {
 }
 
 /// The blocks of a set's extents, which must not touch.
-fn listed(set: &Wanted) -> BTreeSet<u64> {
+fn listed(set: &WantedBlocks) -> BTreeSet<u64> {
     let mut blocks = BTreeSet::new();
     let mut end = None;
     for extent in set.extents() {
@@ -61,10 +61,10 @@ fn listed(set: &Wanted) -> BTreeSet<u64> {
     blocks
 }
 
-fn round_trip(set: &Wanted) -> Wanted {
+fn round_trip(set: &WantedBlocks) -> WantedBlocks {
     let mut bytes = Vec::new();
     set.encode(&mut bytes).expect("memory takes everything");
-    Wanted::decode(set.geometry(), &bytes[..]).expect("what was written")
+    WantedBlocks::decode(set.geometry(), &bytes[..]).expect("what was written")
 }
 
 proptest! {
@@ -74,7 +74,7 @@ proptest! {
     #[test]
     fn a_set_is_a_set((geometry, steps) in case()) {
         let all = geometry.sectors().0;
-        let (mut set, mut numbers) = (Wanted::none(&geometry), BTreeSet::new());
+        let (mut set, mut numbers) = (WantedBlocks::none(&geometry), BTreeSet::new());
         for step in steps {
             let before = numbers.len();
             match step {
@@ -104,7 +104,7 @@ proptest! {
                 }
                 Step::AddAll => {
                     numbers.extend(0..all);
-                    set.union_with(&Wanted::all(&geometry));
+                    set.union_with(&WantedBlocks::all(&geometry));
                 }
                 Step::WriteAndRead => set = round_trip(&set),
             }
@@ -124,7 +124,7 @@ proptest! {
         bytes in 1_usize..3,
     ) {
         let all = geometry.sectors().0;
-        let mut set = Wanted::coarse(&geometry, bytes);
+        let mut set = WantedBlocks::coarse(&geometry, bytes);
         for step in steps {
             match step {
                 Step::Add(start, length) => {
@@ -132,7 +132,7 @@ proptest! {
                 }
                 Step::Remove(start, length) => {
                     let extent = extent(start, length.min(all - start));
-                    let mut brought = Wanted::coarse(&geometry, bytes);
+                    let mut brought = WantedBlocks::coarse(&geometry, bytes);
                     brought.add(extent).expect("on the drive");
                     let left = &listed(&set) - &listed(&brought);
                     let gone = set.left() - left.len() as u64;
@@ -166,7 +166,7 @@ proptest! {
         } else {
             bytes[place] ^= 1 << bit;
         }
-        prop_assert!(Wanted::decode(&geometry, &bytes[..]).is_err());
+        prop_assert!(WantedBlocks::decode(&geometry, &bytes[..]).is_err());
     }
 }
 
@@ -209,7 +209,7 @@ fn bytes_of(version: u32, blocks: u64, numbers: &[u64]) -> Vec<u8> {
 #[test]
 fn each_fault_of_the_bytes_has_its_message() {
     let geometry = drive(20);
-    let message = |bytes: &[u8]| match Wanted::decode(&geometry, bytes) {
+    let message = |bytes: &[u8]| match WantedBlocks::decode(&geometry, bytes) {
         Ok(set) => format!("{} blocks", set.left()),
         Err(error) => error.to_string(),
     };
@@ -252,7 +252,7 @@ fn each_fault_of_the_bytes_has_its_message() {
     let mut long = fine[..20].to_vec();
     long.extend([0xff; 11]);
     assert!(matches!(
-        Wanted::decode(&geometry, &long[..]),
+        WantedBlocks::decode(&geometry, &long[..]),
         Err(DecodeError::Number { at: 20 })
     ));
 }
@@ -260,7 +260,7 @@ fn each_fault_of_the_bytes_has_its_message() {
 #[test]
 fn past_the_end_is_refused_as_a_whole() {
     let geometry = drive(20);
-    let mut set = Wanted::none(&geometry);
+    let mut set = WantedBlocks::none(&geometry);
     let error = set.add(extent(50, 11)).expect_err("past the end");
     assert_eq!(
         error.to_string(),

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
-use drive::{Angle, Position, Profile, Target, catalog};
+use drive::{Angle, Position, Profile, SeekTarget, catalog};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
-use scheduler::{Choice, NamedPolicy, Pending, PieceId, Policy, View};
+use scheduler::{Choice, EligibleRequest, NamedPolicy, PieceId, Policy, View};
 
 use crate::invented;
 
@@ -24,7 +24,7 @@ enum Step {
     Add {
         direction: Direction,
         start: u64,
-        target: Target,
+        target: SeekTarget,
     },
     /// Withdraws one of the pending requests.
     Withdraw(prop::sample::Index),
@@ -56,15 +56,15 @@ const LATEST: Instant = Instant::from_nanos(1 << 40);
 /// What a policy should choose, found by looking at every pending request.
 fn oracle(
     policy: &NamedPolicy,
-    pending: &BTreeMap<u64, Pending>,
+    pending: &BTreeMap<u64, EligibleRequest>,
     sweep: Sweep,
     view: &View,
 ) -> Expected {
     let all = pending.values();
-    let time = |p: &Pending| view.positioning(&p.target, p.direction).total().as_nanos();
-    let behind = |p: &Pending| p.extent.start() < sweep.at;
-    let beyond = |p: &Pending| p.extent.start() > sweep.at;
-    let start = |p: &Pending| p.extent.start();
+    let time = |p: &EligibleRequest| view.positioning(&p.target, p.direction).total().as_nanos();
+    let behind = |p: &EligibleRequest| p.extent.start() < sweep.at;
+    let beyond = |p: &EligibleRequest| p.extent.start() > sweep.at;
+    let start = |p: &EligibleRequest| p.extent.start();
     let parameter = u64::from(policy.parameter().unwrap_or(0));
     let chosen = match policy.entry.name {
         "fcfs" | "drive" => all.min_by_key(|p| p.order),
@@ -107,7 +107,7 @@ fn position() -> impl Strategy<Value = Position> {
 
 fn step() -> impl Strategy<Value = Step> {
     let direction = prop_oneof![Just(Direction::Read), Just(Direction::Write)];
-    let target = (position(), 0..8u64).prop_map(|(position, eighth)| Target {
+    let target = (position(), 0..8u64).prop_map(|(position, eighth)| SeekTarget {
         position,
         angle: Angle::fraction(eighth, 8),
     });
@@ -129,7 +129,7 @@ struct Trial {
     named: NamedPolicy,
     policy: Box<dyn Policy>,
     belief: Arc<Profile>,
-    pending: BTreeMap<u64, Pending>,
+    pending: BTreeMap<u64, EligibleRequest>,
     sweep: Sweep,
     free: Vec<PieceId>,
     arrived: u64,
@@ -176,11 +176,11 @@ impl Trial {
         }
     }
 
-    fn add(&mut self, direction: Direction, start: u64, target: Target) {
+    fn add(&mut self, direction: Direction, start: u64, target: SeekTarget) {
         let Some(ticket) = self.free.pop() else {
             return;
         };
-        let pending = Pending {
+        let pending = EligibleRequest {
             ticket,
             order: self.arrived,
             submitted: self.now,
@@ -315,14 +315,14 @@ fn withdrawing_what_is_not_pending_changes_nothing() {
     let belief = Arc::new(invented::profile());
     for name in all_names() {
         let mut trial = Trial::new(&name, &belief);
-        let target = Target {
+        let target = SeekTarget {
             position: Position::default(),
             angle: Angle::ZERO,
         };
         trial.add(Direction::Read, 5, target);
         let known = *trial.pending.values().next().expect("one is pending");
         for ticket in [PieceId(9), known.ticket] {
-            let stranger = Pending {
+            let stranger = EligibleRequest {
                 ticket,
                 order: 77,
                 ..known
@@ -354,7 +354,7 @@ fn on_the_drives_of_the_catalogue_the_choice_is_the_oracle_s_too() {
                     0 => Direction::Write,
                     _ => Direction::Read,
                 };
-                trial.add(direction, start, Target::from(&place));
+                trial.add(direction, start, SeekTarget::from(&place));
                 if number >= u64::from(MOST) {
                     let before = trial.pending.clone();
                     trial.step(&Step::Select {

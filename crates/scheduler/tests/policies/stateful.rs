@@ -2,9 +2,9 @@
 //! when they idle.
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
-use drive::{Angle, Position, Profile, Target};
+use drive::{Angle, Position, Profile, SeekTarget};
 use scheduler::policy::find;
-use scheduler::{Choice, Pending, PieceId, Policy, View};
+use scheduler::{Choice, EligibleRequest, PieceId, Policy, View};
 
 use crate::invented;
 
@@ -30,13 +30,13 @@ impl Bench {
 
     fn add(&mut self, direction: Direction, start: u64) -> PieceId {
         let ticket = PieceId(self.arrived);
-        self.policy.add(&Pending {
+        self.policy.add(&EligibleRequest {
             ticket,
             order: u64::from(self.arrived),
             submitted: self.now,
             direction,
             extent: Extent::new(Lba(start), Sectors(4)).expect("a valid extent"),
-            target: Target {
+            target: SeekTarget {
                 position: Position::default(),
                 angle: Angle::ZERO,
             },

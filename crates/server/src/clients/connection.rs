@@ -13,7 +13,7 @@ use crate::ring::{Owner, Ring, Ticket};
 use crate::status;
 use crate::tls::{Opened, Session};
 use crate::volume::operation::{Client, Operation};
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use nbd::negotiation::Agreed;
 use nbd::offer::Offer;
 use nbd::reply::Reply;
@@ -137,7 +137,7 @@ impl Connection {
         self.owed -= operation.bytes();
     }
 
-    pub(super) fn refuse(&mut self, header: &Header, failed: Failed) {
+    pub(super) fn refuse(&mut self, header: &Header, failed: OperationError) {
         let reply = Reply::to(header, self.agreed.style);
         self.outbox
             .head(|out| reply.failed(out, failed, &failed.to_string()));

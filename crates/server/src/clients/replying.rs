@@ -4,7 +4,7 @@ use crate::disk::Disk;
 use crate::disk::back_end::{Holds, Run};
 use crate::volume::Volumes;
 use crate::volume::operation::Answer;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use nbd::reply::{self, Reply};
 use nbd::request::Header;
 use nbd::{Descriptor, HOLE, ZERO};
@@ -170,10 +170,10 @@ impl Clients {
                     if let Err(nothing) =
                         chunks.block_status(out, context, block, descriptors, place)
                     {
-                        reply.failed(out, Failed::Io, &nothing.to_string());
+                        reply.failed(out, OperationError::Io, &nothing.to_string());
                     }
                 }
-                _ => reply.failed(out, Failed::Invalid, "no context was agreed on"),
+                _ => reply.failed(out, OperationError::Invalid, "no context was agreed on"),
             });
         self.note_answered(place);
     }

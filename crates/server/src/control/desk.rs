@@ -64,7 +64,7 @@ impl Desk {
 
     /// What a client's streams hang on: they end when it is dropped. What they are told comes out of
     /// the receiver.
-    pub(super) fn lease(&self, user: u32) -> (Arc<Lease>, mpsc::Receiver<wire::Told>) {
+    pub(super) fn lease(&self, user: u32) -> (Arc<Lease>, mpsc::Receiver<wire::StreamNotice>) {
         let (lease, told) = Lease::new(Arc::clone(&self.service), user);
         (Arc::new(lease), told)
     }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use headtime_client::wire::Told;
+use headtime_client::wire::StreamNotice;
 use tokio::sync::mpsc::Receiver;
 
 use super::Service;
@@ -24,7 +24,7 @@ const STREAMS: usize = 1024;
 
 impl Lease {
     /// A lease without streams.
-    pub(super) fn new(service: Arc<dyn Service>, user: u32) -> (Lease, Receiver<Told>) {
+    pub(super) fn new(service: Arc<dyn Service>, user: u32) -> (Lease, Receiver<StreamNotice>) {
         let (events, told) = StreamEvents::new();
         let lease = Lease {
             service,

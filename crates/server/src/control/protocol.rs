@@ -52,7 +52,7 @@ pub enum Ask {
     Attach(wire::Attach),
     /// Moves the playout point of a stream.
     Position(wire::Position),
-    /// Replaces the places of a stream's file: [`wire::Change`].
+    /// Replaces the places of a stream's file: [`wire::FileChange`].
     Refresh(wire::Refresh),
     /// Closes a stream.
     Close(wire::Close),
@@ -87,7 +87,7 @@ pub struct Answer {
     pub error: Option<String>,
     /// The terms that would be granted instead of a refused stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<wire::Refused>,
+    pub refused: Option<wire::StreamRefused>,
 }
 
 impl Answer {
@@ -103,7 +103,7 @@ impl Answer {
     }
 
     /// The refusal of a stream.
-    pub fn refused(refused: wire::Refused) -> Answer {
+    pub fn refused(refused: wire::StreamRefused) -> Answer {
         Answer {
             refused: Some(refused.clone()),
             ..Answer::refusal(refused.reason)
@@ -162,7 +162,7 @@ pub fn parse(line: &[u8]) -> Result<Ask, String> {
 }
 
 /// An event of a stream as a line.
-pub fn told(told: &wire::Told) -> String {
+pub fn told(told: &wire::StreamNotice) -> String {
     serde_json::json!({ "version": VERSION, "told": told }).to_string() + "\n"
 }
 

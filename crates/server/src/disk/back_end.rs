@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 
 use crate::arena::Memory;
 use crate::ring::Ring;
-use block::operation::{Failed, Pace};
+use block::operation::{OperationError, ZeroingPace};
 
 pub mod disk;
 pub mod emulated;
@@ -59,7 +59,7 @@ pub struct Ended {
     /// The command.
     pub id: CommandId,
     /// The result.
-    pub result: Result<(), Failed>,
+    pub result: Result<(), OperationError>,
     /// The account of the command's time, if the back end is an emulated drive. It is for reports only.
     pub account: Option<Account>,
 }
@@ -70,9 +70,9 @@ pub enum Punch {
     /// The content is discarded.
     Trim,
     /// The space reads as zeroes, and may be freed.
-    Free(Pace),
+    Free(ZeroingPace),
     /// The space reads as zeroes, and stays allocated.
-    Zero(Pace),
+    Zero(ZeroingPace),
 }
 
 /// A run of bytes that is entirely data or entirely a hole.
@@ -124,7 +124,7 @@ pub trait BackEnd {
     fn punch(&mut self, key: u32, what: Punch, span: Span, ring: &mut Ring);
 
     /// The next result of a change of space.
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)>;
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)>;
 
     /// Holes and data from the begin of `span` on: as many runs as are found quickly, at least one.
     fn runs(&mut self, span: Span) -> Vec<Run> {

@@ -71,7 +71,7 @@ impl StreamControl<'_> {
     ///
     /// # Errors
     /// The reason, and what would be granted instead.
-    pub fn attach(&mut self, request: StreamRequest) -> Result<wire::Granted, wire::Refused> {
+    pub fn attach(&mut self, request: StreamRequest) -> Result<wire::Granted, wire::StreamRefused> {
         self.volumes.attach(self.disk, request)
     }
 
@@ -85,7 +85,10 @@ impl StreamControl<'_> {
     ///
     /// # Errors
     /// If there is no such stream, or the places are not in its volume.
-    pub fn refresh(&mut self, refresh: &wire::Refresh) -> Result<wire::Change, wire::Refused> {
+    pub fn refresh(
+        &mut self,
+        refresh: &wire::Refresh,
+    ) -> Result<wire::FileChange, wire::StreamRefused> {
         let exports = &self.volumes.operations.exports;
         let change = self.volumes.streams.refresh(self.disk, exports, refresh)?;
         self.volumes.poll_streams(self.disk);

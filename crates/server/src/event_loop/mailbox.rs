@@ -17,7 +17,7 @@ use crate::arena::Memory;
 use crate::clients::Accepted;
 use crate::ring::{Owner, Ring, Ticket};
 use crate::volume::posted::Posted;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 /// A message to the loop.
 pub enum Letter {
@@ -75,7 +75,7 @@ impl Mailbox {
     /// Posts an operation. If the loop has ended, the callback gets [`Failed::ShuttingDown`] at once.
     pub fn submit(&self, posted: Posted) {
         if let Err(Letter::Operation(posted)) = self.put(Letter::Operation(posted)) {
-            (posted.reply)(Err(Failed::ShuttingDown));
+            (posted.reply)(Err(OperationError::ShuttingDown));
         }
     }
 

@@ -12,7 +12,7 @@
 //! | 8, 8 | the checksum so far: its sum, and of how many pieces |
 //! | 8 | blocks that were not dealt with |
 //! | 8 | a checksum of everything before it (FNV-1a, 64 bits) |
-//! | ... | those blocks, as [`Wanted::encode`] writes them |
+//! | ... | those blocks, as [`WantedBlocks::encode`] writes them |
 //!
 //! The whole numbers are little-endian.
 
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use drive::Geometry;
 use rustix::fs::fsync;
-use scheduler::freeblock::{DecodeError, Wanted};
+use scheduler::freeblock::{DecodeError, WantedBlocks};
 
 use super::set_sum::SetSum;
 
@@ -103,7 +103,7 @@ impl Standing {
     ///
     /// # Errors
     /// What the writer says.
-    pub fn encode(&self, left: &Wanted, mut write: impl Write) -> io::Result<()> {
+    pub fn encode(&self, left: &WantedBlocks, mut write: impl Write) -> io::Result<()> {
         let mut head = MAGIC.to_vec();
         head.extend(VERSION.to_le_bytes());
         for name in [&self.drive, &self.volume] {
@@ -137,7 +137,10 @@ impl Standing {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn decode(geometry: &Geometry, read: impl Read) -> Result<(Self, Wanted), ScanFileError> {
+    pub fn decode(
+        geometry: &Geometry,
+        read: impl Read,
+    ) -> Result<(Self, WantedBlocks), ScanFileError> {
         let mut head = Head {
             read,
             bytes: Vec::new(),
@@ -172,7 +175,7 @@ impl Standing {
             return Err(ScanFileError::Checksum { found, expected });
         }
         let mut read = head.read;
-        let left = Wanted::decode(geometry, &mut read)?;
+        let left = WantedBlocks::decode(geometry, &mut read)?;
         if left.left() != found_left {
             return Err(ScanFileError::Cut {
                 found: found_left,
@@ -189,7 +192,7 @@ impl Standing {
     ///
     /// # Errors
     /// If the file system does not take it.
-    pub(super) fn save(&self, left: &Wanted, file: &Path) -> io::Result<()> {
+    pub(super) fn save(&self, left: &WantedBlocks, file: &Path) -> io::Result<()> {
         let beside = beside(file);
         let mut out = io::BufWriter::new(std::fs::File::create(&beside)?);
         self.encode(left, &mut out)?;

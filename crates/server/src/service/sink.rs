@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use drive::Geometry;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 use tracing::{info, warn};
 
 use super::scan_file::{Standing, Taker};
@@ -46,7 +46,7 @@ pub(super) struct Begun {
     /// For the loop.
     pub(super) sink: Sink,
     /// What is still to be read, if it is gone on with.
-    pub(super) left: Option<Wanted>,
+    pub(super) left: Option<WantedBlocks>,
     pub(super) taken: Taken,
 }
 

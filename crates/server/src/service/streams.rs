@@ -17,7 +17,7 @@ impl Running {
         user: u32,
         attach: wire::Attach,
         events: StreamEvents,
-    ) -> Result<wire::Granted, wire::Refused> {
+    ) -> Result<wire::Granted, wire::StreamRefused> {
         let mut drives = self.drives.iter().enumerate();
         let found = drives.find(|(_, drive)| {
             drive
@@ -80,7 +80,7 @@ impl Running {
     pub(super) fn refresh_stream(
         &self,
         refresh: wire::Refresh,
-    ) -> Result<wire::Change, wire::Refused> {
+    ) -> Result<wire::FileChange, wire::StreamRefused> {
         let drive = self.drive_of(refresh.stream).map_err(refused)?;
         let asked = Self::asked(drive.mailbox(), move |event_loop| {
             event_loop.streams().refresh(&refresh)
@@ -112,9 +112,9 @@ impl Running {
     }
 }
 
-fn refused(reason: impl Into<String>) -> wire::Refused {
-    wire::Refused {
+fn refused(reason: impl Into<String>) -> wire::StreamRefused {
+    wire::StreamRefused {
         reason: reason.into(),
-        ..wire::Refused::default()
+        ..wire::StreamRefused::default()
     }
 }

@@ -30,8 +30,8 @@ use std::io;
 
 use block::Interval;
 use block::{Class, Direction, Duration, Instant, RequestId};
-use cache::coordinator::{Asked, Purpose};
-use cache::level::{Ending, Refused};
+use cache::coordinator::{Purpose, UpperRequest};
+use cache::level::{Ending, LevelRefused};
 use cache::write_back::Unwritten;
 use cache::{Composition, Level};
 use slab::Slab;
@@ -229,12 +229,12 @@ impl Cached {
         reader: &CacheRead,
         (start, length): (u64, u64),
         memory: Memory,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), LevelRefused> {
         let bytes = Bytes { start, memory };
         let blocks = blocks_of(start, length);
         // Before the level is asked: what is here now may have to go for what is not.
         self.copy_pages(&bytes);
-        let asked = Asked {
+        let asked = UpperRequest {
             client: reader.client,
             file: self.site.number as u64,
             blocks,

@@ -24,7 +24,7 @@ use crate::arena::Memory;
 use crate::cache_setting::{CacheSetting, PAGE, Readmore};
 use crate::disk::Disk;
 use crate::status;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 
 mod flushing;
 mod wishing;
@@ -270,7 +270,7 @@ impl Caches {
         let cached = &mut self.all[number];
         let refused = cached.read(disk.now, &read, (start, length), memory);
         if refused.is_err() {
-            operations[key].result = Err(Failed::Invalid);
+            operations[key].result = Err(OperationError::Invalid);
             return Some((number, NextStep::Answer));
         }
         if class != Class::Background {
@@ -291,7 +291,7 @@ impl Caches {
         &mut self,
         now: Instant,
         id: RequestId,
-        result: Result<(), Failed>,
+        result: Result<(), OperationError>,
     ) -> Option<usize> {
         let (number, place) = cached::owner(id)?;
         self.all[number].ended(now, place, result);

@@ -157,7 +157,7 @@ impl Exports {
             ));
         }
         let mut pieces = Vec::with_capacity(places.pieces.len());
-        for &wire::Piece(offset, start, length) in &places.pieces {
+        for &wire::FilePiece(offset, start, length) in &places.pieces {
             let end = start.checked_add(length);
             if end.is_none_or(|end| end > export.length) {
                 return Err(format!(

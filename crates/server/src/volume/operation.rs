@@ -3,7 +3,7 @@
 use block::{Direction, Durability, Extent, Instant, Lba};
 
 use crate::arena::Bytes;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use nbd::request::Header;
 
 /// An operation whose offset and length were checked against its export.
@@ -56,7 +56,7 @@ pub(crate) struct Client {
 }
 
 /// The callback at the end of an operation. A read passes its bytes, unless its memory was lent.
-pub type Reply = Box<dyn FnOnce(Result<&[u8], Failed>) + Send>;
+pub type Reply = Box<dyn FnOnce(Result<&[u8], OperationError>) + Send>;
 
 /// The origin of an operation, which gets its answer.
 pub(crate) enum Source {
@@ -73,9 +73,9 @@ pub(crate) struct Pending {
     pub(super) source: Source,
     pub(super) operation: Operation,
     pub(super) bytes: Bytes,
-    pub(super) result: Result<(), Failed>,
+    pub(super) result: Result<(), OperationError>,
     /// The last failure of one of its commands, which may be repeated.
-    pub(super) noted: Option<Failed>,
+    pub(super) noted: Option<OperationError>,
     /// Blocks of zeroes that are still to be written.
     pub(super) rest: Option<Extent>,
     /// The blocks that the operation changes in part.
@@ -178,6 +178,6 @@ pub(crate) struct Answer {
     pub(crate) client: Client,
     pub(crate) header: Header,
     pub(crate) operation: Operation,
-    pub(crate) result: Result<(), Failed>,
+    pub(crate) result: Result<(), OperationError>,
     pub(crate) bytes: Bytes,
 }

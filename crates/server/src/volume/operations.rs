@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::{Index, IndexMut};
 
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use block::{Class, Direction, Extent, Request, RequestId, Sectors};
 use slab::Slab;
 
@@ -172,7 +172,7 @@ impl Operations {
         let class = self.exports.class(pending.operation.export);
         if !disk.engine.has_room(class) {
             // The piece that has just ended gave room, unless another operation took it.
-            pending.result = Err(Failed::Io);
+            pending.result = Err(OperationError::Io);
             return None;
         }
         let most = self.zeroes.length() as u64 / disk.block();

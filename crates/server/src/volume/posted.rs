@@ -11,7 +11,7 @@ use super::operations::Operations;
 use crate::arena::Bytes;
 use crate::arena::Memory;
 use crate::disk::Disk;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 
 /// An operation with its bytes and its callback.
 pub struct Posted {
@@ -103,7 +103,7 @@ impl PostedQueue {
     pub(crate) fn stop(&mut self, refused: impl Iterator<Item = Posted>) {
         self.is_stopping = true;
         for posted in refused {
-            (posted.reply)(Err(Failed::ShuttingDown));
+            (posted.reply)(Err(OperationError::ShuttingDown));
         }
     }
 
@@ -154,12 +154,12 @@ impl PostedQueue {
         operations: &Operations,
         operation: &Operation,
         contents: &Contents,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), OperationError> {
         let Some(export) = operations.exports.get(operation.export) else {
-            return Err(Failed::Invalid);
+            return Err(OperationError::Invalid);
         };
         if self.is_stopping {
-            return Err(Failed::ShuttingDown);
+            return Err(OperationError::ShuttingDown);
         }
         let end = operation.offset.checked_add(operation.length);
         let is_inside = end.is_some_and(|end| end <= export.length);
@@ -175,11 +175,11 @@ impl PostedQueue {
             && operation.length.is_multiple_of(block)
             || matches!(contents, Contents::Owned(_));
         if !carries || !is_inside || !is_whole {
-            return Err(Failed::Invalid);
+            return Err(OperationError::Invalid);
         }
         let is_long = operation.length > operations.longest() as u64;
         match operation.ask {
-            Ask::Read | Ask::Write { .. } | Ask::Cache if is_long => Err(Failed::TooLong),
+            Ask::Read | Ask::Write { .. } | Ask::Cache if is_long => Err(OperationError::TooLong),
             _ => Ok(()),
         }
     }

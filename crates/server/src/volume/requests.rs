@@ -7,7 +7,7 @@
 //!   flush ---------> recordings, pages, drive ------------------> answer
 //! ```
 
-use block::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, OperationError, Space, ZeroingPace};
 use block::{Class, Direction, Durability, Extent, Finished, Request, RequestId, Status};
 use engine::Flushed;
 
@@ -43,7 +43,7 @@ impl Volumes {
             }
             NextStep::FlushDrive => {
                 if disk.engine.flush(disk.now, RequestId(key as u64)).is_err() {
-                    self.fail(disk, key, Failed::Io);
+                    self.fail(disk, key, OperationError::Io);
                 }
             }
             NextStep::BeginCopies => drop(self.begin_copies(disk)),
@@ -67,8 +67,8 @@ impl Volumes {
                 let read = (exports.around(&operation), Direction::Read);
                 self.submit(disk, key, read, class, Durability::Volatile);
             }
-            Ask::Zero { pace, .. } if pace == Pace::Fast && !disk.shape.zeroes_fast => {
-                self.fail(disk, key, Failed::Unsupported);
+            Ask::Zero { pace, .. } if pace == ZeroingPace::Fast && !disk.shape.zeroes_fast => {
+                self.fail(disk, key, OperationError::Unsupported);
             }
             Ask::Write { .. } | Ask::Zero { .. } if has_edges => {
                 let step = self.partial.begin(&mut self.operations, key);
@@ -114,7 +114,7 @@ impl Volumes {
         };
         match disk.engine.submit(disk.now, request) {
             Ok(()) => self.caches.note_change(disk, &self.operations, &request),
-            Err(_) => self.fail(disk, key, Failed::Io),
+            Err(_) => self.fail(disk, key, OperationError::Io),
         }
     }
 
@@ -136,7 +136,7 @@ impl Volumes {
         };
         match disk.engine.submit(disk.now, request) {
             Ok(()) => self.caches.note_change(disk, &self.operations, &request),
-            Err(_) => self.fail(disk, key, Failed::Invalid),
+            Err(_) => self.fail(disk, key, OperationError::Invalid),
         }
     }
 
@@ -153,7 +153,7 @@ impl Volumes {
     }
 
     /// Notes why a command of the request has failed.
-    pub(crate) fn note_failure(&mut self, request: &Request, failed: Failed) {
+    pub(crate) fn note_failure(&mut self, request: &Request, failed: OperationError) {
         // Operations repeat failed requests of caches without the cache.
         if cached::owner(request.id).is_none() {
             self.operations[request.id.0 as usize].noted = Some(failed);
@@ -166,7 +166,7 @@ impl Volumes {
         if cached::owner(id).is_some() {
             let result = match finished.status {
                 Status::Good => Ok(()),
-                _ => Err(Failed::Io),
+                _ => Err(OperationError::Io),
             };
             return self.cache_request_ended(disk, id, result);
         }
@@ -174,7 +174,7 @@ impl Volumes {
         let key = id.0 as usize;
         let pending = &mut self.operations[key];
         if finished.status != Status::Good {
-            let failed = pending.noted.unwrap_or(Failed::Io);
+            let failed = pending.noted.unwrap_or(OperationError::Io);
             pending.result = pending.result.and(Err(failed));
         }
         let step = match pending.edges {
@@ -192,14 +192,19 @@ impl Volumes {
             _ => {
                 self.caches.fail_flushes(disk, &mut self.operations);
                 // It may be a write or a trim that is to be durable.
-                self.operations[key].result = Err(Failed::Io);
+                self.operations[key].result = Err(OperationError::Io);
             }
         }
         self.answer(disk, key);
     }
 
     /// The back end has trimmed or zeroed blocks, or could not.
-    pub(crate) fn punched(&mut self, disk: &mut Disk, key: usize, result: Result<(), Failed>) {
+    pub(crate) fn punched(
+        &mut self,
+        disk: &mut Disk,
+        key: usize,
+        result: Result<(), OperationError>,
+    ) {
         self.caches.note_punch(&self.operations, key);
         let durability = match self.operations[key].operation.ask {
             Ask::Trim { durability } | Ask::Zero { durability, .. } => durability,

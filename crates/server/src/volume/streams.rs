@@ -17,7 +17,7 @@ use std::time;
 
 use block::{Class, Command, CommandId, Extent, Lba};
 use engine::streams::StreamEvent;
-use headtime_client::wire::{self, Event};
+use headtime_client::wire::{self, StreamUpdate};
 use stream::admission::Promises;
 use stream::location::Change;
 use stream::playout::Standing;
@@ -30,7 +30,7 @@ use crate::arena::{Bytes, Memory};
 use crate::disk::Disk;
 use crate::disk::back_end::Span;
 use crate::status;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 mod buffer;
 mod copies;
@@ -146,7 +146,7 @@ impl Streams {
         disk: &mut Disk,
         exports: &Exports,
         refresh: &wire::Refresh,
-    ) -> Result<wire::Change, wire::Refused> {
+    ) -> Result<wire::FileChange, wire::StreamRefused> {
         if let Some(done) = self.preferences.refresh(exports, refresh) {
             return done;
         }
@@ -161,11 +161,11 @@ impl Streams {
             self.transfers.supersede_from(entry.id, kept);
         }
         Ok(match change {
-            Change::Same => wire::Change::Same,
-            Change::Grown => wire::Change::Grown,
-            Change::Shrunk => wire::Change::Shrunk,
-            Change::Moved(at) => wire::Change::Moved(at),
-            Change::Punched(at) => wire::Change::Punched(at),
+            Change::Same => wire::FileChange::Same,
+            Change::Grown => wire::FileChange::Grown,
+            Change::Shrunk => wire::FileChange::Shrunk,
+            Change::Moved(at) => wire::FileChange::Moved(at),
+            Change::Punched(at) => wire::FileChange::Punched(at),
         })
     }
 
@@ -194,7 +194,7 @@ impl Streams {
 
     fn end(&mut self, disk: &mut Disk, reason: &str, such: impl Fn(&Entry) -> bool) {
         for entry in self.table.0.iter().filter(|entry| such(entry)) {
-            entry.send(Event::Ended {
+            entry.send(StreamUpdate::Ended {
                 reason: reason.to_owned(),
             });
             // It may be closing already.
@@ -253,13 +253,13 @@ impl Streams {
             Notice::Stands(standing) => {
                 let before = std::mem::replace(&mut entry.standing, standing);
                 match standing {
-                    Standing::Serving => entry.send(Event::Serving),
-                    Standing::Behind => entry.send(Event::Behind),
+                    Standing::Serving => entry.send(StreamUpdate::Serving),
+                    Standing::Behind => entry.send(StreamUpdate::Behind),
                     Standing::Filling if before == Standing::Filling => (),
                     Standing::Filling => {
                         entry.totals.lapsed += 1;
                         self.totals.lapsed += 1;
-                        entry.send(Event::Lapsed);
+                        entry.send(StreamUpdate::Lapsed);
                     }
                 }
             }
@@ -267,17 +267,17 @@ impl Streams {
                 entry.totals.late += 1;
                 self.totals.late += 1;
                 let us = disk.clock.scale().real(late).as_micros() as u64;
-                entry.send(Event::Late { us });
+                entry.send(StreamUpdate::Late { us });
             }
             Notice::WriteFailed { from, to } => {
-                entry.send(Event::WriteFailed { from, to });
+                entry.send(StreamUpdate::WriteFailed { from, to });
                 let block = disk.block();
                 let lost = entry.buffer.extents_of(from / block, to / block);
                 self.lost.extend(lost);
             }
             Notice::Unguaranteed(refusal) => {
                 let refused = granting::in_real_time(disk, &refusal);
-                entry.send(Event::Unguaranteed(refused));
+                entry.send(StreamUpdate::Unguaranteed(refused));
             }
             Notice::Closed => self.table.0.retain(|entry| entry.id != id),
         }
@@ -395,7 +395,7 @@ impl Streams {
         let losses = self.lost.len();
         self.lost.retain(|lost| !lost.overlaps(within));
         if self.lost.len() < losses {
-            operations[key].result = Err(Failed::Io);
+            operations[key].result = Err(OperationError::Io);
             return NextStep::Answer;
         }
         match self.copy_dirty(disk, operations, (export, within), Some(key)) {
@@ -423,7 +423,7 @@ impl Streams {
         operations: &Operations,
         of: (usize, Extent),
         flush: Option<usize>,
-    ) -> Result<Copied, Failed> {
+    ) -> Result<Copied, OperationError> {
         self.copies.queue(disk, &self.table, operations, of, flush)
     }
 
@@ -446,7 +446,7 @@ impl Streams {
         &mut self,
         operations: &mut Operations,
         flush: Option<usize>,
-        result: Result<(), Failed>,
+        result: Result<(), OperationError>,
     ) -> Option<(usize, NextStep)> {
         let key = self.copies.ended(operations, flush, result)?;
         Some((key, self.copies_ended(operations, key)))
@@ -470,9 +470,9 @@ impl Streams {
     }
 }
 
-fn refused(reason: impl Into<String>) -> wire::Refused {
-    wire::Refused {
+fn refused(reason: impl Into<String>) -> wire::StreamRefused {
+    wire::StreamRefused {
         reason: reason.into(),
-        ..wire::Refused::default()
+        ..wire::StreamRefused::default()
     }
 }

@@ -83,16 +83,16 @@ impl Service for Fake {
         user: u32,
         attach: wire::Attach,
         events: StreamEvents,
-    ) -> Result<wire::Granted, wire::Refused> {
+    ) -> Result<wire::Granted, wire::StreamRefused> {
         self.hear(format!("attach {} of {user}", attach.terms.name));
         if attach.terms.rate == 0 {
-            return Err(wire::Refused {
+            return Err(wire::StreamRefused {
                 reason: String::from("a rate of 0"),
                 largest_rate: Some(1_000),
                 least_memory: None,
             });
         }
-        events.send(7, wire::Event::Serving);
+        events.send(7, wire::StreamUpdate::Serving);
         Ok(wire::Granted {
             stream: 7,
             ..wire::Granted::default()
@@ -104,9 +104,9 @@ impl Service for Fake {
         Ok(())
     }
 
-    fn refresh(&self, refresh: wire::Refresh) -> Result<wire::Change, wire::Refused> {
+    fn refresh(&self, refresh: wire::Refresh) -> Result<wire::FileChange, wire::StreamRefused> {
         self.hear(format!("refresh {}", refresh.stream));
-        Ok(wire::Change::Moved(4096))
+        Ok(wire::FileChange::Moved(4096))
     }
 
     fn close(&self, stream: u64) -> Result<(), String> {

@@ -14,7 +14,7 @@ fn every_verb_of_streams_has_its_answer() {
     let mut client = scene.client();
     let places = wire::Places {
         length: 8192,
-        pieces: vec![wire::Piece(0, 4096, 8192)],
+        pieces: vec![wire::FilePiece(0, 4096, 8192)],
     };
     let refresh = protocol::request(&Ask::Refresh(wire::Refresh {
         stream: 7,
@@ -27,7 +27,7 @@ fn every_verb_of_streams_has_its_answer() {
     );
     let whole = protocol::request(&Ask::Attach(wire::Attach {
         terms: wire::Terms {
-            mode: wire::Mode::RecordSync,
+            mode: wire::StreamMode::RecordSync,
             rate: 5,
             buffer: 64,
             memory: Some(512),

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use block::operation::Failed;
+use block::operation::OperationError;
 use block::{Durability, Extent, Lba, Sectors};
-use headtime_client::wire::{Attach, Mode, Piece, Places, Terms};
+use headtime_client::wire::{Attach, FilePiece, Places, StreamMode, Terms};
 
 use crate::cached::posted::{Asked, alone, begun};
 use crate::gate::{COARSE, Closed};
@@ -39,7 +39,7 @@ fn meet(changes: &Asked, stands_at: u64, recorded: u64) -> [Vec<u8>; 2] {
     assert!(changed.try_recv().is_err(), "the drive keeps it back");
     let attach = Attach {
         terms: Terms {
-            mode: Mode::Record,
+            mode: StreamMode::Record,
             rate: 400_000,
             buffer: PAGE,
             memory: Some(16 * PAGE),
@@ -47,12 +47,12 @@ fn meet(changes: &Asked, stands_at: u64, recorded: u64) -> [Vec<u8>; 2] {
         },
         places: Places {
             length: 4 * PAGE,
-            pieces: vec![Piece(0, recorded, 4 * PAGE)],
+            pieces: vec![FilePiece(0, recorded, 4 * PAGE)],
         },
     };
     ask_for(&served, 1, attach).expect("granted");
     let written = begun(&served, &Asked::write(VOLATILE, (recorded, PAGE), 3));
-    let mut wrote: Vec<Result<Vec<u8>, Failed>> = Vec::new();
+    let mut wrote: Vec<Result<Vec<u8>, OperationError>> = Vec::new();
     wrote.extend(written.try_recv().ok().map(|answer| answer.1));
     // If it was taken, it is on its way to the drive before the other goes on.
     while !wrote.is_empty() {

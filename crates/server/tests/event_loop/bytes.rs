@@ -2,7 +2,7 @@
 //! last, whatever the blocks are.
 
 use block::Durability;
-use block::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, OperationError, Space, ZeroingPace};
 use nbd::Style;
 use nbd::request::Asked;
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (durability.clone(), space).prop_map(|(durability, space)| Ask::Zero {
             durability,
             space,
-            pace: Pace::Any,
+            pace: ZeroingPace::Any,
         }),
         1 => durability.prop_map(|durability| Ask::Trim { durability }),
         1 => Just(Ask::Cache),
@@ -128,7 +128,7 @@ fn who_asked_for_block_sizes_is_held_to_them() {
     let served = Served::plain(Medium::CoarseFile, BYTES);
     let mut aware = Client::connect(&served.socket(), Style::Simple);
     hostile::send_unchecked(&mut aware, Ask::Read, 0, BLOCK);
-    assert_eq!(hostile::simple_answer(&mut aware), Failed::Invalid);
+    assert_eq!(hostile::simple_answer(&mut aware), OperationError::Invalid);
     let mut unaware = Client::connect_unaware(&served.socket(), Style::Simple);
     let end = unaware.ask(Asked::Of(Ask::Read), BYTES - 1, 1, &[]);
     assert_eq!(end.result, Ok(()));

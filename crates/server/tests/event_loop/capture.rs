@@ -9,7 +9,7 @@ use nbd::request::Asked;
 use proptest::prelude::*;
 use scheduler::Preemption;
 use scheduler::background::Order;
-use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, Wanted};
+use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, WantedBlocks};
 use scheduler::preemption::{Aside, Landing, LastChunk, When};
 use server::capture::{
     Belief, FIRST, Problem, Reader, Replayed, Setting, Tasks, Tracking, frame, replay,
@@ -74,7 +74,7 @@ fn capture(setting: &Setting, requests: u64) -> Vec<u8> {
             let engine = event_loop.engine();
             let geometry = std::sync::Arc::clone(&engine.belief().profile().geometry);
             let order = |priority| Order {
-                wanted: Wanted::all(&geometry),
+                wanted: WantedBlocks::all(&geometry),
                 priority,
                 deadline: None,
             };

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use block::operation::Failed;
+use block::operation::OperationError;
 use nbd::client::{ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests};
 use nbd::negotiation::Sizes;
 use nbd::offer::Text;
@@ -34,7 +34,7 @@ struct Part {
 #[derive(Debug)]
 pub struct End {
     pub cookie: u64,
-    pub result: Result<(), Failed>,
+    pub result: Result<(), OperationError>,
     /// What was read.
     pub bytes: Vec<u8>,
     /// What a block status told.

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use block::operation::Failed;
+use block::operation::OperationError;
 use block::{Action, Command, Instant};
 use server::arena::Memory;
 use server::disk::back_end::memory::Ram;
@@ -64,7 +64,7 @@ impl BackEnd for Fickle {
         if is_failed {
             self.failed.push_back(Ended {
                 id: command.id,
-                result: Err(Failed::Io),
+                result: Err(OperationError::Io),
                 account: None,
             });
             return;
@@ -85,7 +85,7 @@ impl BackEnd for Fickle {
         self.inner.punch(key, what, span, ring);
     }
 
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.inner.poll_punched()
     }
 }

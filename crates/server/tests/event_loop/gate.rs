@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use block::operation::Failed;
+use block::operation::OperationError;
 use block::{Action, Command, CommandId, Extent, Instant, Lba, Sectors};
 use server::arena::Memory;
 use server::disk::back_end::memory::Ram;
@@ -103,7 +103,7 @@ impl BackEnd for Gate {
         self.inner.punch(key, what, span, ring);
     }
 
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.inner.poll_punched()
     }
 }

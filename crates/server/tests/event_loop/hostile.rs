@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use block::Durability;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use nbd::Style;
 use nbd::offer::PAYLOAD;
 use nbd::request::{Asked, Header};
@@ -86,12 +86,12 @@ pub fn header(bytes: &mut Vec<u8>, ask: Ask, style: Style, cookie: u64, offset: 
 }
 
 /// The error of a simple reply.
-pub fn simple_answer(client: &mut Client) -> Failed {
+pub fn simple_answer(client: &mut Client) -> OperationError {
     let reply = client.exactly(16);
     match u32::from_be_bytes(reply[4..8].try_into().expect("four bytes")) {
-        22 => Failed::Invalid,
-        28 => Failed::NoSpace,
-        75 => Failed::TooLong,
+        22 => OperationError::Invalid,
+        28 => OperationError::NoSpace,
+        75 => OperationError::TooLong,
         other => panic!("error {other}"),
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use block::Durability;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use nbd::request::Asked;
 
 use crate::client::{Client, End};
@@ -151,7 +151,7 @@ impl Ledger {
             for (sector, bytes) in sectors(client, unit).iter().enumerate() {
                 let found = bytes.as_ref().map(|bytes| version(unit, sector, bytes));
                 match found {
-                    Err(Failed::Io) if promised < last => {
+                    Err(OperationError::Io) if promised < last => {
                         unreadable += 1;
                         oldest = promised;
                     }
@@ -190,7 +190,7 @@ impl Ledger {
 }
 
 /// The bytes of each sector of a unit.
-fn sectors(client: &mut Client, unit: usize) -> Vec<Result<Vec<u8>, Failed>> {
+fn sectors(client: &mut Client, unit: usize) -> Vec<Result<Vec<u8>, OperationError>> {
     let read = Asked::Of(Ask::Read);
     let from = unit as u64 * SPREAD;
     let whole = client.ask(read, from, UNIT, &[]);

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
-use block::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, OperationError, Space, ZeroingPace};
 use block::{Class, Durability, Extent, Lba, Sectors};
-use headtime_client::wire::Mode;
+use headtime_client::wire::StreamMode;
 use nbd::Style;
 use nbd::request::Asked as Nbd;
 use proptest::prelude::*;
@@ -229,8 +229,8 @@ fn two_writers_of_one_block_lose_nothing_beside_streams() {
         // Those that were closed are held until nothing of them is under way.
         if served.ask(|event_loop| event_loop.streams().list().len()) < 6 {
             let mode = match turn % 3 {
-                0 => Mode::Record,
-                _ => Mode::Play,
+                0 => StreamMode::Record,
+                _ => StreamMode::Play,
             };
             open.meet(served, &streams::Step::at_the_beginning(mode));
         }
@@ -363,7 +363,7 @@ fn a_loop_that_stops_ends_all_that_waits() {
     first.recv().expect("an answer").1.expect("it had begun");
     for waited in [second, third] {
         let ended = waited.recv().expect("an answer").1;
-        assert_eq!(ended, Err(Failed::ShuttingDown));
+        assert_eq!(ended, Err(OperationError::ShuttingDown));
     }
     served.stop();
     let (tell, told) = channel();
@@ -377,7 +377,10 @@ fn a_loop_that_stops_ends_all_that_waits() {
             let _ = tell.send(result.map(|_| ()));
         }),
     });
-    assert_eq!(told.recv().expect("an answer"), Err(Failed::ShuttingDown));
+    assert_eq!(
+        told.recv().expect("an answer"),
+        Err(OperationError::ShuttingDown)
+    );
 }
 
 #[test]
@@ -386,7 +389,7 @@ fn a_part_that_cannot_be_read_is_not_written() {
     let served = Served::fickle(Arc::clone(&mood), &through(), &[BYTES]);
     *mood.lock().expect("a mood") = Fails::Reads;
     let part = Asked::write(Durability::Volatile, (1, 1), 7);
-    assert_eq!(alone(&served, part), Err(Failed::Io));
+    assert_eq!(alone(&served, part), Err(OperationError::Io));
     *mood.lock().expect("a mood") = Fails::Nothing;
     let found = alone(&served, Asked::read(0, BLOCK)).expect("it can be read");
     assert!(found == vec![0; BLOCK as usize]);
@@ -483,7 +486,7 @@ fn zeroes_change_no_byte_beside_them() {
         let ask = Ask::Zero {
             durability: Durability::Durable,
             space,
-            pace: Pace::Any,
+            pace: ZeroingPace::Any,
         };
         posted.ask(ask, bytes.clone(), Vec::new());
         expected[bytes.start as usize..bytes.end as usize].fill(0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use block::Durability;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use drive::catalog::find;
 use drive::{Lost, Profile};
 use nbd::Style;
@@ -73,7 +73,7 @@ fn cut(rounds: u64, flushes: Flushes) -> Cuts {
         while let Some(end) = client.end() {
             match end.result {
                 Ok(()) => ledger.ended(&end),
-                Err(Failed::Io) => ledger.failed(&end),
+                Err(OperationError::Io) => ledger.failed(&end),
                 other => panic!("{other:?}"),
             }
         }
@@ -147,7 +147,7 @@ fn a_torn_sector_is_unreadable_until_it_is_written() {
     let mut client = Client::connect(&served.socket(), Style::Simple);
     let (offset, length) = (torn.start().0 * 512, torn.length().0 * 512);
     let is_there = |client: &mut Client| client.ask(read, offset, length, &[]).result;
-    assert_eq!(is_there(&mut client), Err(Failed::Io));
+    assert_eq!(is_there(&mut client), Err(OperationError::Io));
     let other = client.ask(read, offset + length, 512, &[]);
     assert_eq!(other.result, Ok(()));
     let end = client.ask(write, offset, length, &payload[..length as usize]);

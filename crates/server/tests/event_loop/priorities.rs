@@ -4,7 +4,7 @@
 use block::Class;
 use block::operation::Ask;
 use headtime_client::wire::{
-    Attach, Change, Mode, Piece, Places, Refresh, Refused, Standing, Terms,
+    Attach, FileChange, FilePiece, Places, Refresh, StreamMode, StreamRefused, StreamStatus, Terms,
 };
 use nbd::Style;
 use nbd::request::Asked;
@@ -18,11 +18,11 @@ use crate::station::{BLOCK, Medium, Served};
 fn at(first: u64) -> Places {
     Places {
         length: 8 * BLOCK,
-        pieces: vec![Piece(0, first * BLOCK, 8 * BLOCK)],
+        pieces: vec![FilePiece(0, first * BLOCK, 8 * BLOCK)],
     }
 }
 
-fn prefer(served: &Served, stream: u64, attach: Attach) -> Result<u64, Refused> {
+fn prefer(served: &Served, stream: u64, attach: Attach) -> Result<u64, StreamRefused> {
     let (events, _) = StreamEvents::new();
     let request = StreamRequest {
         stream,
@@ -85,7 +85,7 @@ fn what_is_read_of_a_file_has_its_priority_and_the_highest_of_several() {
         .iter()
         .map(|file| (file.stream, file.terms.priority, file.standing))
         .collect();
-    let best_effort = Standing::BestEffort;
+    let best_effort = StreamStatus::BestEffort;
     assert_eq!(
         listed,
         [(1, Some(5), best_effort), (2, Some(1), best_effort)]
@@ -96,7 +96,7 @@ fn what_is_read_of_a_file_has_its_priority_and_the_highest_of_several() {
         places: at(200),
     };
     let moved = served.ask(move |event_loop| event_loop.streams().refresh(&refresh));
-    assert_eq!(moved, Ok(Change::Moved(0)));
+    assert_eq!(moved, Ok(FileChange::Moved(0)));
     assert_eq!(priority_of(&served, &mut client, 104), 5);
     assert_eq!(priority_of(&served, &mut client, 200), 1);
     served.ask(|event_loop| event_loop.streams().close(2));
@@ -131,7 +131,7 @@ fn what_is_no_priority_is_refused_with_what_was_expected() {
         (
             {
                 let mut attach = usual();
-                attach.terms.mode = Mode::Record;
+                attach.terms.mode = StreamMode::Record;
                 attach
             },
             "mode play",

@@ -3,7 +3,7 @@
 mod steps;
 
 use block::Durability;
-use block::operation::{Ask, Failed, Pace};
+use block::operation::{Ask, OperationError, ZeroingPace};
 use nbd::request::{Asked, Wanted};
 use nbd::{HOLE, Style};
 use proptest::prelude::*;
@@ -198,14 +198,14 @@ impl World {
         let is_fast = matches!(
             what,
             Asked::Of(Ask::Zero {
-                pace: Pace::Fast,
+                pace: ZeroingPace::Fast,
                 ..
             })
         );
         if is_fast && self.medium.is_drive() {
             assert_eq!(
                 end.result,
-                Err(Failed::Unsupported),
+                Err(OperationError::Unsupported),
                 "it would take as long as writing"
             );
             if let Some(change) = wait.change {
@@ -415,16 +415,21 @@ fn replies_that_do_not_fit_into_the_socket_come_all_the_same() {
 fn what_makes_no_sense_is_refused_and_the_connection_goes_on() {
     let served = Served::plain(Medium::Memory, BLOCKS * BLOCK);
     for (ask, offset, length, expected) in [
-        (Ask::Read, 0, u64::from(LONGEST) + BLOCK, Failed::Invalid),
-        (Ask::Read, BLOCKS * BLOCK, BLOCK, Failed::Invalid),
-        (Ask::Read, 1, BLOCK, Failed::Invalid),
+        (
+            Ask::Read,
+            0,
+            u64::from(LONGEST) + BLOCK,
+            OperationError::Invalid,
+        ),
+        (Ask::Read, BLOCKS * BLOCK, BLOCK, OperationError::Invalid),
+        (Ask::Read, 1, BLOCK, OperationError::Invalid),
         (
             Ask::Write {
                 durability: Durability::Volatile,
             },
             BLOCKS * BLOCK,
             BLOCK,
-            Failed::NoSpace,
+            OperationError::NoSpace,
         ),
     ] {
         let mut client = Client::connect(&served.socket(), Style::Simple);

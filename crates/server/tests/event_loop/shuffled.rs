@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "a back end is given memory by address")]
 
-use block::operation::Failed;
+use block::operation::OperationError;
 use block::{Command, Duration, Instant};
 use server::arena::Memory;
 use server::disk::back_end::memory::Ram;
@@ -13,7 +13,7 @@ use server::ring::Ring;
 pub struct Shuffled {
     inner: Ram,
     ended: Vec<Ended>,
-    punched: Vec<(u32, Result<(), Failed>)>,
+    punched: Vec<(u32, Result<(), OperationError>)>,
     now: Instant,
     dice: u64,
 }
@@ -76,7 +76,7 @@ impl BackEnd for Shuffled {
         self.inner.punch(key, what, span, ring);
     }
 
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.punched
             .extend(std::iter::from_fn(|| self.inner.poll_punched()));
         let place = self.choose(self.punched.len())?;

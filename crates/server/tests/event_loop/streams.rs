@@ -8,7 +8,9 @@ use drive::Profile;
 use engine::Engine;
 use engine::guarantees::{Beyond, FOREGROUND_BYTES};
 use engine::streams::Promise;
-use headtime_client::wire::{self, Attach, Mode, Piece, Places, Position, Refresh, Terms};
+use headtime_client::wire::{
+    self, Attach, FilePiece, Places, Position, Refresh, StreamMode, Terms,
+};
 use proptest::prelude::*;
 use server::event_loop::EventLoop;
 use server::volume::streams::StreamEvents;
@@ -22,7 +24,7 @@ use crate::station::{BLOCK, Served};
 #[derive(Clone, Debug)]
 pub enum Step {
     Attach {
-        mode: Mode,
+        mode: StreamMode,
         layout: Layout,
         /// Blocks of memory.
         memory: u64,
@@ -60,8 +62,12 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn mode() -> impl Strategy<Value = Mode> {
-    prop_oneof![Just(Mode::Play), Just(Mode::Record), Just(Mode::RecordSync)]
+fn mode() -> impl Strategy<Value = StreamMode> {
+    prop_oneof![
+        Just(StreamMode::Play),
+        Just(StreamMode::Record),
+        Just(StreamMode::RecordSync)
+    ]
 }
 
 fn layout() -> impl Strategy<Value = Layout> {
@@ -74,7 +80,7 @@ fn layout() -> impl Strategy<Value = Layout> {
 
 impl Step {
     /// A stream of the first pages of the volume.
-    pub fn at_the_beginning(mode: Mode) -> Self {
+    pub fn at_the_beginning(mode: StreamMode) -> Self {
         let (first, second, pages) = (0, 20 * PAGE, 2);
         let layout = Layout {
             first,
@@ -93,8 +99,8 @@ impl Layout {
     fn places(self) -> Places {
         let bytes = self.pages * PAGE * BLOCK;
         let pieces = vec![
-            Piece(0, self.first * BLOCK, bytes),
-            Piece(bytes, self.second * BLOCK, bytes),
+            FilePiece(0, self.first * BLOCK, bytes),
+            FilePiece(bytes, self.second * BLOCK, bytes),
         ];
         Places {
             length: 2 * bytes,
@@ -120,7 +126,7 @@ pub struct Streams {
 
 struct Open {
     number: u64,
-    mode: Mode,
+    mode: StreamMode,
     layout: Layout,
     /// Of a recording, the next page.
     next: u64,
@@ -149,7 +155,7 @@ impl Streams {
             Step::Refresh(who, layout) => {
                 // A file that is being recorded is not moved: see `records_nowhere_else`.
                 let open = self.open.get_mut(who);
-                if let Some(open) = open.filter(|open| open.mode == Mode::Play) {
+                if let Some(open) = open.filter(|open| open.mode == StreamMode::Play) {
                     let refresh = Refresh {
                         stream: open.number,
                         places: layout.places(),
@@ -166,7 +172,7 @@ impl Streams {
         }
     }
 
-    fn attach(&mut self, served: &Served, (mode, layout, memory): (Mode, Layout, u64)) {
+    fn attach(&mut self, served: &Served, (mode, layout, memory): (StreamMode, Layout, u64)) {
         self.named += 1;
         let number = self.named;
         let attach = Attach {
@@ -187,7 +193,7 @@ impl Streams {
             }),
             // Two recordings of the same blocks, one that was closed may still be there; or the head
             // has no time left.
-            Err(wire::Refused { reason, .. }) => {
+            Err(wire::StreamRefused { reason, .. }) => {
                 let is_fair = reason.contains("records there") || reason.contains("would last");
                 assert!(is_fair, "{reason}");
             }
@@ -197,7 +203,7 @@ impl Streams {
     /// Where the next page of a recording is written, in blocks of the volume.
     pub fn next_page(&mut self, who: usize) -> Option<(u64, u64)> {
         let open = self.open.get_mut(who)?;
-        if open.mode == Mode::Play || open.next >= 2 * open.layout.pages {
+        if open.mode == StreamMode::Play || open.next >= 2 * open.layout.pages {
             return None;
         }
         open.next += 1;
@@ -220,7 +226,7 @@ pub fn ask_for(
     served: &Served,
     number: u64,
     attach: Attach,
-) -> Result<wire::Granted, wire::Refused> {
+) -> Result<wire::Granted, wire::StreamRefused> {
     let (events, _) = StreamEvents::new();
     let request = StreamRequest {
         stream: number,

@@ -7,7 +7,7 @@ use std::io::IoSlice;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex};
 
-use block::operation::{Failed, Pace};
+use block::operation::{OperationError, ZeroingPace};
 use block::{Action, Command, Durability, Instant};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
@@ -73,7 +73,7 @@ impl BackEnd for Witness {
         self.inner.punch(key, what, span, ring);
     }
 
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.inner.poll_punched()
     }
 }
@@ -133,9 +133,9 @@ fn a_hole_is_freed_and_a_zeroed_range_is_kept() {
     let volume = scene.open();
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     fallocate(&volume, hole, 0, 8192).expect("a hole");
-    assert_eq!(told(), [Told::Punch(Punch::Free(Pace::Fast))]);
+    assert_eq!(told(), [Told::Punch(Punch::Free(ZeroingPace::Fast))]);
     fallocate(&volume, FallocateFlags::ZERO_RANGE, 0, 8192).expect("zeroes");
-    assert_eq!(told(), [Told::Punch(Punch::Zero(Pace::Any))]);
+    assert_eq!(told(), [Told::Punch(Punch::Zero(ZeroingPace::Any))]);
 }
 
 /// On a disk zeroes are written, which a hole is not worth: it is refused, and nothing changes.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use block::Durability;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use server::disk::back_end::scsi::{Drive, Lasting, Switch};
 use server::front_end::ublk::{Access, Device, Medium, Pending, Service, Shape, Trims, Volume};
 
@@ -201,7 +201,7 @@ impl Volume for ImageVolume {
     }
 }
 
-fn carry_out(file: &File, request: &mut Pending) -> Result<(), Failed> {
+fn carry_out(file: &File, request: &mut Pending) -> Result<(), OperationError> {
     let offset = request.offset();
     let done = match request.ask() {
         Ask::Read => file.read_exact_at(request.bytes_mut(), offset),
@@ -212,7 +212,7 @@ fn carry_out(file: &File, request: &mut Pending) -> Result<(), Failed> {
         }
         Ask::Trim { .. } | Ask::Flush | Ask::Cache => Ok(()),
     };
-    done.map_err(|_| Failed::Io)
+    done.map_err(|_| OperationError::Io)
 }
 
 impl Counts {

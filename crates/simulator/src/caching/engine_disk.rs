@@ -23,7 +23,7 @@ use cache::coordinator::Purpose;
 use cache::level::Wish;
 use drive::{Profile, VirtualDrive};
 use engine::{Engine, Limits, Tallies};
-use scheduler::ordering::Level;
+use scheduler::ordering::PriorityLevel;
 use scheduler::policy;
 
 use super::disk::{DiskCounts, sectors_of_a_block};
@@ -72,7 +72,9 @@ impl EngineDisk {
     pub(super) fn new(truth: &Arc<Profile>, scheduled: &Scheduled) -> Result<Self, BadSetup> {
         let sectors = sectors_of_a_block(truth)?;
         let policy = policy::find(&scheduled.policy)?;
-        if Level::of(scheduled.prefetches).is_none_or(|level| level == Level::REAL_TIME) {
+        if PriorityLevel::of(scheduled.prefetches)
+            .is_none_or(|level| level == PriorityLevel::REAL_TIME)
+        {
             return Err(BadSetup::Class(scheduled.prefetches));
         }
         let (belief, drive) = match &scheduled.outside {
@@ -341,7 +343,7 @@ impl Host for Plug {
 
 /// Whether requests of this class wait for demands.
 fn is_less_urgent(class: Class) -> bool {
-    Level::of(class) > Level::of(Class::default())
+    PriorityLevel::of(class) > PriorityLevel::of(Class::default())
 }
 
 /// A drive that is not quite what it is believed to be.

@@ -8,7 +8,7 @@
 //! kept in a slab: nothing is allocated once as many were under way as ever will be.
 
 use block::{Instant, Interval};
-use cache::coordinator::Asked;
+use cache::coordinator::UpperRequest;
 use cache::level::FetchId;
 
 /// Names a job while it is under way.
@@ -19,7 +19,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LevelJob {
-    pub(super) asked: Asked,
+    pub(super) asked: UpperRequest,
     /// The node that serves it; [`NONE`] is the disk.
     pub(super) server: u32,
     /// Whose it is.
@@ -69,7 +69,13 @@ impl Jobs {
         }
     }
 
-    pub(super) fn add(&mut self, asked: Asked, server: u32, asker: Asker, at: Instant) -> JobId {
+    pub(super) fn add(
+        &mut self,
+        asked: UpperRequest,
+        server: u32,
+        asker: Asker,
+        at: Instant,
+    ) -> JobId {
         let job = LevelJob {
             asked,
             server,

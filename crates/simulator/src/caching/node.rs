@@ -1,8 +1,8 @@
 //! One cache of the system: a level, whom it asks for what is missing, and how its replies travel.
 
-use cache::coordinator::Sent;
-use cache::level::{BadLevel, Composition, Counts};
-use cache::{FrameId, Origin};
+use cache::coordinator::Retention;
+use cache::level::{BadLevel, Composition, LevelCounters};
+use cache::{FetchOrigin, FrameId};
 
 use super::jobs::NONE;
 use super::merging::LARGEST;
@@ -37,7 +37,7 @@ impl LevelNode {
             requests: REQUESTS,
         };
         let level = cache::Level::new(&composition).map_err(|bad| bad_level(number, bad))?;
-        if level.manners().sent == Sent::Marked && !of.replacement.starts_with("du") {
+        if level.manners().sent == Retention::Marked && !of.replacement.starts_with("du") {
             return Err(BadSetup::Unmarked {
                 level: name(number),
                 replacement: of.replacement.clone(),
@@ -66,7 +66,7 @@ impl LevelNode {
 
     /// What happened, if this is the end of the run.
     pub(super) fn report(&self) -> LevelReport {
-        let Counts {
+        let LevelCounters {
             asked,
             hits,
             hits_in_flight,
@@ -102,7 +102,7 @@ impl LevelNode {
     fn unused(&self) -> u64 {
         let residency = self.level.residency();
         let is_unused = |&frame: &FrameId| {
-            residency.origin(frame) != Origin::Demand && !residency.is_used(frame)
+            residency.origin(frame) != FetchOrigin::Demand && !residency.is_used(frame)
         };
         residency.frames().filter(is_unused).count() as u64
     }

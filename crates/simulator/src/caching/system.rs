@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use block::Interval;
 use block::{Instant, RequestId, Switch};
-use cache::coordinator::{Asked, LONGEST_REQUEST, Purpose};
+use cache::coordinator::{LONGEST_REQUEST, Purpose, UpperRequest};
 use cache::level::Ending;
 
 use super::jobs::{Asker, JobId, Jobs, NONE};
@@ -128,7 +128,7 @@ impl System {
             arrival.within.first.min(blocks.first),
             arrival.within.last.clamp(blocks.last, end - 1),
         );
-        let asked = Asked {
+        let asked = UpperRequest {
             client: arrival.client,
             file: arrival.file,
             blocks,
@@ -142,7 +142,7 @@ impl System {
     }
 
     /// A client's request is served; if it need not wait and nothing is fetched for it, it becomes no job.
-    fn serve_client(&mut self, asked: Asked) {
+    fn serve_client(&mut self, asked: UpperRequest) {
         let (now, client) = (self.now, asked.client);
         let node = &mut self.nodes[client as usize];
         node.requests += 1;

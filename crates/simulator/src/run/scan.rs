@@ -2,7 +2,7 @@
 
 use block::{Instant, Sectors};
 use engine::{Engine, Gaps};
-use scheduler::background::{Account, State, TaskId};
+use scheduler::background::{Account, TaskId, TaskPhase};
 
 /// The task that is watched, and how long the run lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +115,6 @@ impl Watched {
     }
 }
 
-fn is_ended(state: State) -> bool {
-    matches!(state, State::Finished | State::Aborted)
+fn is_ended(state: TaskPhase) -> bool {
+    matches!(state, TaskPhase::Finished | TaskPhase::Aborted)
 }

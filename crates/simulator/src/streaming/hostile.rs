@@ -15,7 +15,7 @@
 //! beginning then is so in every round, as long as the arm goes upward.
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
-use drive::{Position, Profile, Target};
+use drive::{Position, Profile, SeekTarget};
 
 /// Where files of so many blocks begin, in the order of their blocks, if `batch` of each are read in
 /// a sweep.
@@ -82,7 +82,7 @@ impl HeadState {
                 false => drive.pass(head.position, head.at, &run, Direction::Read),
             };
             head = HeadState {
-                position: Target::from(&run).position,
+                position: SeekTarget::from(&run).position,
                 at: head.at + pass.total(),
             };
         }

@@ -11,7 +11,7 @@ use engine::guarantees::{Beyond, FOREGROUND_BYTES};
 use engine::streams::{NotGranted, Promise};
 use engine::{Limits, Rules};
 use scheduler::Preemption;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::NamedPolicy;
 use stream::quota::Quotas;
 use stream::streams::Settings;
@@ -303,7 +303,7 @@ impl Trial {
                 Scanning::No => None,
                 Scanning::Whole => Some(Background {
                     rules: Rules::default(),
-                    wanted: Wanted::all(&self.belief.geometry),
+                    wanted: WantedBlocks::all(&self.belief.geometry),
                     deadline: None,
                     hundredths: 100,
                     after_load: AfterLoad::Stop,

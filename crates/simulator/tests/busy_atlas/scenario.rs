@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::Duration;
 use drive::Imperfections;
 use engine::{Gaps, Limits, Rules};
-use scheduler::freeblock::{Caution, Ranges, SameTrack, Wanted};
+use scheduler::freeblock::{Caution, Ranges, SameTrack, WantedBlocks};
 use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Scenario};
@@ -38,7 +38,7 @@ fn in_firmware(ranges: Ranges, stops: u8) -> Gaps {
                 idle_after: None,
                 ..Rules::default()
             },
-            wanted: Wanted::all(&profile.geometry),
+            wanted: WantedBlocks::all(&profile.geometry),
             deadline: None,
             hundredths: 5,
             after_load: AfterLoad::Stop,

@@ -6,7 +6,7 @@ use block::{Duration, Instant};
 use drive::Imperfections;
 use drive::firmware::Bus;
 use engine::{Limits, Rules};
-use scheduler::freeblock::{Caution, Ranges, SameTrack, Wanted};
+use scheduler::freeblock::{Caution, Ranges, SameTrack, WantedBlocks};
 use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Played, Scenario};
@@ -41,7 +41,7 @@ fn played(mb_s: f64, scan: bool) -> Played {
         preemption: None,
         background: scan.then(|| Background {
             rules,
-            wanted: Wanted::all(&profile.geometry),
+            wanted: WantedBlocks::all(&profile.geometry),
             deadline: None,
             hundredths: 100,
             after_load: AfterLoad::Stop,

@@ -9,7 +9,7 @@ use drive::imperfection::{Chance, Later};
 use drive::{Imperfections, Profile, SeekCurve, SeekTable};
 use engine::{Limits, Rules};
 use profiler::tracker::Mode;
-use scheduler::freeblock::{Caution, SameTrack, Wanted};
+use scheduler::freeblock::{Caution, SameTrack, WantedBlocks};
 use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Played, Scenario};
@@ -65,7 +65,7 @@ fn run(
                 idle_after: None,
                 ..Rules::default()
             },
-            wanted: Wanted::all(&belief.geometry),
+            wanted: WantedBlocks::all(&belief.geometry),
             deadline: None,
             hundredths: 100,
             after_load: AfterLoad::Stop,

@@ -10,7 +10,7 @@ use drive::{Imperfections, Profile, VirtualDrive};
 use engine::{Engine, Limits, Preempted, Rules};
 use scheduler::Preemption;
 use scheduler::background::Order;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 use simulator::driver::{Activity, Driver, Host};
 
 /// A greedy client, and one that asks for 8 blocks now and then.
@@ -188,7 +188,7 @@ fn scanning(engine: Engine, drive: &Profile, scan: Scan) -> Engine {
     }
     let mut engine = engine.with_background(Rules::default());
     let order = Order {
-        wanted: Wanted::all(&drive.geometry),
+        wanted: WantedBlocks::all(&drive.geometry),
         priority: 0,
         deadline: None,
     };

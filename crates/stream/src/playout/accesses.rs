@@ -1,6 +1,6 @@
 //! What applications do: move their playout points, read, write, close; and what ends.
 
-use block::{Direction, Instant, Mode};
+use block::{Direction, Instant, StreamMode};
 
 use super::{
     AccessId, FAILED, InFlight, NextWrite, NotTaken, Playout, Relevance, Served, Standing, Tail,
@@ -156,8 +156,8 @@ impl Playout {
             self.point = self.point.max(waiting.to);
         }
         let done = match self.contract.mode {
-            Mode::Play | Mode::Record => self.point,
-            Mode::RecordSync => self.drained(),
+            StreamMode::Play | StreamMode::Record => self.point,
+            StreamMode::RecordSync => self.drained(),
         };
         while let Some(&waiting) = self.waiting.front().filter(|waiting| waiting.to <= done) {
             self.waiting.pop_front();

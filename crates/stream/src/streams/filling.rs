@@ -3,7 +3,7 @@
 
 use std::ops::Bound;
 
-use block::{Class, Extent, Instant, Mode};
+use block::{Class, Extent, Instant, StreamMode};
 
 use super::{Life, Order, StreamState, Streams, Transfer, TransferId, durability};
 use crate::head_times::Tracks;
@@ -61,7 +61,7 @@ impl<T: Tracks> Streams<T> {
         let others = self.table.values().map(|stream| &stream.playout);
         let higher = others.filter(|other| {
             let contract = &other.contract;
-            contract.priority < own.priority && contract.mode == Mode::Play
+            contract.priority < own.priority && contract.mode == StreamMode::Play
         });
         let shared = higher.filter(|other| {
             let mut pieces = other.map.pieces().iter();

@@ -1,6 +1,6 @@
 //! Rounds as they come: what is due is frozen, ordered, and put into the safe set.
 
-use block::{Class, Direction, Durability, Duration, Extent, Instant, Mode};
+use block::{Class, Direction, Durability, Duration, Extent, Instant, StreamMode};
 
 use super::{
     Answer, Life, Notice, Order, StreamId, StreamState, Streams, SweepPace, Transfer, TransferId,
@@ -254,9 +254,9 @@ fn transfer(id: TransferId, stream: StreamId, playout: &Playout, due: &Due) -> O
 }
 
 /// How durable a stream's transfers have to be.
-pub(super) fn durability(mode: Mode) -> Durability {
+pub(super) fn durability(mode: StreamMode) -> Durability {
     match mode {
-        Mode::RecordSync => Durability::Durable,
-        Mode::Play | Mode::Record => Durability::Volatile,
+        StreamMode::RecordSync => Durability::Durable,
+        StreamMode::Play | StreamMode::Record => Durability::Volatile,
     }
 }

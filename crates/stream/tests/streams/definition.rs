@@ -5,7 +5,7 @@
 //! A playout point that moves is reported at least every `LATENCY`; one that is not reported
 //! stands still.
 
-use block::{Class, Duration, Instant, Mode, Status};
+use block::{Class, Duration, Instant, Status, StreamMode};
 use proptest::prelude::*;
 use stream::playout::{Served, Standing};
 use stream::streams::{Notice, StreamId};
@@ -167,7 +167,7 @@ proptest! {
         let length = map.length();
         let (start, far) = (start % length, far % length);
         let attached = {
-            let mut asked = attach(Mode::Play, rate, buffer, map.clone());
+            let mut asked = attach(StreamMode::Play, rate, buffer, map.clone());
             asked.terms.start = start;
             world.attach(with_memory(memory(rate, buffer, lasts), asked))
         };
@@ -180,7 +180,7 @@ proptest! {
         application.reports.push((world.now, start));
         for (number, step) in first.into_iter().enumerate() {
             for &(rate, _) in neighbours.iter().filter(|neighbour| neighbour.1 == number) {
-                let neighbour = attach(Mode::Play, rate, 100_000, file(70_000, 60_000));
+                let neighbour = attach(StreamMode::Play, rate, 100_000, file(70_000, 60_000));
                 let _ = world.attach(neighbour);
             }
             play(&mut world, &mut application, step)?;
@@ -227,7 +227,7 @@ proptest! {
         let map = file(5, 60_000);
         let length = map.length();
         let attached = {
-            let asked = attach(Mode::Record, rate, buffer, map);
+            let asked = attach(StreamMode::Record, rate, buffer, map);
             world.attach(with_memory(memory(rate, buffer, lasts), asked))
         };
         let Ok(attached) = attached else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! What clients do wrong, files do, and disks do; each has its clear answer.
 
-use block::{Class, Duration, Instant, Lba, Mode, Status};
+use block::{Class, Duration, Instant, Lba, Status, StreamMode};
 use stream::LocationMap;
 use stream::admission::Reason;
 use stream::location::Change;
@@ -26,7 +26,7 @@ fn at_the_last_moment() -> Fate {
 }
 
 fn reader(world: &mut World, map: LocationMap) -> StreamId {
-    let attached = world.attach(attach(Mode::Play, MB, 100 * BLOCK, map));
+    let attached = world.attach(attach(StreamMode::Play, MB, 100 * BLOCK, map));
     let stream = attached.expect("an empty disk").stream;
     world.until_serving(stream);
     stream
@@ -36,7 +36,7 @@ fn reader(world: &mut World, map: LocationMap) -> StreamId {
 fn a_rate_of_zero_or_above_the_disk_or_a_buffer_below_a_read_is_refused() {
     let mut world = World::new(at_the_last_moment());
     let mut refusal = |rate, memory| {
-        let attach = attach(Mode::Play, rate, 100 * BLOCK, file(0, 100));
+        let attach = attach(StreamMode::Play, rate, 100 * BLOCK, file(0, 100));
         let attached = world
             .streams
             .attach(Instant::ZERO, with_memory(memory, attach), zone());
@@ -168,7 +168,7 @@ fn batches_are_whole_tracks() {
 #[test]
 fn who_waits_for_what_is_under_way_has_it_raised() {
     let mut world = World::new(at_the_last_moment());
-    let attach = attach(Mode::Play, MB, 100 * BLOCK, file(0, 60_000));
+    let attach = attach(StreamMode::Play, MB, 100 * BLOCK, file(0, 60_000));
     let attached = world.attach(attach);
     let stream = attached.expect("an empty disk").stream;
     assert_eq!(world.read(stream, 0, BLOCK), None, "nothing is there");
@@ -363,12 +363,12 @@ fn a_quota_is_given_back_with_the_stream_and_when_it_is_refused() {
         head_permille: 1_000,
     };
     let mut world = World::with_quotas(at_the_last_moment(), Quotas::new(vec![rule]));
-    let tiny = attach(Mode::Play, MB, 100 * BLOCK, file(0, 60_000));
+    let tiny = attach(StreamMode::Play, MB, 100 * BLOCK, file(0, 60_000));
     let tiny = world.attach(with_memory(1, tiny));
     assert!(tiny.is_err());
     let first = reader(&mut world, file(0, 60_000));
     let again = |world: &mut World, user| {
-        let attach = attach(Mode::Play, MB, 100 * BLOCK, file(0, 60_000));
+        let attach = attach(StreamMode::Play, MB, 100 * BLOCK, file(0, 60_000));
         let attached = world.attach(Attach { user, ..attach });
         attached.map_err(|refusal| refusal.reason)
     };
@@ -386,13 +386,13 @@ fn a_quota_is_given_back_with_the_stream_and_when_it_is_refused() {
 #[test]
 fn who_comes_with_a_short_buffer_does_not_wait_for_the_end_of_a_long_round() {
     let mut world = World::new(at_the_last_moment());
-    let long = attach(Mode::Play, 100_000, 100 * BLOCK, file(0, 60_000));
+    let long = attach(StreamMode::Play, 100_000, 100 * BLOCK, file(0, 60_000));
     let attached = world.attach(long);
     world.until_serving(attached.expect("an empty disk").stream);
     world.run_for(Duration::from_millis(100));
     let round = |world: &World| world.streams.admission().plan().expect("a stream").round;
     let before = round(&world);
-    let short = attach(Mode::Play, MB, 100 * BLOCK, file(0, 60_000));
+    let short = attach(StreamMode::Play, MB, 100 * BLOCK, file(0, 60_000));
     let memory = 100 * BLOCK + MB;
     let attached = world.attach(with_memory(memory, short));
     let stream = attached.expect("there is room").stream;
@@ -407,7 +407,7 @@ fn who_comes_with_a_short_buffer_does_not_wait_for_the_end_of_a_long_round() {
 fn a_read_that_the_playout_point_passes_is_not_waited_for() {
     // While the buffer fills.
     let mut world = World::new(at_the_last_moment());
-    let asked = attach(Mode::Play, MB, 100 * BLOCK, file(0, 60_000));
+    let asked = attach(StreamMode::Play, MB, 100 * BLOCK, file(0, 60_000));
     let attached = world.attach(asked);
     let stream = attached.expect("an empty disk").stream;
     world.run_for(Duration::ZERO);

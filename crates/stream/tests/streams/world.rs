@@ -1,6 +1,6 @@
 //! A disk that keeps every deadline, or does not, as its test wants; and time.
 
-use block::{Class, Duration, Extent, Instant, Lba, Mode, Sectors, Status, Terms};
+use block::{Class, Duration, Extent, Instant, Lba, Sectors, Status, StreamMode, Terms};
 use stream::LocationMap;
 use stream::admission::Refusal;
 use stream::location::Piece;
@@ -22,7 +22,7 @@ pub fn file(start: u64, blocks: u64) -> LocationMap {
     LocationMap::new(vec![piece(0, start, blocks)], BLOCK, blocks * BLOCK).expect("a valid map")
 }
 
-pub fn attach(mode: Mode, rate: u64, buffer: u64, map: LocationMap) -> Attach {
+pub fn attach(mode: StreamMode, rate: u64, buffer: u64, map: LocationMap) -> Attach {
     Attach {
         user: 0,
         terms: Terms {

@@ -1,7 +1,7 @@
 //! A drive on which everything takes its worst case, beside a foreground that takes every moment
 //! that is safe: nothing is late, whoever comes and goes.
 
-use block::{Class, Direction, Duration, Extent, Instant, Mode, Status, Terms};
+use block::{Class, Direction, Duration, Extent, Instant, Status, StreamMode, Terms};
 use proptest::prelude::*;
 use stream::admission::Rules;
 use stream::location::{LocationMap, Piece};
@@ -33,7 +33,7 @@ struct Client {
 enum Happens {
     /// Somebody comes: rate, how many milliseconds his buffer lasts, where his file is, and of
     /// how many blocks its extents are.
-    Comes(Mode, u64, u64, u64, u64),
+    Comes(StreamMode, u64, u64, u64, u64),
     /// One of those present goes.
     Goes(usize),
 }
@@ -173,7 +173,7 @@ impl Slowest {
     fn fill_and_serve(&mut self, rate: u64, lasts: u64) -> usize {
         for number in 0..100 {
             let start = number * 1_400_000;
-            self.happens(Happens::Comes(Mode::Play, rate, lasts, start, FILE));
+            self.happens(Happens::Comes(StreamMode::Play, rate, lasts, start, FILE));
         }
         let count = self.clients.len();
         assert!(count > 10 && count < 100, "{count} of {rate} B/s");
@@ -310,7 +310,7 @@ fn worst_times() -> HeadTimes {
 }
 
 fn happens() -> impl Strategy<Value = (u64, Happens)> {
-    let mode = prop_oneof![Just(Mode::Play), Just(Mode::Record)];
+    let mode = prop_oneof![Just(StreamMode::Play), Just(StreamMode::Record)];
     let extents = prop_oneof![3 => Just(FILE), 1 => 800u64..FILE];
     let start = 0u64..140_000_000;
     let comes = (mode, 50_000u64..5_000_000, 300u64..6_000, start, extents);
@@ -379,7 +379,7 @@ fn others_have_their_share_of_the_slowest_drive() {
         (500, 1_000_000, 4_000),
         (800, 1_000_000, 8_000),
     ] {
-        for mode in [Mode::Play, Mode::Record] {
+        for mode in [StreamMode::Play, StreamMode::Record] {
             let rules = Rules {
                 foreground_permille: permille,
                 ..rules()

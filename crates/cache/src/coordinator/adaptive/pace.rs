@@ -15,7 +15,7 @@
 use block::Instant;
 
 use super::gain::{ArmGain, Prepared, Typical, gain};
-use super::{Arm, Asked, Purpose};
+use super::{Arm, Purpose, UpperRequest};
 
 /// Time by blocks.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ impl LoopPace {
     };
 
     /// A request comes.
-    pub(super) fn asked(&mut self, now: Instant, asked: &Asked) {
+    pub(super) fn asked(&mut self, now: Instant, asked: &UpperRequest) {
         if let Some(last) = self.last.take() {
             let nanos = now.since(last.came).as_nanos();
             let time = &mut self.times[last.prepared as usize][last.arm as usize];
@@ -89,7 +89,13 @@ impl LoopPace {
     }
 
     /// Time counts for it until the next one.
-    pub(super) fn counts(&mut self, now: Instant, asked: &Asked, arm: Arm, prepared: Prepared) {
+    pub(super) fn counts(
+        &mut self,
+        now: Instant,
+        asked: &UpperRequest,
+        arm: Arm,
+        prepared: Prepared,
+    ) {
         self.last = Some(Last {
             came: now,
             blocks: asked.blocks.len(),
@@ -99,7 +105,7 @@ impl LoopPace {
     }
 
     /// A request was answered.
-    pub(super) fn answered(&mut self, asked: &Asked) {
+    pub(super) fn answered(&mut self, asked: &UpperRequest) {
         self.waiter = self.waiter.filter(|&(client, _)| client != asked.client);
     }
 
@@ -137,13 +143,13 @@ mod tests {
     use block::{Direction, Duration, Instant};
 
     use super::super::Arm::{self, Alone, Coordinated};
-    use super::super::{Asked, Purpose};
+    use super::super::{Purpose, UpperRequest};
     use super::{LoopPace, PAUSE};
     use crate::coordinator::adaptive::gain::Prepared;
     use block::Interval;
 
-    fn of(client: u32, purpose: Purpose) -> Asked {
-        Asked {
+    fn of(client: u32, purpose: Purpose) -> UpperRequest {
+        UpperRequest {
             client,
             file: 0,
             blocks: Interval::new(0, 3),
@@ -192,7 +198,7 @@ mod tests {
 
     #[test]
     fn time_says_nothing_of_who_asks_while_its_last_demand_waits() {
-        let learnt = |asked: Asked, nanos: u64, is_answered: bool| {
+        let learnt = |asked: UpperRequest, nanos: u64, is_answered: bool| {
             let mut pace = LoopPace::NEW;
             rounds(&mut pace, 100, [100, 50]);
             let (first, now) = (of(0, Purpose::Demand), Instant::from_nanos(1 << 30));
@@ -217,7 +223,7 @@ mod tests {
         let mut pace = LoopPace::NEW;
         let mut now = Instant::ZERO;
         let mut request = |pace: &mut LoopPace, arm: Arm, prepared, blocks: u64, nanos| {
-            let asked = Asked {
+            let asked = UpperRequest {
                 blocks: Interval::of(0, blocks),
                 ..of(0, Purpose::Demand)
             };

@@ -22,7 +22,7 @@ use super::Arm::{self, Alone, Coordinated};
 use super::crowd::Crowd;
 use super::gain::{ArmGain, CUT, Prepared, Tallies, Typical, WHOLE};
 use super::pace::LoopPace;
-use super::{Asked, Purpose};
+use super::{Purpose, UpperRequest};
 
 /// Which arm a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl Watch {
     }
 
     /// A request comes.
-    pub fn asked(&mut self, now: Instant, asked: &Asked) {
+    pub fn asked(&mut self, now: Instant, asked: &UpperRequest) {
         self.crowd.comes();
         self.pace.asked(now, asked);
     }
@@ -185,13 +185,19 @@ impl Watch {
     }
 
     /// What is said with its answer, which counts for this arm.
-    pub fn counts(&mut self, now: Instant, asked: &Asked, arm: Arm, prepared: Prepared) -> u32 {
+    pub fn counts(
+        &mut self,
+        now: Instant,
+        asked: &UpperRequest,
+        arm: Arm,
+        prepared: Prepared,
+    ) -> u32 {
         self.pace.counts(now, asked, arm, prepared);
         tag_of(arm, prepared)
     }
 
     /// A request was answered after so many nanoseconds.
-    pub fn answered(&mut self, asked: &Asked, tag: u32, waited: u64) {
+    pub fn answered(&mut self, asked: &UpperRequest, tag: u32, waited: u64) {
         self.crowd.goes();
         self.pace.answered(asked);
         let waited = match asked.purpose {
@@ -297,8 +303,8 @@ mod tests {
     use block::{Direction, Duration, Instant};
 
     use super::{
-        Alone, Arm, ArmGain, ArmTurn, Asked, BUDGET, Coordinated, GRANT, LEAST_ROUNDS,
-        LONGEST_ALONE, Of, Prepared, Purpose, WHOLE, Watch, tag_of,
+        Alone, Arm, ArmGain, ArmTurn, BUDGET, Coordinated, GRANT, LEAST_ROUNDS, LONGEST_ALONE, Of,
+        Prepared, Purpose, UpperRequest, WHOLE, Watch, tag_of,
     };
     use block::Interval;
 
@@ -332,7 +338,7 @@ mod tests {
         (total as f64 / requests, f64::from(coordinated) / requests)
     }
 
-    const DEMAND: Asked = Asked {
+    const DEMAND: UpperRequest = UpperRequest {
         client: 0,
         file: 0,
         blocks: Interval { first: 0, last: 3 },
@@ -344,12 +350,12 @@ mod tests {
         direction: Direction::Read,
     };
 
-    const AHEAD: Asked = Asked {
+    const AHEAD: UpperRequest = UpperRequest {
         purpose: Purpose::Prefetch,
         ..DEMAND
     };
 
-    fn ask(watch: &mut Watch, now: Instant, asked: &Asked) -> (ArmTurn, u32) {
+    fn ask(watch: &mut Watch, now: Instant, asked: &UpperRequest) -> (ArmTurn, u32) {
         watch.asked(now, asked);
         let turn = watch.turn(asked.purpose);
         let tag = match turn.of {

@@ -3,9 +3,10 @@
 use block::Direction;
 
 use crate::coordinator::{
-    Asked, EmptyNative, Manners, Purpose, ReadmoreAs, Sent, SilentHits, SilentUse, Submissions,
+    EmptyNative, Manners, Purpose, ReadmoreAs, Retention, SilentHits, SilentUse, Submissions,
+    UpperRequest,
 };
-use crate::settings::{Parameter, Settings, Values, words};
+use crate::settings::{AlgorithmSettings, Parameter, Values, words};
 
 words! {
     /// What the coordinator does: Figure 7 of the paper compares them.
@@ -299,7 +300,7 @@ pub const PARAMETERS: &[Parameter] = &[
 
 impl Readings {
     /// As set.
-    pub fn of(settings: &Settings) -> Self {
+    pub fn of(settings: &AlgorithmSettings) -> Self {
         Readings {
             actions: Actions::of(settings, "actions"),
             bypass_bound: BypassBound::of(settings, "a1"),
@@ -326,7 +327,7 @@ impl Readings {
     }
 
     /// Whether the request is none of the coordinator's business.
-    pub fn passes(&self, asked: &Asked) -> bool {
+    pub fn passes(&self, asked: &UpperRequest) -> bool {
         let is_prefetch = asked.purpose == Purpose::Prefetch;
         let is_write = asked.direction == Direction::Write;
         is_prefetch && self.prefetches == Others::Passed
@@ -334,7 +335,7 @@ impl Readings {
     }
 }
 
-fn manners(settings: &Settings) -> Manners {
+fn manners(settings: &AlgorithmSettings) -> Manners {
     let is_literal = |key| Choice::of(settings, key) == Choice::Literal;
     Manners {
         silent_hits: match is_literal("a11") {
@@ -357,6 +358,6 @@ fn manners(settings: &Settings) -> Manners {
             true => Submissions::Two,
             false => Submissions::One,
         },
-        sent: Sent::Kept,
+        sent: Retention::Kept,
     }
 }

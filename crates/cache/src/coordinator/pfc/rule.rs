@@ -7,9 +7,9 @@ use super::readings::{
     QueueHit, Readings, WhenFull, WindowStart,
 };
 use crate::coordinator::queue::{GroupQueue, Keep, OnHit};
-use crate::coordinator::{Asked, Plan};
+use crate::coordinator::{RequestPlan, UpperRequest};
 use crate::prefetch::{common, following};
-use crate::residency::{Residency, State};
+use crate::residency::{BlockState, Residency};
 use block::Interval;
 
 /// What the rule knows: of all requests, or of those of one context.
@@ -53,11 +53,11 @@ impl Rule {
     /// A request of at most [`LONGEST_REQUEST`](crate::coordinator::LONGEST_REQUEST) blocks.
     pub fn step(
         &mut self,
-        asked: &Asked,
+        asked: &UpperRequest,
         lower: &Residency,
         readings: &Readings,
         queues: &mut Queues,
-    ) -> Plan {
+    ) -> RequestPlan {
         // 1 to 3. The window is computed before the parameters change.
         let length = asked.blocks.len();
         let before = self.mean;
@@ -77,10 +77,10 @@ impl Rule {
             (Whole::Bypassed, _) => length,
             (Whole::AsUsual, _) => length.min(self.lengths().0),
         };
-        let plan = Plan {
+        let plan = RequestPlan {
             bypass,
             readmore: self.readmore,
-            ..Plan::default()
+            ..RequestPlan::default()
         };
         // 12.
         let end = match plan.native(asked) {
@@ -102,7 +102,7 @@ impl Rule {
     /// 4 to 8: the parameters.
     fn adapt(
         &mut self,
-        asked: &Asked,
+        asked: &UpperRequest,
         mean: &Mean,
         lower: &Residency,
         readings: &Readings,
@@ -256,7 +256,7 @@ fn is_full(lower: &Residency, full: Full) -> bool {
 }
 
 /// Whether the lower cache has what will be asked for next.
-fn is_ahead(asked: &Asked, lower: &Residency, readings: &Readings) -> bool {
+fn is_ahead(asked: &UpperRequest, lower: &Residency, readings: &Readings) -> bool {
     let length = asked.blocks.len();
     let beyond = match readings.beyond {
         Beyond::WithLast => Interval::of(asked.blocks.last, length + 1),
@@ -290,6 +290,6 @@ fn is_hit(
 fn holds(lower: &Residency, block: u64, in_flight: InFlight) -> bool {
     match in_flight {
         InFlight::Counts => lower.is_resident(block),
-        InFlight::Absent => lower.state(block) == State::Valid,
+        InFlight::Absent => lower.state(block) == BlockState::Valid,
     }
 }

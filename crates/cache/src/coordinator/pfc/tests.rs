@@ -6,15 +6,17 @@ use block::Instant;
 use proptest::prelude::*;
 
 use crate::coordinator::tests::{Lower, asked};
-use crate::coordinator::{ALL, Asked, Below, Coordinator, Manners, Plan, Purpose, make};
-use crate::residency::Origin;
-use crate::settings::{Settings, Values};
+use crate::coordinator::{
+    ALL, Below, Coordinator, Manners, Purpose, RequestPlan, UpperRequest, make,
+};
+use crate::residency::FetchOrigin;
+use crate::settings::{AlgorithmSettings, Values};
 use block::Interval;
 
 use super::{Pfc, Queues, Readings, Rule};
 
 fn literal() -> Readings {
-    Readings::of(&Settings::of(super::PARAMETERS))
+    Readings::of(&AlgorithmSettings::of(super::PARAMETERS))
 }
 
 #[test]
@@ -59,7 +61,7 @@ fn the_worked_trace() {
             assert_eq!(silent_hits, 4, "all of them are silent hits");
         }
         for block in plan.native(&asked).blocks() {
-            lower.hold(block, Origin::Demand);
+            lower.hold(block, FetchOrigin::Demand);
         }
     }
 }
@@ -175,7 +177,7 @@ proptest! {
             ..Naive::default()
         };
         for (first, last, _) in requests {
-            let asked = Asked {
+            let asked = UpperRequest {
                 within: Interval::new(0, 420),
                 ..asked(first, last)
             };
@@ -189,14 +191,14 @@ proptest! {
 }
 
 /// Plans for the same requests, which differ in kind, at a lower cache in which some blocks are in flight.
-fn plans(text: &str) -> (Vec<Plan>, Manners) {
+fn plans(text: &str) -> (Vec<RequestPlan>, Manners) {
     let mut plans = run(text, 1, 6000);
     // Means change most at the beginning.
     (2..40).for_each(|seed| plans.extend(run(text, seed, 100)));
     (plans, Lower::new(text, 60).coordinator.manners())
 }
 
-fn run(text: &str, seed: u64, requests: u64) -> Vec<Plan> {
+fn run(text: &str, seed: u64, requests: u64) -> Vec<RequestPlan> {
     let mut lower = Lower::new(text, 60);
     let mut plans = Vec::new();
     let mut dice = seed;
@@ -223,7 +225,7 @@ fn run(text: &str, seed: u64, requests: u64) -> Vec<Plan> {
         } else {
             1 + roll / 7 % 4
         };
-        let asked = Asked {
+        let asked = UpperRequest {
             purpose: match roll / 64 % 3 {
                 0 => Purpose::Prefetch,
                 _ => Purpose::Demand,
@@ -245,7 +247,7 @@ fn run(text: &str, seed: u64, requests: u64) -> Vec<Plan> {
                 let admitted =
                     lower
                         .cache
-                        .admit(block, Origin::Prefetch, crate::Pattern::Random, ask);
+                        .admit(block, FetchOrigin::Prefetch, crate::Pattern::Random, ask);
                 admitted.expect("a frame, because few are in flight");
             }
         }
@@ -302,7 +304,10 @@ fn a_queue_of_one_and_a_request_longer_than_the_queue() {
         let (plan, _) = lower.serve(&asked(first, first + 49));
         assert!(plan.bypass >= 1 && plan.bypass <= 50);
     }
-    let mut pfc = Pfc::new(&Settings::of(super::PARAMETERS), &Below { frames: 0 });
+    let mut pfc = Pfc::new(
+        &AlgorithmSettings::of(super::PARAMETERS),
+        &Below { frames: 0 },
+    );
     pfc.plan(Instant::ZERO, &asked(0, 9), lower.cache.residency());
     assert!(
         pfc.queues
@@ -347,18 +352,18 @@ fn nothing_is_learned_from_what_is_passed() {
     let below = Below { frames: 100 };
     let mut pfc = make("pfc(a18=passed,a19=passed)", &below).expect("a line of the table");
     let lower = Lower::new("none", 100);
-    let prefetch = Asked {
+    let prefetch = UpperRequest {
         purpose: Purpose::Prefetch,
         ..asked(0, 3)
     };
-    let write = Asked {
+    let write = UpperRequest {
         direction: block::Direction::Write,
         ..asked(4, 7)
     };
     for one in [prefetch, write] {
         assert_eq!(
             pfc.plan(Instant::ZERO, &one, lower.cache.residency()),
-            Plan::default()
+            RequestPlan::default()
         );
     }
     // The first that counts: one block is let past.

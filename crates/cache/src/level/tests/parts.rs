@@ -7,13 +7,14 @@ use block::{Duration, Instant, RequestId};
 use super::{asked, fetched};
 use crate::cache::{Cache, Evicted};
 use crate::coordinator::{
-    Asked, Coordinator, Manners, Plan, Purpose, ReadmoreAs, Sent, SilentHits, SilentUse,
+    Coordinator, Manners, Purpose, ReadmoreAs, RequestPlan, Retention, SilentHits, SilentUse,
+    UpperRequest,
 };
 use crate::level::{Ending, Level, Stored};
-use crate::prefetch::{Advice, Ahead, Mode, Note, Prefetcher, Seen, Waiting};
+use crate::prefetch::{Advice, Ahead, FetchMode, Note, PrefetchWaiter, Prefetcher, Seen};
 use crate::replacement::lru::Lru;
 use crate::replacement::{FirstTouch, Verdict};
-use crate::replacement::{Memory, Pattern, Replacement, Touch};
+use crate::replacement::{GhostTag, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, Needs, Residency};
 use block::Interval;
 
@@ -45,7 +46,7 @@ impl Replacement for Policy {
         self.0.touch(of, frame, touch, pattern);
     }
 
-    fn victim(&mut self, of: &mut Residency, coming: Memory) -> Option<FrameId> {
+    fn victim(&mut self, of: &mut Residency, coming: GhostTag) -> Option<FrameId> {
         self.0.victim(of, coming)
     }
 
@@ -53,7 +54,7 @@ impl Replacement for Policy {
         self.0.evict(of, frame);
     }
 
-    fn insert(&mut self, of: &mut Residency, frame: FrameId, pattern: Pattern, memory: Memory) {
+    fn insert(&mut self, of: &mut Residency, frame: FrameId, pattern: Pattern, memory: GhostTag) {
         self.1
             .note(format!("insert {} {pattern:?}", of.block(frame)));
         self.0.insert(of, frame, pattern, memory);
@@ -87,7 +88,7 @@ impl Prefetcher for Advised {
         advice.notes.extend_from_slice(&self.0.notes);
     }
 
-    fn on_prefetch_complete(&mut self, blocks: Interval, waiting: Waiting) {
+    fn on_prefetch_complete(&mut self, blocks: Interval, waiting: PrefetchWaiter) {
         self.2.note(format!("complete {blocks} {waiting:?}"));
     }
 
@@ -105,10 +106,10 @@ impl Prefetcher for Advised {
 }
 
 /// The same plan for every request.
-struct Fixed(Plan, Manners, Log);
+struct Fixed(RequestPlan, Manners, Log);
 
 impl Coordinator for Fixed {
-    fn plan(&mut self, _: Instant, _: &Asked, _: &Residency) -> Plan {
+    fn plan(&mut self, _: Instant, _: &UpperRequest, _: &Residency) -> RequestPlan {
         self.0
     }
 
@@ -116,7 +117,7 @@ impl Coordinator for Fixed {
         self.1
     }
 
-    fn on_answered(&mut self, asked: &Asked, _: Plan, waited: Duration) {
+    fn on_answered(&mut self, asked: &UpperRequest, _: RequestPlan, waited: Duration) {
         let waited = waited.as_nanos();
         self.2.note(format!("answered {} {waited}", asked.blocks));
     }
@@ -134,7 +135,7 @@ fn level(
     capacity: u32,
     advice: Advice,
     kept: Option<u64>,
-    plan: Plan,
+    plan: RequestPlan,
     how: Manners,
 ) -> (Level, Log) {
     let log = Log::default();
@@ -145,32 +146,32 @@ fn level(
     (Level::of(cache, prefetcher, coordinator, 9), log)
 }
 
-fn ahead(first: u64, last: u64, mode: Mode) -> Ahead {
+fn ahead(first: u64, last: u64, mode: FetchMode) -> Ahead {
     Ahead {
         blocks: Interval::new(first, last),
         mode,
     }
 }
 
-fn plan(bypass: u64, readmore: u64) -> Plan {
-    Plan {
+fn plan(bypass: u64, readmore: u64) -> RequestPlan {
+    RequestPlan {
         bypass,
         readmore,
-        ..Plan::default()
+        ..RequestPlan::default()
     }
 }
 
 #[test]
 fn the_replacement_hears_what_the_prefetcher_notes() {
     let advice = Advice {
-        ahead: vec![ahead(2, 2, Mode::Sync)],
+        ahead: vec![ahead(2, 2, FetchMode::Sync)],
         notes: vec![
             Note::SequentialMiss(1),
             Note::Sequential(Interval::new(1, 2)),
             Note::Refresh(Interval::new(0, 1)),
         ],
     };
-    let (mut level, log) = level(9, advice, None, Plan::default(), Manners::default());
+    let (mut level, log) = level(9, advice, None, RequestPlan::default(), Manners::default());
     fetched(&mut level, 0, 1);
     let told = [
         "sequential miss",
@@ -194,10 +195,10 @@ fn the_replacement_hears_what_the_prefetcher_notes() {
 fn the_prefetcher_hears_whether_a_reader_waits_and_how_long_is_told_the_coordinator() {
     for (reader, waiting) in [(11, "Reader"), (12, "Nobody")] {
         let advice = Advice {
-            ahead: vec![ahead(11, 12, Mode::Sync)],
+            ahead: vec![ahead(11, 12, FetchMode::Sync)],
             notes: Vec::new(),
         };
-        let (mut level, log) = level(9, advice, None, Plan::default(), Manners::default());
+        let (mut level, log) = level(9, advice, None, RequestPlan::default(), Manners::default());
         let at = Instant::from_nanos;
         level
             .submit(at(5), RequestId(0), asked(10, 10))
@@ -221,13 +222,19 @@ fn the_prefetcher_hears_whether_a_reader_waits_and_how_long_is_told_the_coordina
 fn an_asynchronous_fetch_is_one_of_its_own_and_none_goes_on_with_what_goes_past() {
     let advice = Advice {
         ahead: vec![
-            ahead(2, 3, Mode::Async),
-            ahead(4, 4, Mode::Async),
-            ahead(5, 5, Mode::Sync),
+            ahead(2, 3, FetchMode::Async),
+            ahead(4, 4, FetchMode::Async),
+            ahead(5, 5, FetchMode::Sync),
         ],
         notes: Vec::new(),
     };
-    let (mut level, _) = level(9, advice.clone(), None, Plan::default(), Manners::default());
+    let (mut level, _) = level(
+        9,
+        advice.clone(),
+        None,
+        RequestPlan::default(),
+        Manners::default(),
+    );
     let all = fetched(&mut level, 0, 1);
     let runs = [(0, 1), (2, 3), (4, 5)].map(|(first, last)| Interval::new(first, last));
     assert!(all.iter().map(|fetch| fetch.0).eq(runs), "{all:?}");
@@ -244,10 +251,10 @@ fn an_asynchronous_fetch_is_one_of_its_own_and_none_goes_on_with_what_goes_past(
 #[test]
 fn synchronous_windows_that_touch_are_one_message() {
     let advice = Advice {
-        ahead: vec![ahead(2, 3, Mode::Sync), ahead(4, 5, Mode::Sync)],
+        ahead: vec![ahead(2, 3, FetchMode::Sync), ahead(4, 5, FetchMode::Sync)],
         notes: Vec::new(),
     };
-    let (mut level, _) = level(9, advice, None, Plan::default(), Manners::default());
+    let (mut level, _) = level(9, advice, None, RequestPlan::default(), Manners::default());
     assert_eq!(
         level.store(1),
         Stored::In(level.residency().frame(1).expect("stored"))
@@ -260,7 +267,7 @@ fn synchronous_windows_that_touch_are_one_message() {
 #[test]
 fn a_fetch_is_no_longer_than_it_may_be() {
     let advice = Advice {
-        ahead: vec![ahead(4, 8, Mode::Sync)],
+        ahead: vec![ahead(4, 8, FetchMode::Sync)],
         notes: Vec::new(),
     };
     let (level, _) = level(9, advice, None, plan(1, 0), Manners::default());
@@ -283,7 +290,7 @@ fn what_a_request_finds_does_not_go_for_what_it_misses() {
         3,
         Advice::default(),
         None,
-        Plan::default(),
+        RequestPlan::default(),
         Manners::default(),
     );
     fetched(&mut level, 3, 3);
@@ -345,10 +352,16 @@ fn what_is_read_more_is_touched_but_not_used() {
 #[test]
 fn what_was_sent_is_marked_and_a_second_chance_is_given() {
     let marked = Manners {
-        sent: Sent::Marked,
+        sent: Retention::Marked,
         ..Manners::default()
     };
-    let (mut level, log) = level(2, Advice::default(), Some(3), Plan::default(), marked);
+    let (mut level, log) = level(
+        2,
+        Advice::default(),
+        Some(3),
+        RequestPlan::default(),
+        marked,
+    );
     fetched(&mut level, 3, 4);
     let sent = ["sent 3", "sent 4", "answered [3,4] 0"];
     assert_eq!(log.take()[2..], sent);

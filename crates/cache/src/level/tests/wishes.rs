@@ -5,12 +5,12 @@ use proptest::prelude::*;
 
 use super::{asked, composed, fetched};
 use crate::cache::Cache;
-use crate::coordinator::{Asked, Coordinator, Plan, Purpose};
-use crate::level::{Counts, Ending, FetchId, Level, Stored, Wish};
+use crate::coordinator::{Coordinator, Purpose, RequestPlan, UpperRequest};
+use crate::level::{Ending, FetchId, Level, LevelCounters, Stored, Wish};
 use crate::prefetch;
 use crate::replacement::FirstTouch;
-use crate::residency::{Residency, State};
-use crate::settings::Settings;
+use crate::residency::{BlockState, Residency};
+use crate::settings::AlgorithmSettings;
 use block::Interval;
 
 /// Lets half of what is asked past, and reads as much more as the first block's number says.
@@ -19,11 +19,11 @@ struct Scripted {
 }
 
 impl Coordinator for Scripted {
-    fn plan(&mut self, _now: Instant, asked: &Asked, _lower: &Residency) -> Plan {
-        Plan {
+    fn plan(&mut self, _now: Instant, asked: &UpperRequest, _lower: &Residency) -> RequestPlan {
+        RequestPlan {
             bypass: asked.blocks.first % 2 * (asked.blocks.len() / 2),
             readmore: (asked.blocks.first % 13).min(self.most),
-            ..Plan::default()
+            ..RequestPlan::default()
         }
     }
 }
@@ -33,7 +33,7 @@ fn scripted(capacity: u64, most: u64) -> Level {
     let entry = prefetch::ALL.iter().find(|entry| entry.name == "ra");
     let entry = entry.expect("a line of the table");
     let site = prefetch::Site { frames: capacity };
-    let prefetcher = (entry.make)(&Settings::of(entry.parameters), &site);
+    let prefetcher = (entry.make)(&AlgorithmSettings::of(entry.parameters), &site);
     Level::of(cache, prefetcher, Box::new(Scripted { most }), 1 << 16)
 }
 
@@ -143,7 +143,7 @@ impl Twins {
                 prop_assert_eq!(frame.is_some(), was_wished && has_frame);
                 if frame.is_some() {
                     prop_assert_eq!(self.level.residency().frame(block), frame);
-                    prop_assert_eq!(self.level.residency().state(block), State::Valid);
+                    prop_assert_eq!(self.level.residency().state(block), BlockState::Valid);
                 }
                 self.naive.retain(|&other| other != block);
             }
@@ -240,7 +240,7 @@ proptest! {
         }
         let wished = wishing.counts();
         let counts = plain.counts();
-        prop_assert_eq!(counts, Counts {
+        prop_assert_eq!(counts, LevelCounters {
             wished: 0,
             wishes_granted: 0,
             wishes_withdrawn: 0,
@@ -307,7 +307,7 @@ fn what_pfc_reads_more_is_wished_and_found_when_it_was_granted() {
 fn nothing_is_wished_beyond_the_file() {
     let wished_within = |last| {
         let mut level = scripted(100, 13).with_wishes();
-        let asked = Asked {
+        let asked = UpperRequest {
             within: Interval::new(0, last),
             ..asked(25, 27)
         };

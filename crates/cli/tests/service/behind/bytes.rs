@@ -1,7 +1,7 @@
 //! What is written through is what is behind, and the other way round.
 
 use block::Durability;
-use block::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, OperationError, Space, ZeroingPace};
 use nbd::request::{Asked, Wanted};
 use nbd::{HOLE, Style, ZERO};
 
@@ -84,7 +84,7 @@ fn qemu_nbd_is_served_as_any_other() {
     let zero = Asked::Of(Ask::Zero {
         durability: Durability::Durable,
         space: Space::Kept,
-        pace: Pace::Any,
+        pace: ZeroingPace::Any,
     });
     assert_eq!(client.ask(zero, 2 << 20, 4096, &[]).result, Ok(()));
     let flush = Asked::Of(Ask::Flush);
@@ -146,9 +146,12 @@ fn what_the_server_refuses_is_refused() {
         })
     };
     assert_eq!(client.ask(WRITE, 0, 8192, &[7; 8192]).result, Ok(()));
-    let end = client.ask(zero(Pace::Fast), 0, 4096, &[]);
-    assert_eq!(end.result, Err(Failed::Unsupported));
-    assert_eq!(client.ask(zero(Pace::Any), 0, 4096, &[]).result, Ok(()));
+    let end = client.ask(zero(ZeroingPace::Fast), 0, 4096, &[]);
+    assert_eq!(end.result, Err(OperationError::Unsupported));
+    assert_eq!(
+        client.ask(zero(ZeroingPace::Any), 0, 4096, &[]).result,
+        Ok(())
+    );
     let end = client.ask(READ, 0, 8192, &[]);
     assert!(end.bytes[..4096] == [0; 4096] && end.bytes[4096..] == [7; 4096]);
     drop(client);

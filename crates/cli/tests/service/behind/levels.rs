@@ -1,7 +1,7 @@
 //! Caches in two levels: one service is the back end of another, over a drive that is emulated.
 
 use block::Durability;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use nbd::Style;
 use nbd::request::Asked;
 use server::cache_setting::PAGE;
@@ -207,7 +207,7 @@ fn survives_kills(which: Killed, caches: [&str; 2], seed: u64) {
             // What was answered and not flushed may be lost, which a flush says.
             let flush = Asked::Of(Ask::Flush);
             let mut tries = 0;
-            while client.ask(flush, 0, 0, &[]).result == Err(Failed::Io) {
+            while client.ask(flush, 0, 0, &[]).result == Err(OperationError::Io) {
                 tries += 1;
                 assert!(tries < 3, "it is said once or twice: by each level");
             }

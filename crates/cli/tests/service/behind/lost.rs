@@ -2,7 +2,7 @@
 //! waits for ever.
 
 use block::Durability;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use nbd::Style;
 use nbd::request::Asked;
 
@@ -40,7 +40,7 @@ fn load(client: &mut Client, ledger: &mut Ledger, ends: usize) -> usize {
         let end = client.end().expect("the service answers");
         match end.result {
             Ok(()) => ledger.ended(&end),
-            Err(Failed::Io) => {
+            Err(OperationError::Io) => {
                 failed += 1;
                 ledger.failed(&end);
             }
@@ -94,7 +94,7 @@ fn a_server_that_is_killed_and_comes_back_is_missed_by_nobody() {
         behind.kill();
         behind = folder.serve("behind", &back_end, doors);
         ended_well(&mut client, &mut ledger);
-        assert_eq!(client.ask(flush, 0, 0, &[]).result, Err(Failed::Io));
+        assert_eq!(client.ask(flush, 0, 0, &[]).result, Err(OperationError::Io));
         let end = client.ask(flush, 0, 0, &[]);
         assert_eq!(end.result, Ok(()), "that is said once");
     }
@@ -167,7 +167,10 @@ fn nobody_waits_longer_than_the_patience() {
     behind.kill();
     let read = Asked::Of(Ask::Read);
     for _ in 0..3 {
-        assert_eq!(client.ask(read, 0, 4096, &[]).result, Err(Failed::Io));
+        assert_eq!(
+            client.ask(read, 0, 4096, &[]).result,
+            Err(OperationError::Io)
+        );
     }
     assert!(front.log().contains("patience_s"), "{}", front.log());
     // It comes back, and with it the service; what was in its memory has gone, which is told.
@@ -180,7 +183,7 @@ fn nobody_waits_longer_than_the_patience() {
         }
     }
     let flush = Asked::Of(Ask::Flush);
-    assert_eq!(client.ask(flush, 0, 0, &[]).result, Err(Failed::Io));
+    assert_eq!(client.ask(flush, 0, 0, &[]).result, Err(OperationError::Io));
     assert_eq!(client.ask(flush, 0, 0, &[]).result, Ok(()));
     drop(client);
     front.stop();
@@ -198,7 +201,10 @@ fn another_export_in_its_place_is_not_taken_for_it() {
     assert_eq!(client.ask(read, 0, 4096, &[]).result, Ok(()));
     behind.kill();
     let _behind = folder.serve("behind", "{ kind = \"memory\", size = \"32 MiB\" }", doors);
-    assert_eq!(client.ask(read, 0, 4096, &[]).result, Err(Failed::Io));
+    assert_eq!(
+        client.ask(read, 0, 4096, &[]).result,
+        Err(OperationError::Io)
+    );
     let log = front.log();
     assert!(log.contains("33554432 bytes, and had 67108864"), "{log}");
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use headtime_client::{Change, Event, Listed, Mode, Standing, Terms};
+use headtime_client::{FileChange, Listed, StreamMode, StreamStatus, StreamUpdate, Terms};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use super::service::{Mounted, Service, contents, run, terms, wait_for, wait_until_served};
@@ -118,7 +118,7 @@ fn a_film_with_a_priority_is_read_at_it_while_it_plays() {
     // While it plays, what others read of it has the priority as well, and no other file has.
     let (mut player, listed) = play_slowly(&service, &["--best-effort", "--priority", "6"]);
     assert_eq!(listed.terms.priority, Some(6), "{listed:?}");
-    assert_eq!(listed.standing, Standing::BestEffort, "{listed:?}");
+    assert_eq!(listed.standing, StreamStatus::BestEffort, "{listed:?}");
     assert_eq!(
         (listed.terms.rate, listed.terms.memory),
         (0, Some(0)),
@@ -204,11 +204,14 @@ fn a_file_that_changes_while_it_plays_is_followed() {
     let beside = client.attach_file(&other, &terms()).expect("granted");
     wait_until_served(&stream);
     wait_until_served(&beside);
-    assert_eq!(stream.refresh(&file).expect("there"), Change::Same);
+    assert_eq!(stream.refresh(&file).expect("there"), FileChange::Same);
     // Punched.
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     fallocate(&file, flags, MIB, MIB).expect("punched");
-    assert_eq!(stream.refresh(&file).expect("there"), Change::Punched(MIB));
+    assert_eq!(
+        stream.refresh(&file).expect("there"),
+        FileChange::Punched(MIB)
+    );
     let mut read = vec![0; 64 << 10];
     let cached = File::open(&path).expect("a file");
     cached.read_exact_at(&mut read, MIB).expect("bytes");
@@ -229,7 +232,7 @@ fn a_file_that_changes_while_it_plays_is_followed() {
         .write_all_at(&contents(2 * MIB, MIB as usize, 3), 2 * MIB)
         .expect("written");
     filled.sync_all().expect("on the medium");
-    assert_eq!(stream.refresh(&file).expect("there"), Change::Grown);
+    assert_eq!(stream.refresh(&file).expect("there"), FileChange::Grown);
     run("sh", &["-c", "echo 3 > /proc/sys/vm/drop_caches"]);
     for (at, version) in [(0, 1), (MIB, 2), (2 * MIB, 3)] {
         let mut bytes = vec![0; MIB as usize];
@@ -253,7 +256,7 @@ fn what_a_recorder_cannot_promise_is_refused() {
     };
     let client = service.client();
     let record = Terms {
-        mode: Mode::Record,
+        mode: StreamMode::Record,
         ..terms()
     };
     // On no volume of the service.
@@ -309,7 +312,7 @@ fn a_player_that_is_killed_has_no_stream_any_more() {
     player.wait().expect("its end");
     service.wait_for_streams(1);
     beside.position(12 * MIB).expect("it serves");
-    wait_for(&beside, |event| *event == Event::Lapsed);
+    wait_for(&beside, |event| *event == StreamUpdate::Lapsed);
     wait_until_served(&beside);
     drop((beside, client, file));
     mounted.end();

@@ -2,7 +2,9 @@
 
 use std::os::unix::fs::FileExt as _;
 
-use headtime_client::{Change, Event, Mode, Piece, Places, Standing, Stream, Terms};
+use headtime_client::{
+    FileChange, FilePiece, Places, Stream, StreamMode, StreamStatus, StreamUpdate, Terms,
+};
 
 use super::service::{
     BYTES, HANGS, PROMISING, Service, contents, is_at, terms, wait_for, wait_until_served,
@@ -14,7 +16,10 @@ const MIB: u64 = 1 << 20;
 fn places(half: u64) -> Places {
     Places {
         length: 2 * half,
-        pieces: vec![Piece(0, 64 * MIB, half), Piece(half, 32 * MIB, half)],
+        pieces: vec![
+            FilePiece(0, 64 * MIB, half),
+            FilePiece(half, 32 * MIB, half),
+        ],
     }
 }
 
@@ -39,7 +44,7 @@ fn what_is_played_comes_from_memory_and_is_what_was_written_last() {
     volume.sync_all().expect("on the medium");
     let whole = Places {
         length,
-        pieces: vec![Piece(0, 64 * MIB, length)],
+        pieces: vec![FilePiece(0, 64 * MIB, length)],
     };
     let (client, stream) = attach(&service, whole, &terms());
     wait_until_served(&stream);
@@ -74,7 +79,7 @@ fn what_is_recorded_is_read_flushed_and_found_by_the_next_service() {
     };
     let volume = service.volume();
     let half = 2 * MIB;
-    for (mode, version) in [(Mode::Record, 3), (Mode::RecordSync, 4)] {
+    for (mode, version) in [(StreamMode::Record, 3), (StreamMode::RecordSync, 4)] {
         let terms = Terms { mode, ..terms() };
         let (client, stream) = attach(&service, places(half), &terms);
         for at in (0..2 * half).step_by(64 << 10) {
@@ -116,7 +121,7 @@ fn what_was_flushed_survives_the_service() {
     };
     let volume = service.volume();
     let terms = Terms {
-        mode: Mode::Record,
+        mode: StreamMode::Record,
         ..terms()
     };
     let (_client, _stream) = attach(&service, places(MIB), &terms);
@@ -142,7 +147,7 @@ fn leaving_the_buffer_lapses_and_coming_to_rest_regains() {
     let (_client, stream) = attach(&service, places(16 * MIB), &terms());
     wait_until_served(&stream);
     stream.position(24 * MIB).expect("it serves");
-    wait_for(&stream, |event| *event == Event::Lapsed);
+    wait_for(&stream, |event| *event == StreamUpdate::Lapsed);
     wait_until_served(&stream);
     let listed = service.json(&["streams", "--json"]);
     assert_eq!(listed[0]["lapsed_total"], 1, "{listed}");
@@ -162,27 +167,30 @@ fn a_refresh_says_what_has_changed_and_others_keep_their_guarantee() {
     moved.pieces[0].1 += 16 * MIB;
     assert_eq!(
         stream.refresh_places(moved.clone()).expect("there"),
-        Change::Moved(0)
+        FileChange::Moved(0)
     );
     wait_until_served(&stream);
     moved.pieces.remove(1);
     let punched = stream.refresh_places(moved.clone()).expect("there");
-    assert_eq!(punched, Change::Punched(8 * MIB));
+    assert_eq!(punched, FileChange::Punched(8 * MIB));
     moved.length = 8 * MIB;
     assert_eq!(
         stream.refresh_places(moved.clone()).expect("there"),
-        Change::Shrunk
+        FileChange::Shrunk
     );
     moved.length = 16 * MIB;
-    moved.pieces.push(Piece(8 * MIB, 128 * MIB, 8 * MIB));
+    moved.pieces.push(FilePiece(8 * MIB, 128 * MIB, 8 * MIB));
     assert_eq!(
         stream.refresh_places(moved.clone()).expect("there"),
-        Change::Grown
+        FileChange::Grown
     );
-    assert_eq!(stream.refresh_places(moved).expect("there"), Change::Same);
+    assert_eq!(
+        stream.refresh_places(moved).expect("there"),
+        FileChange::Same
+    );
     let refused = stream.refresh_places(Places {
         length: 4096,
-        pieces: vec![Piece(0, BYTES, 4096)],
+        pieces: vec![FilePiece(0, BYTES, 4096)],
     });
     let why = refused.expect_err("past the end").to_string();
     assert!(why.contains("expected places within"), "{why}");
@@ -191,7 +199,7 @@ fn a_refresh_says_what_has_changed_and_others_keep_their_guarantee() {
     let other = other.expect("it is there");
     assert_eq!(
         (other.lapsed_total, other.standing),
-        (0, Standing::Serving),
+        (0, StreamStatus::Serving),
         "{other:?}"
     );
 }
@@ -203,12 +211,12 @@ fn a_service_that_stops_tells_its_streams() {
     };
     let (_client, playing) = attach(&service, places(8 * MIB), &terms());
     let terms = Terms {
-        mode: Mode::Record,
+        mode: StreamMode::Record,
         ..terms()
     };
     let places = Places {
         length: MIB,
-        pieces: vec![Piece(0, 128 * MIB, MIB)],
+        pieces: vec![FilePiece(0, 128 * MIB, MIB)],
     };
     let (_recorder, recording) = attach(&service, places, &terms);
     let volume = service.volume();
@@ -221,8 +229,8 @@ fn a_service_that_stops_tells_its_streams() {
     service.end();
     for stream in [&playing, &recording] {
         let last = std::iter::from_fn(|| stream.wait_event(HANGS))
-            .find(|event| matches!(event, Event::Ended { .. }));
-        let Some(Event::Ended { reason }) = last else {
+            .find(|event| matches!(event, StreamUpdate::Ended { .. }));
+        let Some(StreamUpdate::Ended { reason }) = last else {
             panic!("it was not told");
         };
         assert!(reason.contains("the service"), "{reason}");
@@ -250,7 +258,7 @@ fn a_drive_that_takes_one_command_at_a_time_promises_as_well() {
         .expect("written");
     let whole = Places {
         length,
-        pieces: vec![Piece(0, 64 * MIB, length)],
+        pieces: vec![FilePiece(0, 64 * MIB, length)],
     };
     let (client, stream) = attach(&service, whole, &terms());
     wait_until_served(&stream);

@@ -1,17 +1,17 @@
 //! What is refused, and what is said then.
 
-use headtime_client::{Error, Mode, Piece, Places, Refused, Terms};
+use headtime_client::{Error, FilePiece, Places, StreamMode, StreamRefused, Terms};
 
 use super::service::{BYTES, PROMISING, Service, terms, wait_until_served};
 
 fn places() -> Places {
     Places {
         length: 1 << 20,
-        pieces: vec![Piece(0, 4096, 1 << 20)],
+        pieces: vec![FilePiece(0, 4096, 1 << 20)],
     }
 }
 
-fn refused(service: &Service, export: &str, places: Places, terms: &Terms) -> Refused {
+fn refused(service: &Service, export: &str, places: Places, terms: &Terms) -> StreamRefused {
     let client = service.client();
     match client.attach_places(export, places, terms) {
         Err(Error::Refused(refused)) => refused,
@@ -76,13 +76,16 @@ fn places_that_are_not_the_volumes_are_refused() {
         pieces,
     };
     let why = |places| refused(&service, "disk", places, &terms()).reason;
-    let outside = why(at(vec![Piece(0, BYTES - 4096, 8192)]));
+    let outside = why(at(vec![FilePiece(0, BYTES - 4096, 8192)]));
     assert!(outside.contains("expected places within"), "{outside}");
-    let beyond = why(at(vec![Piece(0, u64::MAX - 4095, 8192)]));
+    let beyond = why(at(vec![FilePiece(0, u64::MAX - 4095, 8192)]));
     assert!(beyond.contains("expected places within"), "{beyond}");
-    let parts = why(at(vec![Piece(0, 100, 4096)]));
+    let parts = why(at(vec![FilePiece(0, 100, 4096)]));
     assert!(parts.contains("whole blocks"), "{parts}");
-    let twice = why(at(vec![Piece(0, 0, 8192), Piece(4096, 65_536, 4096)]));
+    let twice = why(at(vec![
+        FilePiece(0, 0, 8192),
+        FilePiece(4096, 65_536, 4096),
+    ]));
     assert!(twice.contains("offset 4096"), "{twice}");
     let other = refused(&service, "film", places(), &terms()).reason;
     assert!(
@@ -98,7 +101,7 @@ fn two_may_play_the_same_and_one_may_record_it() {
     };
     let client = service.client();
     let record = Terms {
-        mode: Mode::Record,
+        mode: StreamMode::Record,
         ..terms()
     };
     let attach = |terms: &Terms| client.attach_places("disk", places(), terms);

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use headtime_client::{Client, Mode, Piece, Places, Standing, Stream, Terms};
+use headtime_client::{Client, FilePiece, Places, Stream, StreamMode, StreamStatus, Terms};
 
 use super::service::{PROMISING, Service, contents, is_at, terms, wait_until_served};
 
@@ -22,7 +22,7 @@ const STREAMS: &str = "[drive.streams]\nlatency_ms = 0.2\nlongest_round_s = 0.05
 fn places(start: u64) -> Places {
     Places {
         length: 8 * MIB,
-        pieces: vec![Piece(0, start, 8 * MIB)],
+        pieces: vec![FilePiece(0, start, 8 * MIB)],
     }
 }
 
@@ -51,7 +51,7 @@ impl Scene {
             stream.expect("granted")
         };
         let record = Terms {
-            mode: Mode::Record,
+            mode: StreamMode::Record,
             ..terms()
         };
         for name in ["volumes/disk", "volumes/other"] {
@@ -108,8 +108,8 @@ impl Scene {
         assert_eq!(listed.len(), 3);
         for it in &listed {
             assert_eq!((it.lapsed_total, it.late_total), (0, 0), "{it:?}");
-            let is_film = it.terms.mode == Mode::Play;
-            assert!(!is_film || it.standing == Standing::Serving, "{it:?}");
+            let is_film = it.terms.mode == StreamMode::Play;
+            assert!(!is_film || it.standing == StreamStatus::Serving, "{it:?}");
         }
         let from_memory: u64 = listed.iter().map(|it| it.from_memory_total).sum();
         assert!(from_memory > 0, "{listed:?}");
@@ -193,7 +193,7 @@ fn an_export_that_a_reload_takes_away_keeps_its_streams_and_gets_no_others() {
     assert_eq!(listed[0].stream, first.granted().stream);
     assert_eq!(
         (listed[0].lapsed_total, listed[0].standing),
-        (0, Standing::Serving)
+        (0, StreamStatus::Serving)
     );
     assert!(is_at(&scene.service.volume(), 0, MIB as usize, 1));
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
-use headtime_client::{Client, Event, Stream, Terms};
+use headtime_client::{Client, Stream, StreamUpdate, Terms};
 use tempfile::TempDir;
 
 use crate::begun::{SERVES, begin};
@@ -211,7 +211,7 @@ socket = "control.sock"
 }
 
 /// Waits until a stream is told that, and answers what it was told before.
-pub fn wait_for(stream: &Stream, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+pub fn wait_for(stream: &Stream, wanted: impl Fn(&StreamUpdate) -> bool) -> Vec<StreamUpdate> {
     let mut before = Vec::new();
     loop {
         let event = stream.wait_event(HANGS);
@@ -224,7 +224,7 @@ pub fn wait_for(stream: &Stream, wanted: impl Fn(&Event) -> bool) -> Vec<Event> 
 }
 
 pub fn wait_until_served(stream: &Stream) {
-    wait_for(stream, |event| *event == Event::Serving);
+    wait_for(stream, |event| *event == StreamUpdate::Serving);
 }
 
 /// Terms that the drive keeps easily.

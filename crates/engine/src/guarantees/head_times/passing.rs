@@ -1,8 +1,8 @@
 //! What one command takes at worst, run by run.
 
 use block::{Direction, Duration, Extent};
-use drive::geometry::Run;
-use drive::{Position, Profile, Target};
+use drive::geometry::TrackExtent;
+use drive::{Position, Profile, SeekTarget};
 use stream::HeadTimes;
 
 use super::{Beyond, Crossing, DIRECTIONS, change};
@@ -74,7 +74,7 @@ struct Stretches<'a, R> {
     belief: &'a Profile,
     beyond: Beyond,
     runs: R,
-    last: Option<Run>,
+    last: Option<TrackExtent>,
 }
 
 impl<'a> Stretches<'a, ()> {
@@ -82,7 +82,7 @@ impl<'a> Stretches<'a, ()> {
         belief: &'a Profile,
         beyond: Beyond,
         extent: Extent,
-    ) -> Stretches<'a, impl Iterator<Item = Run> + 'a> {
+    ) -> Stretches<'a, impl Iterator<Item = TrackExtent> + 'a> {
         Stretches {
             belief,
             beyond,
@@ -92,7 +92,7 @@ impl<'a> Stretches<'a, ()> {
     }
 }
 
-impl<R: Iterator<Item = Run>> Iterator for Stretches<'_, R> {
+impl<R: Iterator<Item = TrackExtent>> Iterator for Stretches<'_, R> {
     type Item = Stretch;
 
     fn next(&mut self) -> Option<Stretch> {
@@ -102,7 +102,12 @@ impl<R: Iterator<Item = Run>> Iterator for Stretches<'_, R> {
             let ends = last.start + last.sweep;
             let crossing = Crossing {
                 skew: belief.spindle.time_of(run.start - ends),
-                change: change(belief, Target::from(&last), Target::from(&run), DIRECTIONS),
+                change: change(
+                    belief,
+                    SeekTarget::from(&last),
+                    SeekTarget::from(&run),
+                    DIRECTIONS,
+                ),
             };
             crossing.skew + crossing.lost(belief, self.beyond)
         });

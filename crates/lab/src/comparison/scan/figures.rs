@@ -1,6 +1,6 @@
 //! The figures of a scan beside the same load without it.
 
-use scheduler::background::State;
+use scheduler::background::TaskPhase;
 use scheduler::freeblock::Caution;
 use serde::Serialize;
 use simulator::ledger::Report;
@@ -208,12 +208,12 @@ fn loss_percent(time: f64, alone: f64) -> f64 {
     }
 }
 
-fn state(state: State) -> &'static str {
+fn state(state: TaskPhase) -> &'static str {
     match state {
-        State::Active => "active",
-        State::Suspended => "suspended",
-        State::Finished => "finished",
-        State::Aborted => "aborted",
+        TaskPhase::Active => "active",
+        TaskPhase::Suspended => "suspended",
+        TaskPhase::Finished => "finished",
+        TaskPhase::Aborted => "aborted",
     }
 }
 

@@ -3,8 +3,8 @@
 use block::{Extent, Instant};
 use drive::Geometry;
 
-use super::{Order, Task, TaskId, TaskRefused, Tasks, Term, UnknownTask};
-use crate::freeblock::{PastEnd, Wanted};
+use super::{BackgroundTask, BackgroundTasks, Order, TaskId, TaskRefused, Term, UnknownTask};
+use crate::freeblock::{PastEnd, WantedBlocks};
 
 /// So many stand at once, who take none of the others' places. Whoever has several kinds of blocks to
 /// wish for shares one: it is told which were read.
@@ -24,8 +24,8 @@ pub enum NotWanted {
     PastEnd(#[from] PastEnd),
 }
 
-impl Tasks {
-    /// Takes a task that stands: it wants nothing at first, then what [`Tasks::want`] says, and is
+impl BackgroundTasks {
+    /// Takes a task that stands: it wants nothing at first, then what [`BackgroundTasks::want`] says, and is
     /// never finished. At its priority it is looked for before all others, as its blocks are of use for
     /// a short time only.
     ///
@@ -41,7 +41,7 @@ impl Tasks {
             return Err(TaskRefused::FullOfStanding);
         }
         let order = Order {
-            wanted: Wanted::none(geometry),
+            wanted: WantedBlocks::none(geometry),
             priority,
             deadline: None,
         };
@@ -73,7 +73,7 @@ impl Tasks {
         Ok(())
     }
 
-    fn standing(&mut self, id: TaskId) -> Result<&mut Task, NotWanted> {
+    fn standing(&mut self, id: TaskId) -> Result<&mut BackgroundTask, NotWanted> {
         let place = self.under_way(id)?;
         match self.tasks[place].term {
             Term::Standing => Ok(&mut self.tasks[place]),

@@ -2,10 +2,10 @@
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use drive::geometry::Track;
-use drive::{Position, Target};
+use drive::{Position, SeekTarget};
 
 use super::Planner;
-use crate::freeblock::{Kind, Stop, Wanted};
+use crate::freeblock::{Kind, Stop, WantedBlocks};
 
 impl Planner {
     /// The read with the most wanted blocks for its head time, of at most `most` blocks, among the
@@ -14,7 +14,7 @@ impl Planner {
     /// Blocks that were remapped are read with their neighbours, which takes longer than is said.
     pub fn idle(
         &self,
-        wanted: &Wanted,
+        wanted: &WantedBlocks,
         from: Position,
         leaves: Instant,
         most: Sectors,
@@ -71,7 +71,7 @@ impl Planner {
     /// The best read of one track, and its head time.
     fn of_track(
         &self,
-        wanted: &Wanted,
+        wanted: &WantedBlocks,
         (from, leaves): (Position, Instant),
         place: Position,
         most: Sectors,
@@ -134,7 +134,7 @@ impl Planner {
         for run in profile.geometry.runs(extent) {
             let pass = profile.pass(place, now, &run, Direction::Read);
             first = first.or(Some((pass.rotation, now + pass.seek + pass.rotation)));
-            place = Target::from(&run).position;
+            place = SeekTarget::from(&run).position;
             now += pass.total();
         }
         let (slack, begins) = first?;

@@ -1,11 +1,11 @@
 //! The wanted blocks just before a request, read in one command with it.
 
 use block::{Direction, Duration, Instant, Lba};
-use drive::{Position, Profile, Target};
+use drive::{Position, Profile, SeekTarget};
 
 use super::turning::Turning;
 use super::visit::{blocks_of, only_run};
-use crate::freeblock::wanted::Wanted;
+use crate::freeblock::wanted::WantedBlocks;
 use crate::freeblock::{Kind, SlowBus, Stop};
 
 /// How a request is come to.
@@ -18,7 +18,7 @@ pub(super) struct Approach {
     /// What is left between arriving and the first sector.
     pub guard: Duration,
     /// Where the request begins.
-    pub target: Target,
+    pub target: SeekTarget,
     /// The request's first block.
     pub first: Lba,
     /// When its first sector comes.
@@ -34,7 +34,10 @@ pub(super) struct Approach {
 ///      |---------'.....[ free ][    ][ free ][ ]----[ B ]
 ///                      ^ the first wanted slice that comes after the guard
 /// ```
-pub(super) fn merged((profile, wanted): (&Profile, &Wanted), approach: &Approach) -> Option<Stop> {
+pub(super) fn merged(
+    (profile, wanted): (&Profile, &WantedBlocks),
+    approach: &Approach,
+) -> Option<Stop> {
     let to = approach.target.position;
     let arrives = approach.departs + profile.reposition(approach.from, to, Direction::Read);
     let turning = Turning::new(&profile.spindle, arrives + approach.guard, approach.begins)?;

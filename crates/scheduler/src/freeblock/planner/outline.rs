@@ -85,7 +85,7 @@ impl Outline {
             return Outline::default();
         };
         let run = only_run(profile, blocks_of(&track, 0..u32::from(blocks)));
-        let here = |run: &drive::geometry::Run| {
+        let here = |run: &drive::geometry::TrackExtent| {
             run.cylinder == track.cylinder && run.head == track.head && blocks <= sectors
         };
         if !run.as_ref().is_some_and(here) {

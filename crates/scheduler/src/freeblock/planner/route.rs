@@ -9,7 +9,9 @@ use super::merged::{Approach, merged};
 use super::search::{CylinderSearch, Quest};
 use super::visit::{Leg, Visit};
 use crate::freeblock::plan::MOST_STOPS;
-use crate::freeblock::{Gap, Merging, Plan, Ranges, Reach, SameTrack, SlowBus, Stop, Wanted};
+use crate::freeblock::{
+    Gap, GapPlan, Merging, Ranges, Reach, SameTrack, SlowBus, Stop, WantedBlocks,
+};
 
 /// Some reads between A and B, in their order.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +31,7 @@ enum RouteGain {
 pub(super) struct Planning<'a> {
     pub profile: &'a Profile,
     pub ground: &'a SearchBounds,
-    pub wanted: &'a Wanted,
+    pub wanted: &'a WantedBlocks,
     pub gap: &'a Gap,
     pub reach: &'a Reach,
     pub worth: Worth,
@@ -110,7 +112,7 @@ impl Planning<'_> {
     }
 
     /// The plan that a route is; `None` if it reads nothing.
-    pub fn plan(&self, route: &Route) -> Option<Plan> {
+    pub fn plan(&self, route: &Route) -> Option<GapPlan> {
         let slack = match route.merged {
             Some(merged) => merged.slack,
             None => {
@@ -123,7 +125,7 @@ impl Planning<'_> {
         };
         let stops = route.visits.iter().flat_map(|visit| visit.stops);
         let mut stops = stops.flatten().chain(route.merged);
-        let first = Plan::of(stops.next()?, slack);
+        let first = GapPlan::of(stops.next()?, slack);
         Some(stops.fold(first, |plan, stop| plan.and(stop, slack)))
     }
 

@@ -15,13 +15,13 @@ use super::goal::Worth;
 use super::ground::{SearchBounds, sole};
 use super::outline::Passing;
 use super::visit::{Leg, Visit, visit};
-use crate::freeblock::wanted::Wanted;
+use crate::freeblock::wanted::WantedBlocks;
 use crate::freeblock::{Kind, Ranges};
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quest<'a> {
-    pub wanted: &'a Wanted,
+    pub wanted: &'a WantedBlocks,
     pub leg: Leg,
     pub ranges: Ranges,
     /// The tracks of the commands before and after where no command of its own may read.
@@ -341,7 +341,7 @@ impl Cursor {
     }
 
     /// Moves on to the next region where a track may have more than `than` wanted blocks.
-    fn skip(&mut self, wanted: &Wanted, region: usize, than: u32) {
+    fn skip(&mut self, wanted: &WantedBlocks, region: usize, than: u32) {
         let grain = wanted.grain();
         let next = if self.step > 0 {
             let next = wanted.above(region + 1, than);

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors as Blocks};
-use drive::geometry::{Run, Track};
+use drive::geometry::{Track, TrackExtent};
 use drive::{Angle, Position, Profile};
 
 use super::turning::{Sectors, Sweep, Turning};
-use crate::freeblock::wanted::{Slices, Wanted};
+use crate::freeblock::wanted::{Slices, WantedBlocks};
 use crate::freeblock::{Kind, Ranges, SlowBus, Stop};
 
 /// A way from one track to another with time to spare.
@@ -106,7 +106,7 @@ impl Visit {
 
 /// The most wanted blocks that can be read of a track on a leg, if they are more than `than`.
 pub(super) fn visit(
-    (profile, wanted): (&Profile, &Wanted),
+    (profile, wanted): (&Profile, &WantedBlocks),
     leg: &Leg,
     (position, kind): (Position, Kind),
     ranges: Ranges,
@@ -324,7 +324,7 @@ pub(super) fn blocks_of(track: &Track, blocks: Range<u32>) -> Extent {
 }
 
 /// The blocks as one sweep of the head, if it passes them in one.
-pub(super) fn only_run(profile: &Profile, extent: Extent) -> Option<Run> {
+pub(super) fn only_run(profile: &Profile, extent: Extent) -> Option<TrackExtent> {
     let first = profile.geometry.runs(extent).next()?;
     (u64::from(first.blocks) == extent.length().0).then_some(first)
 }

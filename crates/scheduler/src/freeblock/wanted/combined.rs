@@ -1,15 +1,15 @@
 //! Sets put together: what several tasks want, and what one of them no longer does.
 
 use super::region::Fill;
-use super::{Region, Slices, Wanted};
+use super::{Region, Slices, WantedBlocks};
 use drive::Position;
 
-impl Wanted {
+impl WantedBlocks {
     /// Also wants what `other` wants; answers how many blocks are newly wanted.
     ///
     /// # Panics
     /// If the two are of drives with different layouts.
-    pub fn union_with(&mut self, other: &Wanted) -> u64 {
+    pub fn union_with(&mut self, other: &WantedBlocks) -> u64 {
         let before = self.left;
         if other.left == other.geometry.sectors().0 {
             self.assert_like(other);
@@ -32,11 +32,11 @@ impl Wanted {
     ///
     /// # Panics
     /// If the two are of drives with different layouts.
-    pub fn subtract(&mut self, other: &Wanted) -> u64 {
+    pub fn subtract(&mut self, other: &WantedBlocks) -> u64 {
         let before = self.left;
         if other.left == other.geometry.sectors().0 {
             self.assert_like(other);
-            *self = Wanted::of(&self.geometry, self.grain);
+            *self = WantedBlocks::of(&self.geometry, self.grain);
             return before;
         }
         self.each_difference(other, |set, here, blocks, theirs| {
@@ -55,8 +55,8 @@ impl Wanted {
     /// its slices in `other`.
     fn each_difference(
         &mut self,
-        other: &Wanted,
-        change: impl Fn(&mut Wanted, Position, u32, Slices),
+        other: &WantedBlocks,
+        change: impl Fn(&mut WantedBlocks, Position, u32, Slices),
     ) {
         self.assert_like(other);
         for (index, region) in other.regions.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Wanted {
         }
     }
 
-    fn assert_like(&self, other: &Wanted) {
+    fn assert_like(&self, other: &WantedBlocks) {
         assert!(
             self.grain == other.grain && self.geometry.sectors() == other.geometry.sectors(),
             "sets of wanted blocks of two drives: expected the same layout"

@@ -3,13 +3,13 @@
 use block::{Extent, Lba, Sectors};
 use drive::geometry::Track;
 
-use super::Wanted;
+use super::WantedBlocks;
 use super::home::home;
 
-/// The wanted extents; see [`Wanted::extents`].
+/// The wanted extents; see [`WantedBlocks::extents`].
 #[derive(Clone, Debug)]
 pub struct Extents<'a> {
-    wanted: &'a Wanted,
+    wanted: &'a WantedBlocks,
     next: u64,
     /// Wanted blocks from `next` on.
     left: u64,
@@ -25,7 +25,7 @@ enum Sought {
 }
 
 impl<'a> Extents<'a> {
-    pub(super) fn new(wanted: &'a Wanted) -> Self {
+    pub(super) fn new(wanted: &'a WantedBlocks) -> Self {
         Extents {
             wanted,
             next: 0,

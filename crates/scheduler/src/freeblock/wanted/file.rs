@@ -19,7 +19,7 @@ use std::io::{self, Read, Write};
 use block::{Extent, Lba, Sectors};
 use drive::Geometry;
 
-use super::Wanted;
+use super::WantedBlocks;
 
 /// Why bytes are not a set of wanted blocks of a drive.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +89,7 @@ pub enum DecodeError {
     },
 }
 
-impl Wanted {
+impl WantedBlocks {
     /// Writes the set. Give it a buffered writer: it writes a few bytes at a time.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Wanted {
         out.write.flush()
     }
 
-    /// Reads what [`Wanted::encode`] wrote, up to the checksum and not further.
+    /// Reads what [`WantedBlocks::encode`] wrote, up to the checksum and not further.
     ///
     /// # Errors
     /// The first thing that is wrong, with the byte at which it stands.
@@ -136,7 +136,7 @@ impl Wanted {
         if found != expected {
             return Err(DecodeError::Capacity { found, expected });
         }
-        let mut wanted = Wanted::none(geometry);
+        let mut wanted = WantedBlocks::none(geometry);
         bytes.extents(&mut wanted)?;
         let (expected, at) = (bytes.sum.0, bytes.at);
         let found = u64::from_le_bytes(bytes.take()?);
@@ -209,7 +209,7 @@ impl<R: Read> In<R> {
     }
 
     /// Adds the extents up to their end to a set that is empty.
-    fn extents(&mut self, wanted: &mut Wanted) -> Result<(), DecodeError> {
+    fn extents(&mut self, wanted: &mut WantedBlocks) -> Result<(), DecodeError> {
         let blocks = wanted.geometry.sectors().0;
         let mut end = 0u64;
         for extent in 1.. {

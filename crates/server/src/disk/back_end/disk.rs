@@ -36,7 +36,7 @@ use super::scsi::switched::Switched;
 use super::{BackEnd, Ended, Punch, Shape, Span};
 use crate::arena::Memory;
 use crate::ring::Ring;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 pub mod claim;
 pub mod sysfs;
@@ -101,11 +101,11 @@ impl Disk {
         self.doubts.push((key, doubt));
     }
 
-    fn next_piece(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn next_piece(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.scsi.as_mut()?.poll_piece()
     }
 
-    fn answered(&mut self, key: u32, result: Result<(), Failed>) {
+    fn answered(&mut self, key: u32, result: Result<(), OperationError>) {
         let Some(place) = self.doubts.iter().position(|(other, _)| *other == key) else {
             return;
         };
@@ -121,7 +121,7 @@ impl Disk {
         self.image.settle(&doubt, result);
     }
 
-    fn failed(&self, doubt: &Doubt) -> Failed {
+    fn failed(&self, doubt: &Doubt) -> OperationError {
         let reason = io::Error::from_raw_os_error(doubt.number);
         let (device, offset) = (&self.name, doubt.offset);
         match doubt.number {
@@ -135,10 +135,10 @@ impl Disk {
             ),
         }
         match doubt.number {
-            libc::ENOSPC => Failed::NoSpace,
-            libc::EOPNOTSUPP => Failed::Unsupported,
-            libc::EPERM | libc::EROFS => Failed::NotPermitted,
-            _ => Failed::Io,
+            libc::ENOSPC => OperationError::NoSpace,
+            libc::EOPNOTSUPP => OperationError::Unsupported,
+            libc::EPERM | libc::EROFS => OperationError::NotPermitted,
+            _ => OperationError::Io,
         }
     }
 }
@@ -202,7 +202,7 @@ impl BackEnd for Disk {
         self.image.punch(key, what, span, ring);
     }
 
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.image.poll_punched()
     }
 }

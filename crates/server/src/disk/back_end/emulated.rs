@@ -30,7 +30,7 @@ use super::file::Image;
 use super::{BackEnd, Ended, Punch, Run, Shape, Span};
 use crate::arena::Memory;
 use crate::ring::Ring;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 mod volatile;
 
@@ -73,7 +73,7 @@ enum Bytes {
     /// They are being read from the image or written to it.
     Moving(Extent, Direction),
     /// They are there, or it failed.
-    Moved(Result<(), Failed>),
+    Moved(Result<(), OperationError>),
 }
 
 /// The memory of a command.
@@ -215,7 +215,7 @@ impl Emulated {
                     .next()
                     .is_some()
                 {
-                    self.entry(ended.id).bytes = Bytes::Moved(Err(Failed::Io));
+                    self.entry(ended.id).bytes = Bytes::Moved(Err(OperationError::Io));
                 }
             }
             (Bytes::Moving(extent, Direction::Write), Ok(())) => {
@@ -321,7 +321,7 @@ impl BackEnd for Emulated {
             .saturating_record(now.since(outcome.at).as_nanos());
         let modelled = match outcome.status {
             Status::Good => Ok(()),
-            _ => Err(Failed::Io),
+            _ => Err(OperationError::Io),
         };
         Some(Ended {
             id,
@@ -338,7 +338,7 @@ impl BackEnd for Emulated {
         self.image.punch(key, what, span, ring);
     }
 
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.image.poll_punched()
     }
 

@@ -26,7 +26,7 @@ use tracing::error;
 use super::{BackEnd, Ended, Holds, Punch, Run, Shape, Span};
 use crate::arena::Memory;
 use crate::ring::{Owner, Ring, Ticket};
-use block::operation::Failed;
+use block::operation::OperationError;
 
 /// Whether reads and writes pass the kernel's page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct Image {
     jobs: Slab<Job>,
     operations: Slab<Operation>,
     ended: VecDeque<Ended>,
-    punched: VecDeque<(u32, Result<(), Failed>)>,
+    punched: VecDeque<(u32, Result<(), OperationError>)>,
     errors: Errors,
     doubts: Vec<Doubt>,
 }
@@ -79,7 +79,7 @@ struct Job {
     id: CommandId,
     /// Operations that have not ended.
     left: u32,
-    result: Result<(), Failed>,
+    result: Result<(), OperationError>,
 }
 
 /// One operation of the ring.
@@ -161,7 +161,7 @@ impl Image {
     }
 
     /// Somebody has looked into it.
-    pub(super) fn settle(&mut self, doubt: &Doubt, result: Result<(), Failed>) {
+    pub(super) fn settle(&mut self, doubt: &Doubt, result: Result<(), OperationError>) {
         self.ended(doubt.job, result);
     }
 
@@ -233,23 +233,23 @@ impl Image {
         }
     }
 
-    fn failed(&self, number: i32, offset: u64) -> Failed {
+    fn failed(&self, number: i32, offset: u64) -> OperationError {
         let reason = io::Error::from_raw_os_error(number);
         let path = self.path.display();
         match number {
             libc::ENOSPC | libc::EDQUOT => {
                 error!(%path, offset, "{reason}: free space on the file system of the image");
-                Failed::NoSpace
+                OperationError::NoSpace
             }
-            libc::EOPNOTSUPP => Failed::Unsupported,
+            libc::EOPNOTSUPP => OperationError::Unsupported,
             _ => {
                 error!(%path, offset, "{reason}: see what the kernel says of the disk (dmesg)");
-                Failed::Io
+                OperationError::Io
             }
         }
     }
 
-    fn ended(&mut self, job: usize, result: Result<(), Failed>) {
+    fn ended(&mut self, job: usize, result: Result<(), OperationError>) {
         let entry = &mut self.jobs[job];
         entry.result = entry.result.and(result);
         entry.left -= 1;
@@ -282,7 +282,7 @@ impl Image {
                     "the image ends before the volume does: was it cut? `truncate -s {}` makes it \
                      as long as it was", self.shape.bytes()
                 );
-                self.ended(job, Err(Failed::Io));
+                self.ended(job, Err(OperationError::Io));
             }
             Ok(done) => {
                 let rest = Operation::Piece {
@@ -406,7 +406,7 @@ impl BackEnd for Image {
         );
     }
 
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.punched.pop_front()
     }
 

@@ -18,7 +18,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use super::{BackEnd, Ended, Punch, Shape, Span};
 use crate::arena::{Memory, PAGE};
 use crate::ring::Ring;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 /// The device.
 pub struct Ram {
@@ -141,7 +141,7 @@ impl BackEnd for Ram {
         self.punched.push_back(key);
     }
 
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         Some((self.punched.pop_front()?, Ok(())))
     }
 

@@ -25,7 +25,7 @@ use tracing::error;
 use super::{BackEnd, Ended, Punch, Run, Shape, Span};
 use crate::arena::Memory;
 use crate::ring::{Owner, Ring, Ticket};
-use block::operation::{Ask, Failed, Space};
+use block::operation::{Ask, OperationError, Space};
 use nbd::offer::Offer;
 use nbd::request::Asked;
 
@@ -67,7 +67,7 @@ pub struct Remote {
     /// Some that were not covered may be lost: the next flush says so.
     is_lossy: bool,
     ended: VecDeque<Ended>,
-    punched: VecDeque<(u32, Result<(), Failed>)>,
+    punched: VecDeque<(u32, Result<(), OperationError>)>,
     told: VecDeque<(u32, Vec<Run>)>,
     bell: Box<[u8; 8]>,
 }
@@ -143,7 +143,7 @@ impl Remote {
     /// Takes what the line has.
     fn take_ends(&mut self) {
         while let Some(part) = self.line.as_mut().and_then(Line::next_end) {
-            if part.result == Err(Failed::ShuttingDown) {
+            if part.result == Err(OperationError::ShuttingDown) {
                 // What is under way is repeated when it is back.
                 if let Some(line) = &mut self.line {
                     line.cut("the server goes down");
@@ -160,7 +160,7 @@ impl Remote {
         }
     }
 
-    fn part_ended(&mut self, place: usize, result: Result<(), Failed>) {
+    fn part_ended(&mut self, place: usize, result: Result<(), OperationError>) {
         let job = &mut self.jobs[place];
         if job.ended(result) {
             self.finish(place);
@@ -179,7 +179,7 @@ impl Remote {
         if result.is_ok() && job.is_flush() {
             self.flushed = self.flushed.max(job.covers);
             if std::mem::take(&mut self.is_lossy) {
-                result = Err(Failed::Io);
+                result = Err(OperationError::Io);
             }
         }
         match job.whom {
@@ -197,7 +197,7 @@ impl Remote {
         }
     }
 
-    fn end(&mut self, id: CommandId, result: Result<(), Failed>) {
+    fn end(&mut self, id: CommandId, result: Result<(), OperationError>) {
         self.ended.push_back(Ended {
             id,
             result,
@@ -372,19 +372,21 @@ impl BackEnd for Remote {
             Punch::Zero(pace) => zero(Space::Kept, pace),
         };
         if let Ask::Zero {
-            pace: block::operation::Pace::Fast,
+            pace: block::operation::ZeroingPace::Fast,
             ..
         } = ask
             && !features.fast_zero
         {
-            return self.punched.push_back((key, Err(Failed::Unsupported)));
+            return self
+                .punched
+                .push_back((key, Err(OperationError::Unsupported)));
         }
         let whole = (span.offset, span.length);
         let job = Job::new(For::Punch(key), Asked::Of(ask), whole, Pieces::NONE);
         self.begin(job, ring);
     }
 
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.punched.pop_front()
     }
 

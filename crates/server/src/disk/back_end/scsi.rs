@@ -86,12 +86,12 @@ pub enum Failed {
 
 impl Failed {
     /// What clients are told.
-    pub fn failed(&self) -> operation::Failed {
+    pub fn failed(&self) -> operation::OperationError {
         match self {
             Failed::Sense(sense) => sense.failed(),
-            Failed::Fixed(_) => operation::Failed::Unsupported,
-            Failed::TooFar(_) => operation::Failed::Invalid,
-            _ => operation::Failed::Io,
+            Failed::Fixed(_) => operation::OperationError::Unsupported,
+            Failed::TooFar(_) => operation::OperationError::Invalid,
+            _ => operation::OperationError::Io,
         }
     }
 }
@@ -422,7 +422,7 @@ mod tests {
         let bad = [0x72, 0x03, 0x11, 0x00];
         let failed = judged(done(CHECK_CONDITION, 0, DRIVER_HAS_SENSE, &bad)).err();
         let failed = failed.expect("a medium error");
-        assert_eq!(failed.failed(), operation::Failed::Io);
+        assert_eq!(failed.failed(), operation::OperationError::Io);
         assert!(
             failed.to_string().starts_with("sense 3/11/00: "),
             "{failed}"

@@ -17,7 +17,7 @@ use tracing::warn;
 use super::gate::Gate;
 use super::zeroes::Zeroes;
 use super::{File, Size};
-use block::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, OperationError, Space, ZeroingPace};
 
 mod search;
 
@@ -248,7 +248,7 @@ impl Filesystem for Folder {
             return reply.data(&[]);
         }
         let pass = self.gate.enter(0);
-        let ended = move |result: Result<&[u8], Failed>| {
+        let ended = move |result: Result<&[u8], OperationError>| {
             match result {
                 Ok(bytes) => reply.data(bytes),
                 Err(failed) => reply.error(number(failed)),
@@ -286,7 +286,7 @@ impl Filesystem for Folder {
             };
         }
         let pass = self.gate.enter(length);
-        let ended = move |result: Result<&[u8], Failed>| {
+        let ended = move |result: Result<&[u8], OperationError>| {
             match result {
                 Ok(_) => reply.written(length as u32),
                 Err(failed) => reply.error(number(failed)),
@@ -306,7 +306,7 @@ impl Filesystem for Folder {
             Err(error) => return reply.error(error),
         };
         let pass = self.gate.enter(0);
-        let ended = move |result: Result<&[u8], Failed>| {
+        let ended = move |result: Result<&[u8], OperationError>| {
             match result {
                 Ok(_) => reply.ok(),
                 Err(failed) => reply.error(number(failed)),
@@ -336,8 +336,8 @@ impl Filesystem for Folder {
         };
         let inside = Self::inside(open, offset, length);
         let how = match mode & !libc::FALLOC_FL_KEEP_SIZE {
-            libc::FALLOC_FL_PUNCH_HOLE => (Space::MayBeFreed, Pace::Fast),
-            libc::FALLOC_FL_ZERO_RANGE => (Space::Kept, Pace::Any),
+            libc::FALLOC_FL_PUNCH_HOLE => (Space::MayBeFreed, ZeroingPace::Fast),
+            libc::FALLOC_FL_ZERO_RANGE => (Space::Kept, ZeroingPace::Any),
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
         if inside < length && mode & libc::FALLOC_FL_KEEP_SIZE == 0 {
@@ -347,7 +347,7 @@ impl Filesystem for Folder {
             return reply.ok();
         }
         let pass = self.gate.enter(0);
-        let ended = move |result: Result<(), Failed>| {
+        let ended = move |result: Result<(), OperationError>| {
             match result {
                 Ok(()) => reply.ok(),
                 Err(failed) => reply.error(number(failed)),
@@ -409,14 +409,14 @@ fn durability(flags: i32) -> Durability {
 }
 
 /// The numbers that programs know of block devices.
-pub(super) fn number(failed: Failed) -> Errno {
+pub(super) fn number(failed: OperationError) -> Errno {
     match failed {
-        Failed::NotPermitted => Errno::EROFS,
-        Failed::Io => Errno::EIO,
-        Failed::Invalid | Failed::TooLong => Errno::EINVAL,
-        Failed::NoSpace => Errno::ENOSPC,
-        Failed::Unsupported => Errno::EOPNOTSUPP,
-        Failed::ShuttingDown => Errno::ESHUTDOWN,
+        OperationError::NotPermitted => Errno::EROFS,
+        OperationError::Io => Errno::EIO,
+        OperationError::Invalid | OperationError::TooLong => Errno::EINVAL,
+        OperationError::NoSpace => Errno::ENOSPC,
+        OperationError::Unsupported => Errno::EOPNOTSUPP,
+        OperationError::ShuttingDown => Errno::ESHUTDOWN,
     }
 }
 

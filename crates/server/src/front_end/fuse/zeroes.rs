@@ -15,10 +15,10 @@ use std::ops::Range;
 use block::Durability;
 
 use super::File;
-use block::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, OperationError, Space, ZeroingPace};
 
 /// Called with the result of all pieces.
-pub(super) type End = Box<dyn FnOnce(Result<(), Failed>) + Send>;
+pub(super) type End = Box<dyn FnOnce(Result<(), OperationError>) + Send>;
 
 /// Zeroes that are not all written yet.
 pub(super) struct Zeroes {
@@ -26,7 +26,7 @@ pub(super) struct Zeroes {
     /// Whole blocks, and parts of one block; some are empty.
     pieces: array::IntoIter<Range<u64>, 3>,
     space: Space,
-    pace: Pace,
+    pace: ZeroingPace,
     durability: Durability,
     end: End,
 }
@@ -36,7 +36,7 @@ impl Zeroes {
     pub(super) fn new(
         file: &File,
         bytes: Range<u64>,
-        (space, pace): (Space, Pace),
+        (space, pace): (Space, ZeroingPace),
         durability: Durability,
         end: End,
     ) -> Self {
@@ -61,7 +61,11 @@ impl Zeroes {
             durability: self.durability,
             space: self.space,
             // A part of a block is written with the rest of it, whatever the drive does to space.
-            pace: if is_whole { self.pace } else { Pace::Any },
+            pace: if is_whole {
+                self.pace
+            } else {
+                ZeroingPace::Any
+            },
         };
         let file = self.file.clone();
         file.post(

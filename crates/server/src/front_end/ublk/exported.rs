@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Access, Pending, Volume};
 use crate::event_loop::mailbox::{Letter, Mailbox};
 use crate::volume::posted::{Contents, Lent, Posted};
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 
 /// An export.
 #[derive(Clone)]
@@ -67,7 +67,7 @@ impl Volume for Exported {
     fn submit(&self, request: Pending) {
         let (ask, memory) = (request.ask(), request.memory());
         if self.access == Access::ReadOnly && changes(ask) {
-            return request.end(Err(Failed::NotPermitted));
+            return request.end(Err(OperationError::NotPermitted));
         }
         // SAFETY: the request is with the reply, and its memory is not used until it ends: there,
         // when the reply is called or dropped.
@@ -112,7 +112,7 @@ impl UnderWay {
     }
 
     /// It has ended, with so many bytes.
-    fn end(self, result: Result<u64, Failed>) {
+    fn end(self, result: Result<u64, OperationError>) {
         let UnderWay { count, request } = self;
         if let Ok(bytes) = result {
             count.0.requests.fetch_add(1, Ordering::Relaxed);
@@ -151,7 +151,7 @@ mod tests {
     use crate::event_loop::EventLoop;
     use crate::station::Station;
     use crate::volume::Export;
-    use block::operation::{Pace, Space};
+    use block::operation::{Space, ZeroingPace};
 
     const BLOCK: u64 = 512;
     const BYTES: u64 = 64 * BLOCK;
@@ -237,7 +237,7 @@ mod tests {
         }
 
         /// All ends until so many requests have ended, in the order of submission.
-        fn ended(&mut self, count: usize) -> Vec<(Result<(), Failed>, Buffer)> {
+        fn ended(&mut self, count: usize) -> Vec<(Result<(), OperationError>, Buffer)> {
             let mut all = Vec::new();
             while all.len() < count {
                 let mut bell = [PollFd::new(self.ends.bell(), PollFlags::IN)];
@@ -256,7 +256,7 @@ mod tests {
             offset: u64,
             length: u64,
             fill: u8,
-        ) -> (Result<(), Failed>, Buffer) {
+        ) -> (Result<(), OperationError>, Buffer) {
             self.submit(ask, offset, length, fill);
             self.ended(1).remove(0)
         }
@@ -273,7 +273,7 @@ mod tests {
         Ask::Zero {
             durability: Durability::Durable,
             space,
-            pace: Pace::Any,
+            pace: ZeroingPace::Any,
         }
     }
 
@@ -351,10 +351,15 @@ mod tests {
         let station = station(None);
         let mut queue = Queue::new(station.mailbox(), Access::ReadWrite);
         for (ask, offset, length, expected) in [
-            (Ask::Read, BYTES, BLOCK, Err(Failed::Invalid)),
-            (Ask::Read, 1, BLOCK, Err(Failed::Invalid)),
-            (WRITE, BYTES - BLOCK, 2 * BLOCK, Err(Failed::Invalid)),
-            (TRIM, u64::MAX - 511, BLOCK, Err(Failed::Invalid)),
+            (Ask::Read, BYTES, BLOCK, Err(OperationError::Invalid)),
+            (Ask::Read, 1, BLOCK, Err(OperationError::Invalid)),
+            (
+                WRITE,
+                BYTES - BLOCK,
+                2 * BLOCK,
+                Err(OperationError::Invalid),
+            ),
+            (TRIM, u64::MAX - 511, BLOCK, Err(OperationError::Invalid)),
             (TRIM, 0, BYTES, Ok(())),
         ] {
             assert_eq!(queue.carry_out(ask, offset, length, 1).0, expected);
@@ -369,7 +374,7 @@ mod tests {
         let mut queue = Queue::new(station.mailbox(), Access::ReadOnly);
         for ask in [WRITE, TRIM, zero(Space::Kept)] {
             let ended = queue.carry_out(ask, 0, BLOCK, 8).0;
-            assert_eq!(ended, Err(Failed::NotPermitted));
+            assert_eq!(ended, Err(OperationError::NotPermitted));
         }
         assert_eq!(queue.carry_out(Ask::Flush, 0, 0, 0).0, Ok(()));
         let (result, buffer) = queue.carry_out(Ask::Read, 0, BLOCK, 0);
@@ -401,9 +406,11 @@ mod tests {
         assert!(
             ended[16..]
                 .iter()
-                .all(|end| *end == Err(Failed::ShuttingDown))
+                .all(|end| *end == Err(OperationError::ShuttingDown))
         );
-        let is_known = |end: &Result<(), Failed>| matches!(end, Ok(()) | Err(Failed::ShuttingDown));
+        let is_known = |end: &Result<(), OperationError>| {
+            matches!(end, Ok(()) | Err(OperationError::ShuttingDown))
+        };
         assert!(ended.iter().all(is_known), "{ended:?}");
         assert_eq!(queue.exported.tally.in_flight(), 0);
     }

@@ -8,7 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::buffer::Buffer;
 use crate::arena::Memory;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 
 /// A request that a volume has. It ends exactly once: one that is dropped without
 /// [`Pending::end`] ends because the service is going down.
@@ -35,7 +35,7 @@ pub(super) struct Request {
 pub(super) struct End {
     pub tag: u16,
     pub buffer: Buffer,
-    pub result: Result<(), Failed>,
+    pub result: Result<(), OperationError>,
 }
 
 /// Ends on their way to the queue's thread.
@@ -89,7 +89,7 @@ impl Pending {
     }
 
     /// It has ended: of a read the bytes are there, all of them.
-    pub fn end(mut self, result: Result<(), Failed>) {
+    pub fn end(mut self, result: Result<(), OperationError>) {
         self.pass_on(result);
     }
 
@@ -101,7 +101,7 @@ impl Pending {
         }
     }
 
-    fn pass_on(&mut self, result: Result<(), Failed>) {
+    fn pass_on(&mut self, result: Result<(), OperationError>) {
         if let Some(buffer) = self.buffer.take() {
             let tag = self.request.tag;
             self.ends.put(End {
@@ -115,7 +115,7 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.pass_on(Err(Failed::ShuttingDown));
+        self.pass_on(Err(OperationError::ShuttingDown));
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
         let ends = Arc::new(Ends::new().expect("an eventfd"));
         pending(&ends, 1, Ask::Read).end(Ok(()));
         drop(pending(&ends, 2, Ask::Read));
-        pending(&ends, 3, Ask::Flush).end(Err(Failed::Io));
+        pending(&ends, 3, Ask::Flush).end(Err(OperationError::Io));
         let found: Vec<_> = ends
             .take()
             .into_iter()
@@ -186,8 +186,8 @@ mod tests {
             .collect();
         let expected = [
             (1, Ok(())),
-            (2, Err(Failed::ShuttingDown)),
-            (3, Err(Failed::Io)),
+            (2, Err(OperationError::ShuttingDown)),
+            (3, Err(OperationError::Io)),
         ];
         assert_eq!(found, expected);
         assert!(ends.take().is_empty());

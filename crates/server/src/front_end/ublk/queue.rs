@@ -162,7 +162,7 @@ impl Queue {
             return;
         };
         let Some((ask, offset, length)) = described else {
-            let result = Err(operation::Failed::Unsupported);
+            let result = Err(operation::OperationError::Unsupported);
             return self.commit(End {
                 tag,
                 buffer,
@@ -171,7 +171,7 @@ impl Queue {
         };
         let has_bytes = matches!(ask, Ask::Read | Ask::Write { .. });
         if has_bytes && length > self.longest as u64 {
-            let result = Err(operation::Failed::TooLong);
+            let result = Err(operation::OperationError::TooLong);
             return self.commit(End {
                 tag,
                 buffer,
@@ -237,14 +237,14 @@ impl Queue {
 }
 
 /// The number by which the kernel knows an error.
-fn code(failed: operation::Failed) -> i32 {
-    use operation::Failed;
+fn code(failed: operation::OperationError) -> i32 {
+    use operation::OperationError;
     match failed {
-        Failed::NotPermitted => libc::EPERM,
-        Failed::Io | Failed::ShuttingDown => libc::EIO,
-        Failed::Invalid | Failed::TooLong => libc::EINVAL,
-        Failed::NoSpace => libc::ENOSPC,
-        Failed::Unsupported => libc::EOPNOTSUPP,
+        OperationError::NotPermitted => libc::EPERM,
+        OperationError::Io | OperationError::ShuttingDown => libc::EIO,
+        OperationError::Invalid | OperationError::TooLong => libc::EINVAL,
+        OperationError::NoSpace => libc::ENOSPC,
+        OperationError::Unsupported => libc::EOPNOTSUPP,
     }
 }
 

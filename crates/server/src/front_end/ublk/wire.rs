@@ -3,7 +3,7 @@
 
 use super::{Access, Face, Failed, Medium, Orphans, Service, Shape, Trims};
 use block::Durability;
-use block::operation::{Ask, Pace, Space};
+use block::operation::{Ask, Space, ZeroingPace};
 
 /// The kernel's sector, in which it counts whatever the block is.
 pub const SECTOR: u64 = 512;
@@ -264,7 +264,7 @@ pub fn request(bytes: &[u8; DESCRIPTION_BYTES]) -> Option<(Ask, u64, u64)> {
         5 => Ask::Zero {
             durability,
             space,
-            pace: Pace::Any,
+            pace: ZeroingPace::Any,
         },
         _ => return None,
     };
@@ -381,7 +381,7 @@ mod tests {
         let zero = Ask::Zero {
             durability: Durability::Volatile,
             space: Space::Kept,
-            pace: Pace::Any,
+            pace: ZeroingPace::Any,
         };
         assert_eq!(described(5 | 1 << 15, 2, 1), Some((zero, 512, 1024)));
     }

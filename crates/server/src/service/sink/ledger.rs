@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use block::{Extent, Lba, Sectors};
 use drive::Geometry;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::WantedBlocks;
 use tracing::{info, warn};
 
 use crate::control;
@@ -20,9 +20,9 @@ pub(in crate::service) struct Ledger {
     file: PathBuf,
     pub(super) standing: Standing,
     /// What was not dealt with.
-    left: Wanted,
+    left: WantedBlocks,
     /// What was not handed to the program, if one takes the blocks.
-    unread: Option<Wanted>,
+    unread: Option<WantedBlocks>,
     /// The first block of the volume's first slice, and the end of its last one.
     slices: Range<u64>,
     every: Duration,
@@ -91,7 +91,7 @@ impl Ledger {
     }
 
     /// What is still to be read.
-    pub(super) fn left(&self) -> &Wanted {
+    pub(super) fn left(&self) -> &WantedBlocks {
         &self.left
     }
 
@@ -214,12 +214,12 @@ impl Ledger {
 }
 
 /// All blocks of the volume.
-fn volume(standing: &Standing, geometry: &Arc<Geometry>) -> Result<Wanted, String> {
+fn volume(standing: &Standing, geometry: &Arc<Geometry>) -> Result<WantedBlocks, String> {
     let block = u64::from(standing.block_bytes);
     let first = Lba(standing.offset / block);
     let extent = Extent::new(first, Sectors(standing.length / block));
     let extent = extent.map_err(|error| error.to_string())?;
-    let mut all = Wanted::none(geometry);
+    let mut all = WantedBlocks::none(geometry);
     all.add(extent).map_err(|error| error.to_string())?;
     Ok(all)
 }
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn blocks_outside_of_the_volume_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut all = Wanted::none(&large());
+        let mut all = WantedBlocks::none(&large());
         let far = Extent::new(Lba(1_000_000), Sectors(5_000)).expect("an extent");
         all.add(far).expect("on the drive");
         let file = folder.path().join("s");

@@ -2,7 +2,7 @@
 
 use block::Interval;
 use block::RequestId;
-use cache::residency::State;
+use cache::residency::BlockState;
 
 use super::fetching::{Fate, Work};
 use super::pages::Bytes;
@@ -116,7 +116,7 @@ impl Cached {
         let Some(frame) = residency.frame(block) else {
             return;
         };
-        if residency.frame_state(frame) != State::Valid {
+        if residency.frame_state(frame) != BlockState::Valid {
             // Of a fetch some of which has come: its frames stay until all has.
             return self.take_pages(Interval::new(block, block));
         }

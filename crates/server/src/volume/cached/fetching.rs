@@ -18,7 +18,7 @@ use super::joining::Joined;
 use super::pages::Bytes;
 use super::{CacheRead, Cached, NUMBER_SHIFT, OURS, PAGE, common, overlap};
 use crate::arena::{Buffer, Memory};
-use block::operation::Failed;
+use block::operation::OperationError;
 
 /// A fetch of the level.
 #[derive(Clone, Copy, Debug)]
@@ -262,7 +262,7 @@ impl Cached {
     }
 
     /// The request of a piece has ended.
-    pub fn ended(&mut self, now: Instant, place: usize, result: Result<(), Failed>) {
+    pub fn ended(&mut self, now: Instant, place: usize, result: Result<(), OperationError>) {
         match self.pieces[place].work {
             Work::Fetch(_) => self.fetched(now, place, result),
             Work::Write { .. } => self.written(place, result),
@@ -270,7 +270,7 @@ impl Cached {
     }
 
     /// All pieces of a combined request have ended.
-    fn fetched(&mut self, now: Instant, place: usize, result: Result<(), Failed>) {
+    fn fetched(&mut self, now: Instant, place: usize, result: Result<(), OperationError>) {
         let first = self.pieces[place].blocks.first;
         let buffer = self.pieces[place].buffer.take();
         let buffer = buffer.expect("it was under way");
@@ -293,7 +293,7 @@ impl Cached {
         now: Instant,
         piece: &Piece,
         memory: Memory,
-        result: Result<(), Failed>,
+        result: Result<(), OperationError>,
     ) {
         let Work::Fetch(id) = piece.work else {
             return;

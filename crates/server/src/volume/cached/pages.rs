@@ -13,7 +13,7 @@
 use std::io;
 
 use cache::FrameId;
-use cache::write_back::Place;
+use cache::write_back::StoreSlot;
 
 use crate::arena::{Arena, Memory};
 use crate::cache_setting::PAGE;
@@ -64,34 +64,34 @@ impl Pages {
     }
 
     /// The slot of a frame, if it has one.
-    pub(super) fn of(&self, frame: FrameId) -> Option<Place> {
+    pub(super) fn of(&self, frame: FrameId) -> Option<StoreSlot> {
         let place = self.places[frame.index()];
-        (place != NONE).then_some(Place(place))
+        (place != NONE).then_some(StoreSlot(place))
     }
 
     /// Gives the frame a page, if it has none. The content is undefined.
-    pub(super) fn give(&mut self, frame: FrameId) -> Place {
+    pub(super) fn give(&mut self, frame: FrameId) -> StoreSlot {
         self.of(frame).unwrap_or_else(|| {
             let place = self.free.pop().expect("a page for each frame");
             self.places[frame.index()] = place;
-            Place(place)
+            StoreSlot(place)
         })
     }
 
     /// Takes the page from a frame. The page is free only after [`Pages::put_back`].
-    pub(super) fn part(&mut self, frame: FrameId) -> Option<Place> {
+    pub(super) fn part(&mut self, frame: FrameId) -> Option<StoreSlot> {
         let place = self.of(frame)?;
         self.places[frame.index()] = NONE;
         Some(place)
     }
 
     /// Frees a page.
-    pub(super) fn put_back(&mut self, place: Place) {
+    pub(super) fn put_back(&mut self, place: StoreSlot) {
         self.free.push(place.0);
     }
 
     /// The bytes of a page.
-    pub(super) fn memory(&self, place: Place) -> Memory {
+    pub(super) fn memory(&self, place: StoreSlot) -> Memory {
         self.memory
             .part(place.index() * PAGE as usize, PAGE as usize)
     }

@@ -19,7 +19,7 @@ use super::*;
 use passing::Passing;
 
 use crate::arena::Buffer;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 const SECTOR: u64 = 512;
 const BLOCKS: u64 = 24;
@@ -372,7 +372,7 @@ impl World {
         } = self.asked.remove(place);
         let result = match is_well {
             true => Ok(()),
-            false => Err(Failed::Io),
+            false => Err(OperationError::Io),
         };
         if is_write && !is_well {
             let sectors = bytes.start / SECTOR..bytes.end() / SECTOR;

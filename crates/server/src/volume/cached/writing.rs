@@ -6,15 +6,15 @@
 
 use block::{Class, Instant, Request};
 use cache::level::Stored;
-use cache::residency::State;
-use cache::write_back::{Lost, Next, Place, Unwritten};
+use cache::residency::BlockState;
+use cache::write_back::{Lost, StoreSlot, Unwritten, WriteBackTarget};
 use tracing::error;
 
 use super::fetching::{PIECE, Piece, Upgrade, Work};
 use super::pages::Bytes;
 use super::{Cached, Change, PAGE, Writes, blocks_of};
 use crate::arena::Memory;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 /// The largest number of writes in flight. A choice: enough for an order by position.
 const AT_A_TIME: usize = 8;
@@ -39,8 +39,8 @@ impl Cached {
         let ends = [blocks.first, blocks.last];
         let is_part = |block: u64| start > block * PAGE || bytes.end() < (block + 1) * PAGE;
         let state = |block| self.level.residency().state(block);
-        let lacks = |&block: &u64| is_part(block) && state(block) != State::Valid;
-        if ends.iter().any(lacks) || blocks.blocks().any(|b| state(b) == State::InFlight) {
+        let lacks = |&block: &u64| is_part(block) && state(block) != BlockState::Valid;
+        if ends.iter().any(lacks) || blocks.blocks().any(|b| state(b) == BlockState::InFlight) {
             return false;
         }
         // Those that have to be there first: others come in their places.
@@ -148,17 +148,17 @@ impl Cached {
     }
 
     /// The slot of a block's page.
-    fn place_of(&self, block: u64) -> Option<Place> {
+    fn place_of(&self, block: u64) -> Option<StoreSlot> {
         let frame = self.level.residency().frame(block)?;
         self.pages.of(frame)
     }
 
     /// Copies pages to the memory from which they are written.
-    fn stage(&mut self, next: &Next, to: &Bytes) {
+    fn stage(&mut self, next: &WriteBackTarget, to: &Bytes) {
         let page = |block, place| Bytes::page(block, self.pages.memory(place));
         match *next {
-            Next::Left(left) => page(left.block, left.place).copy_to(to),
-            Next::Run { blocks, .. } => {
+            WriteBackTarget::Evicted(left) => page(left.block, left.place).copy_to(to),
+            WriteBackTarget::Run { blocks, .. } => {
                 for block in blocks.blocks() {
                     let place = self.place_of(block).expect("it is unwritten");
                     page(block, place).copy_to(to);
@@ -170,13 +170,13 @@ impl Cached {
         };
         unwritten.begin(next, |block| self.place_of(block));
         self.unwritten = Some(unwritten);
-        if let Next::Left(left) = next {
+        if let WriteBackTarget::Evicted(left) = next {
             self.pages.put_back(left.place);
         }
     }
 
     /// A write of pages has ended.
-    pub(super) fn written(&mut self, place: usize, result: Result<(), Failed>) {
+    pub(super) fn written(&mut self, place: usize, result: Result<(), OperationError>) {
         let id = self.id_of(place);
         let piece = self.pieces.remove(place);
         self.writing -= 1;

@@ -11,7 +11,7 @@ use super::Caches;
 use crate::disk::Disk;
 use crate::volume::operation::{NextStep, Operation, Source};
 use crate::volume::operations::Operations;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 
 /// A flush that waits until all stored writes up to a serial are on the drive.
 #[derive(Clone, Copy)]
@@ -151,7 +151,7 @@ impl Caches {
             let flushes = flushes(operations, is_of_it);
             self.lose(disk, operations, cause, flushes);
         } else if self.losses.notify(cause, &operations[key].source) {
-            operations[key].result = Err(Failed::Io);
+            operations[key].result = Err(OperationError::Io);
         }
         match operations[key].result {
             Ok(()) => NextStep::FlushDrive,
@@ -170,7 +170,7 @@ impl Caches {
         self.losses.note(cause, disk.now);
         for flush in flushes {
             self.losses.notify(cause, &operations[flush].source);
-            operations[flush].result = Err(Failed::Io);
+            operations[flush].result = Err(OperationError::Io);
         }
     }
 
@@ -188,7 +188,7 @@ impl Caches {
         if pending.operation.ask == Ask::Flush
             && self.losses.notify(LossCause::Drive, &pending.source)
         {
-            pending.result = Err(Failed::Io);
+            pending.result = Err(OperationError::Io);
         }
     }
 }

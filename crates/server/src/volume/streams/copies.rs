@@ -4,7 +4,7 @@
 //! round, and no batch changes its size for a flush.
 
 use block::{Durability, Extent, Lba};
-use headtime_client::wire::Mode;
+use headtime_client::wire::StreamMode;
 
 use super::buffer::extent_of;
 use super::table::StreamTable;
@@ -14,7 +14,7 @@ use crate::disk::Disk;
 use crate::volume::exports::Exports;
 use crate::volume::operation::{Before, Copied, Operation, Source};
 use crate::volume::operations::Operations;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 
 /// The copies of a drive's recordings.
 #[derive(Default)]
@@ -67,7 +67,7 @@ impl Copies {
         &mut self,
         operations: &mut Operations,
         flush: Option<usize>,
-        result: Result<(), Failed>,
+        result: Result<(), OperationError>,
     ) -> Option<usize> {
         self.in_flight -= 1;
         let key = flush?;
@@ -96,7 +96,7 @@ impl Copies {
         operations: &Operations,
         (export, within): (usize, Extent),
         flush: Option<usize>,
-    ) -> Result<Copied, Failed> {
+    ) -> Result<Copied, OperationError> {
         let block = disk.block();
         let exports = &operations.exports;
         let longest = (operations.longest() as u64 / block).max(1);
@@ -106,7 +106,7 @@ impl Copies {
             // Blocks that are durable before their answer need no copy, and other volumes were not asked for.
             let here = exports.extent(entry.export);
             let is_here = here.is_some_and(|here| here.overlaps(within));
-            let is_answered = entry.terms.mode == Mode::Record;
+            let is_answered = entry.terms.mode == StreamMode::Record;
             let Some((from, to)) = entry.dirty(disk).filter(|_| is_here && is_answered) else {
                 continue;
             };
@@ -124,7 +124,8 @@ impl Copies {
                         break;
                     };
                     let length = count * block;
-                    let mut bytes = Region::map(length as usize).map_err(|_| Failed::NoSpace)?;
+                    let mut bytes =
+                        Region::map(length as usize).map_err(|_| OperationError::NoSpace)?;
                     entry.buffer.copy_out(first, bytes.bytes_mut());
                     copied.left += 1;
                     self.queue.push(QueuedCopy {

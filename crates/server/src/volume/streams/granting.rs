@@ -1,6 +1,6 @@
 //! Requests for streams: granted with memory, or refused.
 
-use block::{Class, Mode, Terms};
+use block::{Class, StreamMode, Terms};
 use engine::streams::NotGranted;
 use headtime_client::wire;
 use stream::LocationMap;
@@ -26,7 +26,7 @@ impl Streams {
         operations: &Operations,
         request: StreamRequest,
         is_cached: impl Fn(u64) -> bool,
-    ) -> Result<wire::Granted, wire::Refused> {
+    ) -> Result<wire::Granted, wire::StreamRefused> {
         let granted = self.grant(disk, operations, request, is_cached);
         match granted {
             Ok(_) => self.totals.granted += 1,
@@ -41,7 +41,7 @@ impl Streams {
         operations: &Operations,
         request: StreamRequest,
         is_cached: impl Fn(u64) -> bool,
-    ) -> Result<wire::Granted, wire::Refused> {
+    ) -> Result<wire::Granted, wire::StreamRefused> {
         let attach = &request.attach;
         let preferred = attach.terms.preference();
         if self.is_stopping {
@@ -89,7 +89,7 @@ impl Streams {
         request: StreamRequest,
         (export, map): (usize, &LocationMap),
         priority: u8,
-    ) -> Result<wire::Granted, wire::Refused> {
+    ) -> Result<wire::Granted, wire::StreamRefused> {
         let StreamRequest {
             stream,
             user,
@@ -131,14 +131,14 @@ impl Streams {
         request: StreamRequest,
         export: usize,
         map: &LocationMap,
-    ) -> Result<wire::Granted, wire::Refused> {
+    ) -> Result<wire::Granted, wire::StreamRefused> {
         let StreamRequest {
             stream,
             user,
             attach,
             events,
         } = request;
-        if attach.terms.mode != Mode::Play {
+        if attach.terms.mode != StreamMode::Play {
             check_recording(&self.table, map).map_err(refused)?;
         }
         let (memory, attached) = self.grant_memory(disk, user, &attach.terms, map)?;
@@ -182,7 +182,7 @@ impl Streams {
         user: u32,
         terms: &Terms,
         map: &LocationMap,
-    ) -> Result<(u64, stream::streams::Attached), wire::Refused> {
+    ) -> Result<(u64, stream::streams::Attached), wire::StreamRefused> {
         let settings = self.settings;
         let left = settings.memory.saturating_sub(self.table.memory());
         let lasts = settings.batch * 2 + settings.latency * 2;
@@ -242,7 +242,10 @@ fn in_drive_time(disk: &Disk, user: u32, terms: &Terms, map: LocationMap, memory
 }
 
 /// A refusal for clients, whose seconds are real ones.
-pub(super) fn in_real_time(disk: &Disk, refusal: &stream::admission::Refusal) -> wire::Refused {
+pub(super) fn in_real_time(
+    disk: &Disk,
+    refusal: &stream::admission::Refusal,
+) -> wire::StreamRefused {
     let scale = disk.clock.scale().times();
     let largest = refusal
         .largest_rate
@@ -257,7 +260,7 @@ pub(super) fn in_real_time(disk: &Disk, refusal: &stream::admission::Refusal) ->
     if let Some(memory) = refusal.least_memory {
         reason += &format!("; {memory} bytes of memory would be enough");
     }
-    wire::Refused {
+    wire::StreamRefused {
         reason,
         largest_rate: largest,
         least_memory: refusal.least_memory,

@@ -9,7 +9,7 @@
 //! ```
 
 use block::{Durability, Extent};
-use headtime_client::wire::{Event, Mode};
+use headtime_client::wire::{StreamMode, StreamUpdate};
 use stream::playout::{AccessId, NotTaken, Served};
 use stream::streams::StreamId;
 
@@ -18,7 +18,7 @@ use super::table::{Entry, Waiting};
 use crate::disk::Disk;
 use crate::volume::operation::{NextStep, Operation, Source};
 use crate::volume::operations::Operations;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 
 /// The relation of an operation to the streams of its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Streams {
             Err(why) => {
                 match why {
                     NotTaken::NoStream | NotTaken::Direction => (),
-                    why => entry.send(Event::Aside {
+                    why => entry.send(StreamUpdate::Aside {
                         reason: why.to_string(),
                     }),
                 }
@@ -206,13 +206,13 @@ impl Streams {
                         durability: Durability::Durable
                     }
                 );
-                match durable && entry.terms.mode != Mode::RecordSync {
+                match durable && entry.terms.mode != StreamMode::RecordSync {
                     true => Some(NextStep::Flush),
                     false => Some(NextStep::Answer),
                 }
             }
             (Served::Failed, Some(_)) => {
-                operations[key].result = Err(Failed::Io);
+                operations[key].result = Err(OperationError::Io);
                 Some(NextStep::Answer)
             }
             // The drive may do it now, or says itself that it cannot.

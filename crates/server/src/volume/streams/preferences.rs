@@ -3,7 +3,7 @@
 //! Every read or write of a file's blocks has the file's priority. Where files overlap, the highest counts.
 
 use block::{Extent, Terms};
-use headtime_client::wire::{self, Event, Mode};
+use headtime_client::wire::{self, StreamMode, StreamUpdate};
 use stream::LocationMap;
 use stream::quota::Taken;
 use stream::streams::LOWEST;
@@ -58,7 +58,7 @@ impl Preferences {
         &mut self,
         exports: &Exports,
         refresh: &wire::Refresh,
-    ) -> Option<Result<wire::Change, wire::Refused>> {
+    ) -> Option<Result<wire::FileChange, wire::StreamRefused>> {
         let mut all = self.0.iter_mut();
         let file = all.find(|file| file.request.stream == refresh.stream)?;
         Some(match exports.map(file.export, &refresh.places) {
@@ -66,8 +66,8 @@ impl Preferences {
                 let before = std::mem::replace(&mut file.blocks, blocks_of(&map));
                 file.request.attach.places = refresh.places.clone();
                 match before == file.blocks {
-                    true => Ok(wire::Change::Same),
-                    false => Ok(wire::Change::Moved(0)),
+                    true => Ok(wire::FileChange::Same),
+                    false => Ok(wire::FileChange::Moved(0)),
                 }
             }
             Err(problem) => Err(refused(problem)),
@@ -88,7 +88,7 @@ impl Preferences {
         for PreferredFile { request, .. } in self.0.drain(..) {
             let reason = reason.to_owned();
             let StreamRequest { stream, events, .. } = request;
-            events.send(stream, Event::Ended { reason });
+            events.send(stream, StreamUpdate::Ended { reason });
         }
     }
 
@@ -108,7 +108,7 @@ impl Preferences {
                 memory: Some(0),
                 ..file.request.attach.terms.clone()
             },
-            standing: wire::Standing::BestEffort,
+            standing: wire::StreamStatus::BestEffort,
             ..wire::Listed::default()
         })
     }
@@ -118,13 +118,13 @@ impl Preferences {
 ///
 /// # Errors
 /// What was expected.
-pub(super) fn check(terms: &Terms, priority: u8) -> Result<(), wire::Refused> {
+pub(super) fn check(terms: &Terms, priority: u8) -> Result<(), wire::StreamRefused> {
     if priority > LOWEST {
         return Err(refused(format!(
             "priority {priority}: expected 0, the highest, to {LOWEST}"
         )));
     }
-    if terms.mode != Mode::Play || terms.buffer > 0 || terms.memory.is_some() {
+    if terms.mode != StreamMode::Play || terms.buffer > 0 || terms.memory.is_some() {
         return Err(refused(
             "a rate of 0 and a priority: expected no buffer, no memory and mode play, or a rate",
         ));

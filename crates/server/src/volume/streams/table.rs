@@ -13,7 +13,7 @@
 )]
 
 use block::{Extent, Lba, Terms};
-use headtime_client::wire::{self, Event, Mode};
+use headtime_client::wire::{self, StreamMode, StreamUpdate};
 use stream::LocationMap;
 use stream::location::Change;
 use stream::playout::Standing;
@@ -27,7 +27,7 @@ use crate::disk::back_end::Span;
 use crate::volume::exports::Exports;
 use crate::volume::operation::Pending;
 use crate::volume::operations::Operations;
-use block::operation::{Ask, Pace};
+use block::operation::{Ask, ZeroingPace};
 
 /// A stream.
 pub(super) struct Entry {
@@ -74,10 +74,10 @@ pub(super) struct StreamTotals {
 
 impl Entry {
     pub(super) fn records(&self) -> bool {
-        self.terms.mode != Mode::Play
+        self.terms.mode != StreamMode::Play
     }
 
-    pub(super) fn send(&self, event: Event) {
+    pub(super) fn send(&self, event: StreamUpdate) {
         self.events.send(self.number, event);
     }
 
@@ -93,9 +93,9 @@ impl Entry {
                 ..self.terms.clone()
             },
             standing: match self.standing {
-                Standing::Filling => wire::Standing::Filling,
-                Standing::Serving => wire::Standing::Serving,
-                Standing::Behind => wire::Standing::Behind,
+                Standing::Filling => wire::StreamStatus::Filling,
+                Standing::Serving => wire::StreamStatus::Serving,
+                Standing::Behind => wire::StreamStatus::Behind,
             },
             from,
             to,
@@ -153,7 +153,7 @@ impl Entry {
     /// Copies writes that the engine has accepted into the buffer of a recording.
     fn keep_written(&mut self, disk: &Disk, operations: &Operations) {
         let block = disk.block();
-        if self.waiting.is_empty() || self.terms.mode == Mode::Play {
+        if self.waiting.is_empty() || self.terms.mode == StreamMode::Play {
             return;
         }
         let Some((window_start, point)) = self.window(disk) else {
@@ -262,7 +262,8 @@ impl StreamTable {
             Ask::Write { .. } => false,
             // The back end will refuse it.
             Ask::Zero {
-                pace: Pace::Fast, ..
+                pace: ZeroingPace::Fast,
+                ..
             } if !disk.shape.zeroes_fast => return,
             Ask::Zero { .. } | Ask::Trim { .. } => true,
             _ => return,

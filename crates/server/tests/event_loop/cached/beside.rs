@@ -1,6 +1,6 @@
 //! Streams on a drive of which a volume has a cache.
 
-use headtime_client::wire::{Attach, Piece, Places, Terms};
+use headtime_client::wire::{Attach, FilePiece, Places, Terms};
 use server::cache_setting::PAGE;
 
 use super::posted::writing_back;
@@ -21,7 +21,7 @@ fn a_stream_on_a_volume_with_a_cache_is_refused() {
         },
         places: Places {
             length: 4 * PAGE,
-            pieces: vec![Piece(0, 0, 4 * PAGE)],
+            pieces: vec![FilePiece(0, 0, 4 * PAGE)],
         },
     };
     ask_for(&served, 1, attach("")).expect("the first volume has none");

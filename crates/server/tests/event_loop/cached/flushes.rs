@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use ::nbd::{Style, request as nbd};
 use block::Durability;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use server::cache_setting::PAGE;
 
 use super::posted::{Asked, alone, in_one_turn, writing_back};
@@ -37,15 +37,15 @@ fn known(served: &Served) -> Client {
 }
 
 /// How a flush of a client ends.
-fn flushed(client: &mut Client) -> Result<(), Failed> {
+fn flushed(client: &mut Client) -> Result<(), OperationError> {
     client.ask(nbd::Asked::Of(Ask::Flush), 0, 0, &[]).result
 }
 
-const DONE: Result<(), Failed> = Ok(());
-const FAILED: Result<(), Failed> = Err(Failed::Io);
+const DONE: Result<(), OperationError> = Ok(());
+const FAILED: Result<(), OperationError> = Err(OperationError::Io);
 
 /// How all of them end that begin in one turn.
-fn ends(served: &Served, all: Vec<Asked>) -> Vec<Result<(), Failed>> {
+fn ends(served: &Served, all: Vec<Asked>) -> Vec<Result<(), OperationError>> {
     let answers = in_one_turn(served, all).into_iter();
     answers.map(|result| result.map(drop)).collect()
 }

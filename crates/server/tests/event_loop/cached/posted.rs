@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use block::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, OperationError, Space, ZeroingPace};
 use block::{Class, Durability};
 use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
 use server::event_loop::mailbox::{Letter, Mailbox};
@@ -24,7 +24,7 @@ pub fn writing_back(pages: u64) -> CacheSetting {
     }
 }
 
-pub type Answer = (usize, Result<Vec<u8>, Failed>);
+pub type Answer = (usize, Result<Vec<u8>, OperationError>);
 
 /// What is asked.
 pub struct Asked {
@@ -58,7 +58,7 @@ impl Asked {
     }
 
     pub fn zero(durability: Durability, place: (u64, u64)) -> Self {
-        let (space, pace) = (Space::Kept, Pace::Any);
+        let (space, pace) = (Space::Kept, ZeroingPace::Any);
         let ask = Ask::Zero {
             durability,
             space,
@@ -101,7 +101,7 @@ impl Asked {
 
 /// The loop begins all of them in one turn, before the drive has done anything of any; the answers in
 /// the order of what was asked.
-pub fn in_one_turn(served: &Served, all: Vec<Asked>) -> Vec<Result<Vec<u8>, Failed>> {
+pub fn in_one_turn(served: &Served, all: Vec<Asked>) -> Vec<Result<Vec<u8>, OperationError>> {
     let count = all.len();
     let (tell, told): (_, Receiver<Answer>) = channel();
     let mailbox: Mailbox = served.station.as_ref().expect("it runs").mailbox().clone();
@@ -132,6 +132,6 @@ pub fn begun(served: &Served, asked: &Asked) -> Receiver<Answer> {
 }
 
 /// One by itself.
-pub fn alone(served: &Served, asked: Asked) -> Result<Vec<u8>, Failed> {
+pub fn alone(served: &Served, asked: Asked) -> Result<Vec<u8>, OperationError> {
     in_one_turn(served, vec![asked]).remove(0)
 }

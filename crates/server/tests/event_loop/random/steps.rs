@@ -1,7 +1,7 @@
 //! What happens in a run of random operations.
 
 use block::Durability;
-use block::operation::{Ask, Pace, Space};
+use block::operation::{Ask, Space, ZeroingPace};
 use nbd::Style;
 use nbd::request::{Asked, Wanted};
 use proptest::prelude::*;
@@ -85,7 +85,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn what() -> impl Strategy<Value = Asked> {
     let durability = prop_oneof![Just(Durability::Volatile), Just(Durability::Durable)];
     let space = prop_oneof![Just(Space::MayBeFreed), Just(Space::Kept)];
-    let pace = prop_oneof![Just(Pace::Any), Just(Pace::Fast)];
+    let pace = prop_oneof![Just(ZeroingPace::Any), Just(ZeroingPace::Fast)];
     let of = |ask: Ask| Asked::Of(ask);
     prop_oneof![
         8 => Just(of(Ask::Read)),

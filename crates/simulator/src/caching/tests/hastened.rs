@@ -1,7 +1,7 @@
 //! Fetches ahead that are less urgent than demands, and whoever waits for one of them.
 
 use block::Class;
-use cache::State;
+use cache::BlockState;
 
 use super::*;
 use crate::caching::Scheduled;
@@ -113,7 +113,7 @@ fn what_is_fetched_ahead_for_another_fetch_ahead_stays_the_last() {
         }
     }
     let residency = system.level(2).residency();
-    assert_eq!(residency.state(16), State::InFlight);
+    assert_eq!(residency.state(16), BlockState::InFlight);
 }
 
 #[test]

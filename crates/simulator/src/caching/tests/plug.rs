@@ -1,7 +1,7 @@
 //! The disk behind the engine by itself: what is merged, in which order it goes, and what is read for wishes.
 
 use block::{Class, Instant};
-use cache::coordinator::{Asked, Purpose};
+use cache::coordinator::{Purpose, UpperRequest};
 use cache::level::Wish;
 
 use super::*;
@@ -37,7 +37,7 @@ impl Scene {
     }
 
     fn add(&mut self, first: u64, last: u64, purpose: Purpose) {
-        let asked = Asked {
+        let asked = UpperRequest {
             client: 0,
             file: 0,
             blocks: Interval::new(first, last),

@@ -4,7 +4,7 @@
 
 use block::Interval;
 use block::{Direction, Instant, RequestId};
-use cache::coordinator::{self, Asked, Purpose};
+use cache::coordinator::{self, Purpose, UpperRequest};
 use cache::level::{Composition, Ending};
 use cache::{Stack, prefetch};
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn stacked(names: (&str, &str), requests: &[Interval]) -> Stack {
     let lower = level(names.1, replacement).with_longest_fetch(merging::LARGEST);
     let mut stack = Stack::new(vec![level("none", "lru"), lower]);
     for &blocks in requests {
-        let asked = Asked {
+        let asked = UpperRequest {
             client: 0,
             file: 0,
             blocks,

@@ -1,6 +1,6 @@
 //! At which priority buffers fill.
 
-use block::{Class, Duration, Mode};
+use block::{Class, Duration, StreamMode};
 use stream::LocationMap;
 use stream::admission::Reason;
 use stream::streams::Transfer;
@@ -18,7 +18,7 @@ fn buffers_fill_at_their_own_priority_and_shared_blocks_at_the_highest() {
     let second = LocationMap::new(pieces, BLOCK, 1_000 * BLOCK).expect("a map");
     let mut world = World::new(at_the_last_moment());
     let ask = |world: &mut World, map: LocationMap, priority| {
-        let mut asked = attach(Mode::Play, MB, 64 * BLOCK, map);
+        let mut asked = attach(StreamMode::Play, MB, 64 * BLOCK, map);
         asked.terms.priority = priority;
         world.attach(asked)
     };

@@ -1,6 +1,6 @@
 //! What recorders do wrong, and what becomes of what they write.
 
-use block::{Direction, Duration, Lba, Mode, Status};
+use block::{Direction, Duration, Lba, Status, StreamMode};
 use stream::LocationMap;
 use stream::location::Change;
 use stream::playout::{AccessId, NotTaken, Served, Standing};
@@ -10,7 +10,7 @@ use super::{MB, at_the_last_moment};
 use crate::disk::{BLOCK, LATENCY, zone};
 use crate::world::{World, attach, file, piece};
 
-fn recorder(world: &mut World, mode: Mode) -> StreamId {
+fn recorder(world: &mut World, mode: StreamMode) -> StreamId {
     let attached = world.attach(attach(mode, MB, 100 * BLOCK, file(0, 60_000)));
     let stream = attached.expect("an empty disk").stream;
     world.until_serving(stream);
@@ -20,7 +20,7 @@ fn recorder(world: &mut World, mode: Mode) -> StreamId {
 #[test]
 fn a_recording_that_moves_is_written_again_at_its_rate() {
     let mut world = World::new(at_the_last_moment());
-    let stream = recorder(&mut world, Mode::Record);
+    let stream = recorder(&mut world, StreamMode::Record);
     let mut written = 0;
     let mut write = |world: &mut World, steps| {
         for _ in 0..steps {
@@ -54,7 +54,7 @@ fn a_recording_that_moves_is_written_again_at_its_rate() {
 #[test]
 fn recordings_are_sequential_whole_pages_in_allocated_blocks() {
     let mut world = World::new(at_the_last_moment());
-    let stream = recorder(&mut world, Mode::Record);
+    let stream = recorder(&mut world, StreamMode::Record);
     let access = AccessId(1);
     let mut write = |from, length| {
         world
@@ -93,7 +93,7 @@ fn recordings_are_sequential_whole_pages_in_allocated_blocks() {
 #[test]
 fn a_synchronous_write_is_answered_when_it_is_on_the_media() {
     let mut world = World::new(at_the_last_moment());
-    let stream = recorder(&mut world, Mode::RecordSync);
+    let stream = recorder(&mut world, StreamMode::RecordSync);
     assert_eq!(world.write(stream, 0, 3 * BLOCK), None);
     let (access, written) = (AccessId(world.accesses), world.now);
     world.run_for(Duration::from_secs(20));
@@ -105,7 +105,7 @@ fn a_synchronous_write_is_answered_when_it_is_on_the_media() {
 #[test]
 fn a_recorder_that_is_too_fast_waits_and_is_served_again() {
     let mut world = World::new(at_the_last_moment());
-    let stream = recorder(&mut world, Mode::Record);
+    let stream = recorder(&mut world, StreamMode::Record);
     let mut at = 0;
     while world.streams.standing(stream) == Some(Standing::Serving) {
         world.write(stream, at, 100 * BLOCK);
@@ -122,7 +122,7 @@ fn a_recorder_that_is_too_fast_waits_and_is_served_again() {
 #[test]
 fn what_could_not_be_written_is_told() {
     let mut world = World::new(Box::new(|now, _| (now, Status::MediumError { at: Lba(0) })));
-    let stream = recorder(&mut world, Mode::RecordSync);
+    let stream = recorder(&mut world, StreamMode::RecordSync);
     assert_eq!(world.write(stream, 0, 3 * BLOCK), None);
     let access = AccessId(world.accesses);
     world.run_for(Duration::from_secs(20));
@@ -151,7 +151,7 @@ fn written_from(world: &World, since: usize, from: u64) -> u64 {
 
 #[test]
 fn a_recording_that_loses_its_guarantee_is_written_at_best_effort_and_regains_it() {
-    for mode in [Mode::Record, Mode::RecordSync] {
+    for mode in [StreamMode::Record, StreamMode::RecordSync] {
         let mut world = World::new(at_the_last_moment());
         let stream = recorder(&mut world, mode);
         world.write(stream, 0, 100 * BLOCK);
@@ -168,7 +168,8 @@ fn a_recording_that_loses_its_guarantee_is_written_at_best_effort_and_regains_it
         assert!(world.served(access).is_some());
         let best_effort = |(_, write): &(_, stream::streams::Transfer)| {
             write.class == block::Class::BestEffort(3)
-                && (write.durability == block::Durability::Durable) == (mode == Mode::RecordSync)
+                && (write.durability == block::Durability::Durable)
+                    == (mode == StreamMode::RecordSync)
         };
         assert!(world.ordered.iter().all(best_effort));
         let before = world.ordered.len();
@@ -188,7 +189,7 @@ fn a_recording_that_loses_its_guarantee_is_written_at_best_effort_and_regains_it
 #[test]
 fn a_recording_that_lost_its_guarantee_is_written_to_its_end_when_it_closes() {
     let mut world = World::new(at_the_last_moment());
-    let stream = recorder(&mut world, Mode::Record);
+    let stream = recorder(&mut world, StreamMode::Record);
     world.write(stream, 0, 100 * BLOCK);
     let moved = world
         .streams
@@ -205,7 +206,7 @@ fn a_recording_that_lost_its_guarantee_is_written_to_its_end_when_it_closes() {
 fn what_was_punched_out_of_a_recording_is_told() {
     for blocks in [20_000, 60] {
         let mut world = World::new(at_the_last_moment());
-        let stream = recorder(&mut world, Mode::Record);
+        let stream = recorder(&mut world, StreamMode::Record);
         world.write(stream, 0, 100 * BLOCK);
         // Blocks 60 and on are gone; of the others there are many pieces, or one.
         let pieces = match blocks {
@@ -231,7 +232,7 @@ fn what_was_punched_out_of_a_recording_is_told() {
 #[test]
 fn a_recorder_that_says_where_it_goes_on_does() {
     let mut world = World::new(at_the_last_moment());
-    let stream = recorder(&mut world, Mode::Record);
+    let stream = recorder(&mut world, StreamMode::Record);
     let access = AccessId(1_000_000);
     for (from, next) in [(0, 5_000), (5_000, 1_000), (1_000, 9_000)] {
         let before = world.ordered.len();

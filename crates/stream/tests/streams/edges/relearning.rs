@@ -1,6 +1,6 @@
 //! The drive turns out to take longer than was believed when streams were granted.
 
-use block::{Direction, Duration, Mode};
+use block::{Direction, Duration, StreamMode};
 use stream::admission::{Promises, Reason};
 use stream::head_times::AccessTimes;
 use stream::playout::Standing;
@@ -27,7 +27,7 @@ fn slower(by: Duration) -> HeadTimes {
 
 /// A film with a second of memory, so that fewer fit than there may be.
 fn film() -> Attach {
-    let attach = attach(Mode::Play, MB, 100 * BLOCK, file(0, 60_000));
+    let attach = attach(StreamMode::Play, MB, 100 * BLOCK, file(0, 60_000));
     with_memory(100 * BLOCK + MB, attach)
 }
 

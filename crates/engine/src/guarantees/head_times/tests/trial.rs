@@ -201,7 +201,7 @@ fn no_command_takes_longer_than_its_worst() {
                 belief.name
             );
             let place = belief.geometry.locate(extent.last()).expect("on the drive");
-            head = Target::from(&place).position;
+            head = SeekTarget::from(&place).position;
         }
     }
 }

@@ -9,7 +9,7 @@ use block::{CommandId, Durability, Instant};
 
 use crate::arena::Memory;
 use crate::disk::back_end::Run;
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use nbd::request::{Asked, Wanted};
 
 /// Whom a job is for.
@@ -40,7 +40,7 @@ pub(super) struct Job {
     asked: u64,
     /// Requests under way.
     left: u32,
-    result: Result<(), Failed>,
+    result: Result<(), OperationError>,
     stage: Stage,
     /// A flush follows, because the server has no FUA.
     is_durable: bool,
@@ -186,7 +186,7 @@ impl Job {
     }
 
     /// One of its requests has ended; whether all of it has. If not, there may be more now.
-    pub(super) fn ended(&mut self, result: Result<(), Failed>) -> bool {
+    pub(super) fn ended(&mut self, result: Result<(), OperationError>) -> bool {
         self.left -= 1;
         self.result = self.result.and(result);
         if self.left > 0 || self.has_more() {
@@ -213,10 +213,10 @@ impl Job {
 
     /// Nobody waits for its server any more.
     pub(super) fn give_up(&mut self) {
-        self.result = Err(Failed::Io);
+        self.result = Err(OperationError::Io);
     }
 
-    pub(super) fn result(&self) -> Result<(), Failed> {
+    pub(super) fn result(&self) -> Result<(), OperationError> {
         self.result
     }
 

@@ -24,7 +24,7 @@ use crate::disk::back_end::{Holds, Run};
 use crate::outbox::{Outbox, Socket};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::tls::{Opened, Session};
-use block::operation::{Ask, Failed};
+use block::operation::{Ask, OperationError};
 use nbd::client::{Event, NotSent, Requests, place};
 use nbd::request::Asked;
 use nbd::{HOLE, ZERO};
@@ -55,7 +55,7 @@ pub(super) struct Line {
 pub(super) struct Part {
     /// Which job's.
     pub(super) job: usize,
-    pub(super) result: Result<(), Failed>,
+    pub(super) result: Result<(), OperationError>,
     /// What a block status has told.
     pub(super) runs: Vec<Run>,
     offset: u64,
@@ -148,7 +148,7 @@ impl Line {
     ///
     /// # Errors
     /// If the server would refuse it.
-    pub(super) fn submit(&mut self, job: usize, request: Request) -> Result<(), Failed> {
+    pub(super) fn submit(&mut self, job: usize, request: Request) -> Result<(), OperationError> {
         let Request {
             ask,
             offset,
@@ -159,7 +159,7 @@ impl Line {
         let submitted = self.requests.submit(&mut self.head, ask, offset, length);
         let cookie = submitted.map_err(|refused| match refused {
             NotSent::Senseless(failed) => failed,
-            NotSent::Full => Failed::Io,
+            NotSent::Full => OperationError::Io,
         })?;
         let head = &self.head;
         self.outbox.head(|out| out.extend_from_slice(head));

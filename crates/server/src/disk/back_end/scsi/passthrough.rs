@@ -23,7 +23,7 @@ use super::switched::Switched;
 use crate::arena::Memory;
 use crate::disk::back_end::{BackEnd, Ended, Punch, Shape, Span};
 use crate::ring::Ring;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 /// The drive.
 pub struct Passthrough {
@@ -32,8 +32,8 @@ pub struct Passthrough {
     jobs: Slab<Job>,
     ended: VecDeque<Ended>,
     /// Pieces that have ended, of commands that are another's.
-    pieces: VecDeque<(u32, Result<(), Failed>)>,
-    punched: VecDeque<(u32, Result<(), Failed>)>,
+    pieces: VecDeque<(u32, Result<(), OperationError>)>,
+    punched: VecDeque<(u32, Result<(), OperationError>)>,
     /// Keeps others from using the disk.
     _claim: Option<File>,
 }
@@ -44,7 +44,7 @@ enum Job {
         id: CommandId,
         /// Pieces of work that have not ended.
         left: u32,
-        result: Result<(), Failed>,
+        result: Result<(), OperationError>,
     },
     /// A piece of another's command.
     Piece,
@@ -88,11 +88,11 @@ impl Passthrough {
     }
 
     /// The next end of those.
-    pub fn poll_piece(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    pub fn poll_piece(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.pieces.pop_front()
     }
 
-    fn ended(&mut self, job: u32, end: Result<(), Failed>) {
+    fn ended(&mut self, job: u32, end: Result<(), OperationError>) {
         let entry = &mut self.jobs[job as usize];
         if let Job::Command { id, left, result } = entry {
             *result = result.and(end);
@@ -150,10 +150,11 @@ impl BackEnd for Passthrough {
 
     fn punch(&mut self, key: u32, _: Punch, _: Span, _: &mut Ring) {
         // The shape says so, too.
-        self.punched.push_back((key, Err(Failed::Unsupported)));
+        self.punched
+            .push_back((key, Err(OperationError::Unsupported)));
     }
 
-    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
         self.punched.pop_front()
     }
 }

@@ -80,7 +80,7 @@ struct Shared {
 #[derive(Default)]
 struct Desk {
     waiting: VecDeque<(u32, Work)>,
-    ended: Vec<(u32, Result<(), operation::Failed>)>,
+    ended: Vec<(u32, Result<(), operation::OperationError>)>,
     is_closed: bool,
 }
 
@@ -132,7 +132,7 @@ impl Pool {
     }
 
     /// What has ended, when the ring has told of [`BELL`].
-    pub fn rang(&mut self, ring: &mut Ring) -> Vec<(u32, Result<(), operation::Failed>)> {
+    pub fn rang(&mut self, ring: &mut Ring) -> Vec<(u32, Result<(), operation::OperationError>)> {
         let mut count = [0; 8];
         // Without a ring nothing is there to be read, which does not matter.
         let _ = rustix::io::read(&self.shared.bell, &mut count);

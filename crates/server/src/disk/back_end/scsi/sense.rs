@@ -69,14 +69,14 @@ impl Sense {
     }
 
     /// What clients are told.
-    pub fn failed(&self) -> operation::Failed {
-        use operation::Failed;
+    pub fn failed(&self) -> operation::OperationError {
+        use operation::OperationError;
         match (self.key, self.code) {
-            (PROTECTED, (0x27, 0x07)) => Failed::NoSpace,
-            (PROTECTED, _) => Failed::NotPermitted,
-            (ILLEGAL_REQUEST, (0x20, _)) => Failed::Unsupported,
-            (ILLEGAL_REQUEST, _) => Failed::Invalid,
-            _ => Failed::Io,
+            (PROTECTED, (0x27, 0x07)) => OperationError::NoSpace,
+            (PROTECTED, _) => OperationError::NotPermitted,
+            (ILLEGAL_REQUEST, (0x20, _)) => OperationError::Unsupported,
+            (ILLEGAL_REQUEST, _) => OperationError::Invalid,
+            _ => OperationError::Io,
         }
     }
 
@@ -228,13 +228,13 @@ mod tests {
 
     #[test]
     fn clients_are_told_what_the_drive_says() {
-        use operation::Failed;
+        use operation::OperationError;
         for (key, code, expected) in [
-            (MEDIUM_ERROR, (0x11, 0), Failed::Io),
-            (PROTECTED, (0x27, 0), Failed::NotPermitted),
-            (PROTECTED, (0x27, 7), Failed::NoSpace),
-            (ILLEGAL_REQUEST, (0x20, 0), Failed::Unsupported),
-            (ILLEGAL_REQUEST, (0x21, 0), Failed::Invalid),
+            (MEDIUM_ERROR, (0x11, 0), OperationError::Io),
+            (PROTECTED, (0x27, 0), OperationError::NotPermitted),
+            (PROTECTED, (0x27, 7), OperationError::NoSpace),
+            (ILLEGAL_REQUEST, (0x20, 0), OperationError::Unsupported),
+            (ILLEGAL_REQUEST, (0x21, 0), OperationError::Invalid),
         ] {
             let sense = Sense {
                 key,

@@ -7,7 +7,7 @@ use super::super::gate::Pass;
 use super::number;
 use crate::disk::back_end::Holds;
 use crate::event_loop::mailbox::Mailbox;
-use block::operation::Failed;
+use block::operation::OperationError;
 
 /// What is looked for, and where.
 pub(super) struct Search {
@@ -46,7 +46,7 @@ impl Search {
                 at += run.length;
             }
             match (at < self.bytes, self.wanted) {
-                (true, _) if at == offset => who.0.error(number(Failed::Io)),
+                (true, _) if at == offset => who.0.error(number(OperationError::Io)),
                 (true, _) => self.begin(at, who),
                 // There is a hole behind the last byte (lseek(2)).
                 (false, Holds::Hole) => who.0.offset(self.bytes as i64),
