@@ -15,17 +15,16 @@ use scheduler::PieceId;
 use scheduler::policy::NamedPolicy;
 use scheduler::{Ordering, Sight};
 
-use crate::dispatch::sent::{Approach, Sent};
+use crate::command::{Approach, Sent};
+use crate::forecast::{Course, Head, Route};
 
 pub mod explanation;
 pub(crate) mod following;
-pub mod forecast;
 pub(crate) mod log;
 
 use explanation::{Explanation, Known, Log};
 use following::Follower;
 pub use following::Tallies;
-use forecast::{Course, Head, Route};
 
 /// What an engine believes of its drive.
 pub struct DriveBelief {
@@ -187,3 +186,6 @@ pub(crate) fn target(route: Option<&Route>) -> SeekTarget {
         Route::target,
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,4 @@
-//! What the stages of an engine have in common: the state that each of them looks at, and the form of
-//! their answers.
+//! The state that all stages of an engine read: requests, their order, the belief and the commands.
 
 use block::{Direction, Extent, Instant, Request};
 use drive::Profile;
@@ -8,24 +7,9 @@ use scheduler::ordering::{DriveActivity, NextPiece};
 use scheduler::{Ordering, Sight};
 
 use crate::belief::DriveBelief;
-use crate::belief::forecast::{Head, Route};
 use crate::dispatch::Dispatch;
-use crate::dispatch::sent::Draft;
-use crate::gap::GapStage;
-use crate::guarantees::Guarantees;
+use crate::forecast::{Head, Route};
 use crate::intake::Intake;
-use crate::preemption::Transfers;
-
-/// What a stage answers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum StageAnswer {
-    /// This command is given to the drive.
-    Give(Draft),
-    /// Nothing is given before this moment; before an input, if there is none.
-    WaitUntil(Option<Instant>),
-    /// The next stage is asked.
-    Pass,
-}
 
 /// The state that stages share: requests, their order, the belief, and the commands.
 pub(crate) struct StageContext<'a> {
@@ -35,14 +19,6 @@ pub(crate) struct StageContext<'a> {
     pub(crate) ordering: &'a mut Ordering,
     pub(crate) belief: &'a mut DriveBelief,
     pub(crate) dispatch: &'a mut Dispatch,
-}
-
-/// What the stages share, and the stages that look at it.
-pub(crate) struct Stages<'a> {
-    pub(crate) cx: StageContext<'a>,
-    pub(crate) guarantees: &'a mut Guarantees,
-    pub(crate) preemption: &'a mut Transfers,
-    pub(crate) gap: &'a mut GapStage,
 }
 
 impl StageContext<'_> {
@@ -114,14 +90,5 @@ impl StageContext<'_> {
     }
 }
 
-/// Asks a stage: whatever it answers but `Pass` is the answer of the row.
-macro_rules! ask {
-    ($stage:expr) => {
-        match $stage {
-            StageAnswer::Pass => {}
-            answer => return answer,
-        }
-    };
-}
-
-pub(crate) use ask;
+#[cfg(test)]
+pub(crate) mod tests;

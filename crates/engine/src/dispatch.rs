@@ -9,14 +9,8 @@ use std::collections::VecDeque;
 
 use block::{CommandId, Duration, Extent, Instant};
 
-use crate::context::StageAnswer;
-use crate::limits::Limits;
-
-pub(crate) mod ended;
-pub(crate) mod give;
-pub(crate) mod sent;
-
-use sent::{Draft, Purpose, Sent};
+use crate::command::{Draft, Purpose, Sent, StageAnswer};
+use crate::intake::limits::Limits;
 
 /// The commands of an engine, from the choice to the end.
 #[derive(Debug, Default)]
@@ -172,3 +166,6 @@ impl Dispatch {
         StageAnswer::Pass
     }
 }
+
+#[cfg(test)]
+mod tests;

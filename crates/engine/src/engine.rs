@@ -1,4 +1,4 @@
-//! One drive, a belief and a policy: requests in, commands out, outcomes in, ends out.
+//! The engine of one drive: requests and outcomes in, commands and completions out.
 
 use std::sync::Arc;
 
@@ -18,63 +18,70 @@ use stream::playout::NotTaken;
 use stream::streams::{Attach, Attached, StreamId};
 
 use crate::belief::explanation::Known;
-use crate::belief::forecast::Route;
 use crate::belief::{DriveBelief, target};
-use crate::context::{StageAnswer, StageContext, Stages, ask};
-use crate::dispatch::{Dispatch, ended, give};
+use crate::command::StageAnswer;
+use crate::context::StageContext;
+use crate::dispatch::Dispatch;
+use crate::forecast::Route;
 use crate::gap::{GapStage, Rules, TaskChange};
 use crate::guarantees::streams::{NotGranted, Promise, StreamEvent, StreamTransfer};
 use crate::guarantees::{Guarantees, StreamInput};
-use crate::intake::{Intake, changes};
+use crate::intake::Intake;
 use crate::preemption::Transfers;
 use crate::{Flushed, Limits, Unchanged};
 
-/// The state machine between clients and one drive: a row of stages, each of which owns its state.
+mod changes;
+mod ended;
+mod give;
+mod row;
+
+use row::Stages;
+
+/// The state machine between clients and one drive: a row of stages, each the owner of its state.
 ///
 /// ```text
-///   inputs                      the row, asked by poll                        outputs
+///   inputs                      the row that poll asks                        outputs
 ///
 ///   submit, flush ----> intake -----.   guarantees   streams first, or others?
 ///   upgrade, abort                  |   preemption   a more urgent request overtakes
-///   attach, stream ---> guarantees -+   gap          the chosen command, or what fits before it
-///   begin_task -------> gap         |   intake       a flush                  --> poll: a command
-///                                   |   preemption   the transfer under way
-///   complete --> belief, dispatch --'   gap          nothing here: idle reads --> poll_finished
-///                                       ordering     the policy chooses       --> poll_flushed
-///                                       gap          the chosen command       --> poll_stream
+///   attach, stream ---> guarantees -+   intake       a flush                  --> poll: a command
+///   begin_task -------> gap         |   preemption   the transfer under way
+///                                   |   gap          no request: idle reads   --> poll_finished
+///   complete --> belief, dispatch --'   preemption   the policy chooses       --> poll_flushed
+///                                       guarantees   the choice is safe       --> poll_stream
+///                                       gap          the choice, or free blocks before it
 /// ```
 ///
-/// The order of calls: after any input, or at [`Engine::next_wakeup`], the owner calls
+/// The order of calls: after any input, or at [`Engine::next_wakeup`], the driver calls
 /// [`Engine::poll`] until `None`, then [`Engine::poll_finished`], [`Engine::poll_flushed`] and
-/// [`Engine::poll_stream`] until `None`; the next wakeup then lies in the future. A call too many is
+/// [`Engine::poll_stream`] until `None`. The next wakeup then lies in the future. An extra call is
 /// harmless. `now` never goes backwards. Every accepted request comes back exactly once.
 ///
 /// The order of decisions: guarantees restrict, priorities order, rotation picks, free blocks fill. The
 /// same inputs at the same moments give the same outputs.
 pub struct Engine {
     now: Instant,
-    /// Requests and flushes, from acceptance until their ends are told.
+    /// Requests and flushes, from acceptance until their completion is reported.
     intake: Intake,
     /// The pieces of the requests that wait or are at the drive, and the policies.
     ordering: Ordering,
-    /// Where the head is, and what was learned of the drive.
+    /// The position of the head, and the corrected profile.
     belief: DriveBelief,
-    /// What is chosen, and what is at the drive.
+    /// Chosen commands, and commands at the drive.
     dispatch: Dispatch,
-    /// Streams, and what may be given without breaking a promise to them.
+    /// Streams, and the safe set.
     guarantees: Guarantees,
-    /// Requests in parts, which step aside.
+    /// Requests in parts, and preempted ones.
     preemption: Transfers,
-    /// What comes before a request, and what goes by itself.
+    /// The plan for the slack before a request, and background tasks.
     gap: GapStage,
 }
 
 impl Engine {
-    /// An engine with nothing to do, on a drive of which `belief` is believed. Each level of
-    /// urgency gets a policy of its own from `policy`.
+    /// An idle engine of a drive. `policy` makes the policy of each priority level.
     ///
     /// # Panics
-    /// If the limits are such that nothing could ever be served.
+    /// If the limits permit no request or no command.
     pub fn new(belief: Arc<Profile>, policy: &dyn Fn() -> Box<dyn Policy>, limits: Limits) -> Self {
         Engine {
             now: Instant::ZERO,
@@ -88,11 +95,11 @@ impl Engine {
         }
     }
 
-    /// The engine, with background tasks under these rules.
+    /// Enables background tasks under these rules.
     ///
     /// # Panics
-    /// If fewer than two commands may be at the drive: free reads are given while the command
-    /// before them is in service. If requests are already here.
+    /// If the limits permit fewer than two commands at the drive: a free read is dispatched while the
+    /// command before it is in service. If the engine holds requests.
     pub fn with_background(mut self, rules: Rules) -> Self {
         assert!(
             self.limits().commands_at_drive >= 2,
@@ -104,20 +111,20 @@ impl Engine {
         self
     }
 
-    /// The engine, following its drive; `policy` chooses while positions can be trusted.
+    /// Enables tracking of the drive. `policy` chooses while positions can be trusted.
     ///
     /// # Panics
-    /// If requests are already here.
+    /// If the engine holds requests.
     pub fn with_tracking(mut self, policy: NamedPolicy) -> Self {
         assert_eq!(self.held(), 0, "tracking begins before requests come");
         self.belief.follow(self.now, policy);
         self
     }
 
-    /// The engine, whose larger requests step aside under these rules.
+    /// Enables preemption of larger requests under these rules.
     ///
     /// # Panics
-    /// If requests are already here.
+    /// If the engine holds requests.
     pub fn with_preemption(mut self, rules: Preemption) -> Self {
         assert_eq!(self.held(), 0, "rules come before requests");
         self.preemption = Transfers::by(rules, self.belief.profile(), self.now);
@@ -125,14 +132,14 @@ impl Engine {
         self
     }
 
-    /// The engine, with guarantees for streams. While there are streams, larger requests are given in parts
-    /// of at most [`FOREGROUND_BYTES`](crate::guarantees::FOREGROUND_BYTES), with other rules or without.
+    /// Enables guarantees for streams. While there are streams, larger requests are dispatched in parts of
+    /// at most [`FOREGROUND_BYTES`](crate::guarantees::FOREGROUND_BYTES), whatever the rules of preemption.
     ///
     /// # Errors
     /// If the belief has no seek curve.
     ///
     /// # Panics
-    /// If requests are already here.
+    /// If the engine holds requests.
     pub fn with_guarantees(mut self, promise: Promise) -> Result<Self, NoPoints> {
         self.guarantees = Guarantees::by(promise, &self.belief, self.now)?;
         self.belief.watch_head();
@@ -142,33 +149,33 @@ impl Engine {
         })
     }
 
-    /// The engine, able to say where the time of a request went. What it does stays the same.
+    /// Enables explanations of response times. Decisions stay the same.
     pub fn with_explanations(mut self, known: Known) -> Self {
         self.belief.remember(known);
         self
     }
 
-    /// What is believed of the drive.
+    /// The belief about the drive.
     pub fn belief(&self) -> &DriveBelief {
         &self.belief
     }
 
-    /// The streams, and the promises to them.
+    /// The streams and their guarantees.
     pub fn guarantees(&self) -> &Guarantees {
         &self.guarantees
     }
 
-    /// The same, to claim and give back what a user may have without a stream.
+    /// The guarantees, to claim and return what a user may have without a stream.
     pub fn guarantees_mut(&mut self) -> &mut Guarantees {
         &mut self.guarantees
     }
 
-    /// The requests that are given in parts.
+    /// The requests that are dispatched in parts.
     pub fn preemption(&self) -> &Transfers {
         &self.preemption
     }
 
-    /// Background tasks, and what came of the gaps.
+    /// Background tasks, and the use of gaps.
     pub fn background(&self) -> &GapStage {
         &self.gap
     }
@@ -183,23 +190,23 @@ impl Engine {
         self.intake.limits
     }
 
-    /// Requests held: accepted, and their end not yet told.
+    /// The number of requests that are accepted and not yet reported.
     pub fn held(&self) -> usize {
         self.intake.slots.held() - self.guarantees.transfers()
     }
 
-    /// Whether a request of this class would be accepted, if its extent is on the drive.
+    /// Whether the limits permit another request of this class.
     pub fn has_room(&self, class: Class) -> bool {
         self.held() < self.intake.limits.open_to(class)
     }
 
-    /// The pieces of requests that wait, in their order.
+    /// The pieces of requests, and their order.
     pub fn ordering(&self) -> &Ordering {
         &self.ordering
     }
 
-    /// The request of which a command at the drive is a piece; `None` for a background or
-    /// calibration read, for a flush, and for a stream's transfer: see [`Engine::stream_of`].
+    /// The request of a command at the drive; `None` for a background or calibration read, a flush, and
+    /// a stream's transfer ([`Engine::stream_of`]).
     ///
     /// # Panics
     /// If the command is not at the drive.
@@ -208,7 +215,7 @@ impl Engine {
         (!self.guarantees.is_of_stream(slot)).then(|| self.intake.slots.get(slot).request)
     }
 
-    /// The bytes of a stream that a command at the drive moves; none if it is not a stream's.
+    /// The bytes of a stream that a command at the drive transfers; `None` for other commands.
     ///
     /// # Panics
     /// If the command is not at the drive.
@@ -222,11 +229,10 @@ impl Engine {
         self.guarantees.transfer_of(slot, sent, block)
     }
 
-    /// A client asks for something.
+    /// Accepts a request of a client.
     ///
     /// # Errors
-    /// If as many requests are held as may be, the extent is not on the drive, or the class does
-    /// not exist.
+    /// If the limit is reached, the extent is not on the drive, or the class does not exist.
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
         self.advance(now);
         let (direction, extent) = (request.direction, request.extent);
@@ -249,10 +255,10 @@ impl Engine {
         Ok(())
     }
 
-    /// A client wants all writes whose ends it was told to be on the medium.
+    /// Accepts a flush: it completes when all writes that were reported before are on the medium.
     ///
     /// # Errors
-    /// If as many flushes are held as requests may be.
+    /// If as many flushes are held as the limit of requests.
     pub fn flush(&mut self, now: Instant, id: RequestId) -> Result<(), Refused> {
         self.advance(now);
         self.intake
@@ -262,17 +268,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes that are accepted from now on begin when all that were accepted before have ended.
+    /// Places a barrier: writes that are accepted later begin after all earlier writes have ended.
     pub fn barrier(&mut self, now: Instant) {
         self.advance(now);
         self.ordering.barrier();
     }
 
-    /// The waiting blocks of `part` become as urgent as `class`, if they are not: a request is
-    /// divided, and what it waits for is raised with it. The request ends when all of it has.
+    /// Raises the waiting blocks of `part` to the urgency of `class`. The request is divided, and its
+    /// dependencies are raised with it. It ends when all of its pieces have.
     ///
     /// # Errors
-    /// If nothing of it waits.
+    /// If no block of `part` waits.
     pub fn upgrade(
         &mut self,
         now: Instant,
@@ -281,17 +287,17 @@ impl Engine {
         class: Class,
     ) -> Result<(), Unchanged> {
         self.advance(now);
-        changes::upgrade(&mut self.stages(), (id, part, class))
+        self.stages().upgrade(id, part, class)
     }
 
-    /// Takes a request back: what of it waits is not done, and it ends as [`Status::Aborted`](block::Status::Aborted). What
-    /// is at the drive ends there first.
+    /// Aborts a request. Its waiting pieces end as [`Status::Aborted`](block::Status::Aborted); pieces at
+    /// the drive end there first.
     ///
     /// # Errors
-    /// If nothing of it waits: then it ends as if it had not been taken back.
+    /// If no piece waits: the request then ends as without this call.
     pub fn abort(&mut self, now: Instant, id: RequestId) -> Result<(), Unchanged> {
         self.advance(now);
-        changes::abort(&mut self.stages(), id)
+        self.stages().abort(id)
     }
 
     /// Begins a background task.
@@ -300,17 +306,17 @@ impl Engine {
     /// If there are too many, its deadline has passed, or its set is another drive's.
     ///
     /// # Panics
-    /// If the engine was made without background tasks; so do the other calls about them.
+    /// If background tasks are not enabled. The other calls about tasks do so, too.
     pub fn begin_task(&mut self, now: Instant, order: Order) -> Result<TaskId, TaskRefused> {
         self.advance(now);
         self.dispatch.settled = false;
         self.gap.begin(now, &self.belief, order)
     }
 
-    /// Begins a task that stands: see [`Tasks::begin_standing`](scheduler::background::Tasks::begin_standing).
+    /// Begins the standing task ([`Tasks::begin_standing`](scheduler::background::Tasks::begin_standing)).
     ///
     /// # Errors
-    /// If there is one.
+    /// If there is one already.
     pub fn begin_standing_task(
         &mut self,
         now: Instant,
@@ -323,8 +329,8 @@ impl Engine {
     /// Changes a background task.
     ///
     /// # Errors
-    /// If it is not under way; for what a standing task wants, if it does not stand, or there are no
-    /// such blocks.
+    /// If the task is unknown. For the blocks of a standing task, also if the task is not the standing one,
+    /// or the drive does not have the blocks.
     pub fn change_task(
         &mut self,
         now: Instant,
@@ -339,17 +345,17 @@ impl Engine {
         wants_more.map(|_| ())
     }
 
-    /// Plans may lengthen foreground requests by so much on average from now on, in parts per million.
-    /// An engine without background tasks or with a fixed guard keeps to no budget: nothing changes.
+    /// Sets by how much plans may lengthen foreground requests on average, in parts per million. The call
+    /// has no effect without background tasks, or with a fixed guard.
     pub fn set_impact_budget(&mut self, now: Instant, impact_ppm: u32) {
         self.advance(now);
         self.gap.set_impact_budget(impact_ppm);
     }
 
-    /// Grants a stream, or says why not.
+    /// Admits a stream.
     ///
     /// # Errors
-    /// The reason, and what would be granted instead.
+    /// The reason of the refusal, and the terms that would be admitted.
     pub fn attach(&mut self, now: Instant, attach: Attach) -> Result<Attached, NotGranted> {
         self.advance(now);
         let attached = self.guarantees.attach(now, &self.belief, attach)?;
@@ -357,10 +363,10 @@ impl Engine {
         Ok(attached)
     }
 
-    /// A client does something with its stream.
+    /// Applies an input of a client to its stream.
     ///
     /// # Errors
-    /// If there is no such stream, or the access cannot be taken; it is then not answered.
+    /// If there is no such stream, or the access is invalid; it then gets no answer.
     pub fn stream(
         &mut self,
         now: Instant,
@@ -372,12 +378,11 @@ impl Engine {
         self.guarantees.stream(now, stream, input)
     }
 
-    /// The stream's file has grown, or lies elsewhere. Where it could not be granted it goes on at
-    /// best effort, and is told.
+    /// Replaces the map of a stream's file, which has grown or moved. A stream that does not fit there
+    /// continues at best effort, and its client receives a notice.
     ///
     /// # Errors
-    /// If there is no such stream, or the map is not of blocks where streams may be: it is then
-    /// read and written where it was.
+    /// If there is no such stream, or the map has blocks outside the place of streams: the old map stays.
     pub fn refresh(
         &mut self,
         now: Instant,
@@ -385,63 +390,23 @@ impl Engine {
         map: LocationMap,
     ) -> Result<Change, NotGranted> {
         self.advance(now);
-        self.guarantees
-            .refresh(now, (&self.belief, &mut self.dispatch), stream, map)
+        self.dispatch.settled = false;
+        self.guarantees.refresh(now, &self.belief, stream, map)
     }
 
-    /// The next command for the drive, if it should have one now.
+    /// The next command for the drive, if one is due now: the answer of the row of stages.
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
         self.advance(now);
-        match self.ask_stages() {
-            StageAnswer::Give(draft) => return Some(give::give(&mut self.stages(), draft)),
+        let mut stages = self.stages();
+        match stages.ask() {
+            StageAnswer::Give(draft) => return Some(stages.give(draft)),
             StageAnswer::WaitUntil(then) => self.dispatch.wakeup = then,
             StageAnswer::Pass => {}
         }
         None
     }
 
-    /// The row of stages.
-    fn ask_stages(&mut self) -> StageAnswer {
-        let Stages {
-            ref mut cx,
-            guarantees,
-            preemption,
-            gap,
-        } = self.stages();
-        // Transfers of streams whose round has come wait among the requests.
-        guarantees.freeze_rounds(cx);
-        // The drive may have as many commands as it should.
-        ask!(
-            cx.dispatch
-                .room(cx.now, &cx.intake.limits, preemption.taking_up())
-        );
-        // Streams are in time, or the drive is left to them.
-        ask!(guarantees.restrict(cx, preemption));
-        // A chosen request that waits for its moment may be overtaken.
-        preemption.let_urgent_pass(cx);
-        // What was chosen before goes, or what fits before it; while it is held back, only a flush.
-        ask!(guarantees.check_chosen(cx, preemption));
-        match gap.depart(cx, guarantees, preemption) {
-            StageAnswer::WaitUntil(then) => cx.dispatch.wakeup = then,
-            answer => ask!(answer),
-        }
-        ask!(cx.intake.flushes.next());
-        // Nothing has changed since the stages had nothing to give.
-        ask!(cx.dispatch.rest(cx.now));
-        // The transfer that is under way goes on, or steps aside for a piece that it chooses.
-        ask!(preemption.go_on(cx, guarantees));
-        if cx.dispatch.chosen.is_empty() {
-            // Without requests, calibration and background reads go by themselves.
-            ask!(gap.idle(cx, guarantees));
-            // The policy chooses.
-            ask!(preemption.choose(cx, guarantees));
-        }
-        // What is chosen now goes, or what fits before it.
-        ask!(guarantees.check_chosen(cx, preemption));
-        gap.depart(cx, guarantees, preemption)
-    }
-
-    /// A command has ended, as the drive says.
+    /// Takes in the outcome of a command.
     ///
     /// # Panics
     /// If the command is not at the drive.
@@ -449,25 +414,25 @@ impl Engine {
         self.advance(now);
         assert_eq!(id, outcome.id, "an outcome under another command's name");
         let sent = self.dispatch.take(id);
-        ended::complete(&mut self.stages(), &sent, &outcome);
+        self.stages().complete(&sent, &outcome);
     }
 
-    /// The next request that has ended.
+    /// The next completed request.
     pub fn poll_finished(&mut self) -> Option<Finished> {
         self.intake.poll_finished()
     }
 
-    /// The next flush that has ended.
+    /// The next completed flush.
     pub fn poll_flushed(&mut self) -> Option<Flushed> {
         self.intake.flushes.poll()
     }
 
-    /// The next thing that streams, or the owner of their bytes, are to be told.
+    /// The next event for the clients of streams, or for the owner of their bytes.
     pub fn poll_stream(&mut self) -> Option<StreamEvent> {
         self.guarantees.poll()
     }
 
-    /// When `poll` should be called next, if nothing else happens.
+    /// When to call [`Engine::poll`] next, if there is no input before.
     pub fn next_wakeup(&self) -> Option<Instant> {
         let moments = [self.dispatch.wakeup, self.guarantees.next_wakeup()];
         moments.into_iter().flatten().min()

@@ -16,9 +16,9 @@ use scheduler::background::{
 use scheduler::freeblock::{Gap, Kind, Losses, WantedBlocks};
 
 use crate::belief::DriveBelief;
-use crate::belief::forecast::{Course, Route};
-use crate::context::{StageAnswer, StageContext};
-use crate::dispatch::sent::{BackgroundRead, Draft, Planned, Purpose, Sent, UnplannedEnd};
+use crate::command::{BackgroundRead, Draft, Planned, Purpose, Sent, StageAnswer, UnplannedEnd};
+use crate::context::StageContext;
+use crate::forecast::{Course, Route};
 use crate::guarantees::Guarantees;
 use crate::preemption::Transfers;
 
@@ -452,3 +452,6 @@ impl GapStage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,7 @@ pub mod streams;
 pub use attached::StreamInput;
 pub use head_times::*;
 use orders::OrderedTransfers;
+pub(crate) use safe_set::{PartsInProgress, Restriction};
 use streams::{Promise, StreamEvent};
 
 /// The streams of an engine, and the promises to them. Without a promise no stream is granted, and
@@ -154,3 +155,6 @@ impl Guarantees {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

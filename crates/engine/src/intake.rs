@@ -7,17 +7,15 @@
 
 use std::collections::VecDeque;
 
-use block::{Class, Finished, Instant, Refused, Request, RequestId, Sectors};
+use block::{Class, Extent, Finished, Instant, Refused, Request, RequestId, Sectors};
 use scheduler::PieceId;
 use scheduler::ordering::PriorityLevel;
 
-pub(crate) mod changes;
 pub(crate) mod flushes;
 pub mod lifecycle;
 pub mod limits;
 pub(crate) mod slots;
 
-use changes::Unchanged;
 use flushes::Flushes;
 use limits::Limits;
 use slots::Slots;
@@ -34,7 +32,40 @@ pub(crate) struct Intake {
     /// The requests that have ended and are not reported.
     pub(crate) ended: VecDeque<u32>,
     /// The pieces of a request that a client names.
-    found: Vec<PieceId>,
+    pub(crate) found: Vec<PieceId>,
+}
+
+/// Why a request was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unchanged {
+    /// No request of this name is held.
+    #[error("request {} is not held: it ended, or never came", id.0)]
+    Unknown {
+        /// What was asked for.
+        id: RequestId,
+    },
+    /// All that was asked for is at the drive or has ended.
+    #[error("request {} no longer waits: expected one that was not given to the drive", id.0)]
+    NotWaiting {
+        /// What was asked for.
+        id: RequestId,
+    },
+    /// The request has none of the blocks.
+    #[error("{part} are not of request {}, which has {extent}", id.0)]
+    Outside {
+        /// Whose blocks they should be.
+        id: RequestId,
+        /// What was asked for.
+        part: Extent,
+        /// The blocks of the request.
+        extent: Extent,
+    },
+    /// There is no such best-effort priority.
+    #[error("best-effort priority {priority}: expected 0 (most urgent) to 6")]
+    Priority {
+        /// What was asked for.
+        priority: u8,
+    },
 }
 
 impl Intake {
@@ -88,22 +119,32 @@ impl Intake {
         })
     }
 
-    /// The slot of a request that a client names, if `is_of_client` says that it is one of a client.
-    fn find(
+    /// Keeps the memory of `found` for the next change; the pieces of `id` that were found.
+    ///
+    /// # Errors
+    /// If none was.
+    pub(crate) fn give_back_found(
         &mut self,
         id: RequestId,
-        is_of_client: impl Fn(u32) -> bool,
-    ) -> Result<u32, Unchanged> {
-        let slot = self.slots.find(id).filter(|&slot| is_of_client(slot));
-        slot.ok_or(Unchanged::Unknown { id })
+        found: Vec<PieceId>,
+    ) -> Result<(), Unchanged> {
+        let answer = match found.is_empty() {
+            true => Err(Unchanged::NotWaiting { id }),
+            false => Ok(()),
+        };
+        self.found = found;
+        answer
     }
 }
 
 /// The level of a class; the priority, if there is no such best-effort priority.
-fn level_of(class: Class) -> Result<PriorityLevel, u8> {
+pub(crate) fn level_of(class: Class) -> Result<PriorityLevel, u8> {
     match (PriorityLevel::of(class), class) {
         (Some(level), _) => Ok(level),
         (None, Class::BestEffort(priority)) => Err(priority),
         (None, _) => panic!("{class:?} has no level"),
     }
 }
+
+#[cfg(test)]
+mod tests;

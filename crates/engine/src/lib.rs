@@ -22,21 +22,23 @@
 //! | [`belief`] | where the head is, and what was learned |
 
 pub mod belief;
+mod command;
 mod context;
 pub mod dispatch;
 pub mod engine;
+pub mod forecast;
 pub mod gap;
 pub mod guarantees;
 mod input;
 pub mod intake;
 pub mod preemption;
 
-pub use crate::belief::{Tallies, explanation, forecast};
+pub use crate::belief::{Tallies, explanation};
 pub use crate::engine::Engine;
 pub use crate::gap::{Gaps, Rules, TaskChange};
 pub use crate::guarantees::{StreamInput, streams};
 pub use crate::input::{EncodedOrder, Impossible, Input, Reply};
-pub use crate::intake::changes::Unchanged;
+pub use crate::intake::Unchanged;
 pub use crate::intake::flushes::Flushed;
 pub use crate::intake::limits::Limits;
 pub use crate::intake::{lifecycle, limits};

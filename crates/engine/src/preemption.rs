@@ -21,9 +21,9 @@ use scheduler::PieceId;
 use scheduler::ordering::PriorityLevel;
 use scheduler::preemption::{ChunkRole, LastChunk, Preemption, When, Worth};
 
-use crate::context::{StageAnswer, StageContext};
-use crate::dispatch::sent::{Draft, Planned, Sent};
-use crate::guarantees::Guarantees;
+use crate::command::{Draft, Planned, Sent, StageAnswer};
+use crate::context::StageContext;
+use crate::guarantees::{Guarantees, PartsInProgress, Restriction};
 
 mod aside;
 mod landings;
@@ -189,22 +189,45 @@ impl Transfers {
     }
 
     /// The piece whose parts are given; what has stepped aside if there is none.
-    pub(crate) fn resume(&mut self) -> Option<PieceId> {
+    fn resume(&mut self) -> Option<PieceId> {
         if self.under_way.is_none() {
             self.under_way = self.aside.take();
         }
         self.under_way
     }
 
-    /// The piece whose parts are given.
-    pub(crate) fn under_way(&self) -> Option<PieceId> {
-        self.under_way
+    /// The piece that is given in parts.
+    pub(crate) fn in_progress(&self) -> PartsInProgress {
+        PartsInProgress {
+            under_way: self.under_way,
+            aside: self.aside,
+        }
     }
 
-    /// `piece` is given to the drive, whatever was under way.
-    pub(crate) fn interrupt_for(&mut self, piece: PieceId) {
-        if self.under_way.is_some_and(|other| other != piece) {
-            self.aside = self.under_way.take();
+    /// Gives what streams demand, whatever was under way.
+    pub(crate) fn obey(
+        &mut self,
+        cx: &mut StageContext<'_>,
+        guarantees: &Guarantees,
+        restriction: Restriction,
+    ) -> StageAnswer {
+        match restriction {
+            Restriction::None => StageAnswer::Pass,
+            Restriction::Wait => StageAnswer::WaitUntil(None),
+            Restriction::Flush => StageAnswer::Give(Draft::Flush),
+            Restriction::Piece(piece) => {
+                if self.under_way.is_some_and(|other| other != piece) {
+                    self.aside = self.under_way.take();
+                }
+                self.route_next_part(cx, guarantees, piece);
+                StageAnswer::Give(Draft::request(piece, Planned::Yes))
+            }
+            Restriction::NextPart => {
+                let transfer = self.resume();
+                transfer.map_or(StageAnswer::Pass, |piece| {
+                    StageAnswer::Give(Draft::part(piece))
+                })
+            }
         }
     }
 
@@ -375,13 +398,13 @@ impl Transfers {
         };
         self.tally.aside += 1;
         self.tally.back += self.budget.spend();
-        let progress = self.of[piece.index()].as_mut();
-        let progress = progress.expect("what has stepped aside has begun");
-        if progress.out > 0 {
-            self.left.push(piece);
-            return;
+        if let Some(Some(progress)) = self.of.get_mut(piece.index()) {
+            if progress.out > 0 {
+                self.left.push(piece);
+                return;
+            }
+            progress.since = cx.now;
         }
-        progress.since = cx.now;
         cx.ordering.step_aside(piece);
         cx.dispatch.settled = false;
     }
@@ -465,3 +488,6 @@ impl Transfers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

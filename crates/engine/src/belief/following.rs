@@ -13,8 +13,8 @@ use profiler::tracker::{Mode, Told, Tracker, Travel};
 use scheduler::policy::{NamedPolicy, find};
 
 use super::DriveBelief;
-use super::forecast::{Course, Route};
-use crate::dispatch::sent::{Purpose, Sent};
+use crate::command::{Purpose, Sent};
+use crate::forecast::{Course, Route};
 
 /// Follows a drive by the ends of its commands.
 pub(super) struct Follower {

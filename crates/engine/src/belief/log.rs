@@ -1,13 +1,31 @@
-//! What is remembered of commands, for those who ask why a request took so long.
+//! The log of commands that have ended, from which explanations are made.
 
-use block::Outcome;
+use block::{Instant, Outcome};
 
+use super::DriveBelief;
 use super::explanation::{Answered, Believed, Held, Whose};
-use crate::context::StageContext;
-use crate::dispatch::sent::{Approach, Purpose, Sent};
+use crate::command::{Approach, Sent};
 
-impl super::DriveBelief {
-    fn believed(&self, now: block::Instant, sent: &Sent) -> Option<Believed> {
+impl DriveBelief {
+    /// Whether commands are logged.
+    pub(crate) fn is_logging(&self) -> bool {
+        self.log.is_on()
+    }
+
+    /// Logs the end of a command, before [`DriveBelief::resync`].
+    pub(crate) fn log_end(&mut self, now: Instant, sent: &Sent, whose: Whose, outcome: &Outcome) {
+        let held = Held {
+            command: sent.id,
+            whose,
+            given: sent.given,
+            from: sent.given,
+            to: outcome.at.max(sent.given),
+            believed: self.believed(now, sent),
+        };
+        self.log.ended(held);
+    }
+
+    fn believed(&self, now: Instant, sent: &Sent) -> Option<Believed> {
         let route = sent.route.as_ref()?;
         let course = sent.course(&self.head, &self.profile, route);
         let revolutions = self.revolutions(now, &course, route);
@@ -23,43 +41,5 @@ impl super::DriveBelief {
             end: course.head.free + route.tail(&self.profile, &course.pass),
             by,
         })
-    }
-}
-
-/// A command has ended; the head is not known again yet.
-pub(crate) fn remember(cx: &mut StageContext<'_>, sent: &Sent, outcome: &Outcome) {
-    if !cx.belief.log.is_on() {
-        return;
-    }
-    let held = Held {
-        command: sent.id,
-        whose: whose(cx, sent),
-        given: sent.given,
-        from: sent.given,
-        to: outcome.at.max(sent.given),
-        believed: cx.belief.believed(cx.now, sent),
-    };
-    cx.belief.log.ended(held);
-}
-
-fn whose(cx: &StageContext<'_>, sent: &Sent) -> Whose {
-    match sent.purpose {
-        Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => {
-            let slot = cx.intake.slots.get(cx.ordering.owner(piece));
-            let (direction, whole) = cx.ordering.blocks(piece);
-            Whose::Request {
-                id: slot.request.id,
-                submitted: slot.submitted,
-                class: slot.request.class,
-                level: cx.ordering.level(piece),
-                direction,
-                extent: sent.part.unwrap_or(whole),
-            }
-        }
-        Purpose::Background(read) => Whose::Task(read.means),
-        Purpose::ReadAhead => Whose::Ahead,
-        Purpose::Hop => Whose::Hop,
-        Purpose::Calibration => Whose::Calibration,
-        Purpose::Flush => Whose::Flush,
     }
 }

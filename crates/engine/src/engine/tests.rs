@@ -50,7 +50,7 @@ fn refine(engine: &mut Engine, arm: SeekCurve) {
         is_turned: false,
         is_refined: true,
     };
-    ended::adapt(&mut engine.stages(), &learned);
+    engine.stages().adapt(&learned);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use scheduler::freeblock::{
 use scheduler::preemption::worth::WEIGHT;
 
 use super::waiting::Waiting;
-use crate::belief::forecast::{Head, Route};
+use crate::forecast::{Head, Route};
 
 /// How background reads are fitted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -5,8 +5,8 @@ use drive::Profile;
 use drive::mechanics::Pass;
 use scheduler::freeblock::SlowBus;
 
-use crate::belief::forecast::{Head, Route};
 use crate::context::StageContext;
+use crate::forecast::{Head, Route};
 
 /// The earliest start of a request's positioning, if a free read comes before it: it is given
 /// to the drive when a command has ended. `slow_block` is for how long a bus that is slower than the

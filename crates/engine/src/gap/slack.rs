@@ -17,9 +17,9 @@ use scheduler::PieceId;
 use scheduler::ordering::PriorityLevel;
 use scheduler::preemption::{Landing, Preemption, SplitCost, When};
 
-use crate::belief::forecast::{Course, Head, Route};
-use crate::context::{StageAnswer, StageContext};
-use crate::dispatch::sent::Draft;
+use crate::command::{Draft, StageAnswer};
+use crate::context::StageContext;
+use crate::forecast::{Course, Head, Route};
 use crate::guarantees::Guarantees;
 use crate::preemption::{Transfers, least_part};
 

@@ -13,8 +13,8 @@ use scheduler::ordering::PriorityLevel;
 use scheduler::preemption::{When, Worth};
 
 use super::slack::{HeldBack, slack};
-use crate::belief::forecast::Course;
 use crate::context::StageContext;
+use crate::forecast::Course;
 use crate::preemption::Transfers;
 
 /// How much longer others wait because of a plan.

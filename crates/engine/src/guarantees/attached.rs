@@ -11,8 +11,7 @@ use stream::{LocationMap, Zone};
 use super::streams::{NotGranted, StreamEvent, StreamTransfer};
 use super::{Guarantees, Leftover, head_times, zone_over};
 use crate::belief::DriveBelief;
-use crate::dispatch::Dispatch;
-use crate::dispatch::sent::Sent;
+use crate::command::Sent;
 
 /// What a client does with its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -133,7 +132,7 @@ impl Guarantees {
     pub(crate) fn refresh(
         &mut self,
         now: Instant,
-        (belief, dispatch): (&DriveBelief, &mut Dispatch),
+        belief: &DriveBelief,
         stream: StreamId,
         map: LocationMap,
     ) -> Result<Change, NotGranted> {
@@ -143,7 +142,6 @@ impl Guarantees {
         let zone = self.zone_of(belief, &map, direction)?;
         let promised = self.promised.as_deref_mut();
         let promised = promised.ok_or(NotGranted::NoPromise)?;
-        dispatch.settled = false;
         let change = promised.streams.refresh(now, stream, map, zone);
         change.map_err(|_| NotGranted::NoStream(stream))
     }

@@ -8,7 +8,6 @@ use stream::streams::{Order, Transfer, TransferId};
 
 use super::streams::{StreamEvent, StreamTransfer};
 use super::{Guarantees, Promised};
-use crate::belief::target;
 use crate::context::StageContext;
 
 /// The transfers that were ordered and have not ended.
@@ -140,7 +139,7 @@ fn enter(cx: &mut StageContext<'_>, transfer: Transfer) -> Option<OrderedTransfe
         direction,
         extent,
         level: level_of(class),
-        target: target(Some(&route)),
+        target: route.target(),
     };
     let piece = cx.ordering.enter(cx.now, new_piece);
     cx.belief.keep(piece, Some(route));

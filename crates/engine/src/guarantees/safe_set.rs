@@ -27,62 +27,79 @@ use stream::HeadTimes;
 use stream::streams::TransferId;
 
 use super::{FOREGROUND_BYTES, Guarantees, Leftover, Promised, pass, passing_within, worst_cost};
-use crate::belief::forecast::Head;
-use crate::context::{StageAnswer, StageContext};
-use crate::dispatch::sent::{Draft, Planned, Purpose};
-use crate::preemption::Transfers;
+use crate::command::{Draft, Purpose, StageAnswer};
+use crate::context::StageContext;
+use crate::forecast::Head;
+
+/// What streams demand of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restriction {
+    /// Nothing: the next stages are asked.
+    None,
+    /// Nothing is given before a command has ended.
+    Wait,
+    /// A flush is given.
+    Flush,
+    /// This piece is given, chosen already.
+    Piece(PieceId),
+    /// The next part of the transfer in parts is given.
+    NextPart,
+}
+
+/// The piece that is given in parts, as `preemption` has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PartsInProgress {
+    pub(crate) under_way: Option<PieceId>,
+    /// The piece that stepped aside, while the head is still there.
+    pub(crate) aside: Option<PieceId>,
+}
 
 impl Guarantees {
-    /// Streams take the drive where others would make a batch late: what goes for them is given, or
-    /// nothing is. Otherwise the next stages are asked.
+    /// Restricts the drive to streams where a command of others would make a batch late.
     pub(crate) fn restrict(
         &mut self,
         cx: &mut StageContext<'_>,
-        preemption: &mut Transfers,
-    ) -> StageAnswer {
+        parts: PartsInProgress,
+    ) -> Restriction {
         if self.promised.is_none() {
-            return StageAnswer::Pass;
+            return Restriction::None;
         }
         match self.leftover {
             // What the drive has in its buffer from before there were streams goes to the medium first.
             Leftover::Due if cx.profile().buffer.write_back != WriteBack::None => {
                 self.leftover = Leftover::Flushing(cx.dispatch.next_id());
                 cx.dispatch.wakeup = None;
-                return StageAnswer::Give(Draft::Flush);
+                return Restriction::Flush;
             }
             Leftover::Due => {
                 self.leftover = Leftover::None;
                 cx.dispatch.wakeup = None;
             }
-            Leftover::Flushing(_) => return StageAnswer::WaitUntil(None),
+            Leftover::Flushing(_) => return Restriction::Wait,
             Leftover::Maybe | Leftover::None => {}
         }
         if self.is_room_for(cx, self.longest_of_others()) {
-            return StageAnswer::Pass;
+            return Restriction::None;
         }
         if self.is_turn_of_others(cx)
-            && let Some(draft) = self.give_others(cx, preemption)
+            && let Some(others) = self.others(cx)
         {
-            return StageAnswer::Give(draft);
+            return others;
         }
-        match self.give_first(cx, preemption) {
-            Some(draft) => StageAnswer::Give(draft),
-            None => StageAnswer::WaitUntil(None),
-        }
+        self.first(cx, parts).unwrap_or(Restriction::Wait)
     }
 
-    /// What is chosen may be given, if all batches are still in time; otherwise the choice is given up,
-    /// and the batch goes that is next in its sweep.
+    /// Checks that all batches are still in time after what is chosen. If not, the choice is given up
+    /// for the batch that is next in its sweep.
     pub(crate) fn check_chosen(
         &mut self,
         cx: &mut StageContext<'_>,
-        preemption: &mut Transfers,
-    ) -> StageAnswer {
+        parts: PartsInProgress,
+    ) -> Restriction {
         if self.is_chosen_safe(cx) {
-            return StageAnswer::Pass;
+            return Restriction::None;
         }
-        let first = self.give_first(cx, preemption);
-        first.map_or(StageAnswer::Pass, StageAnswer::Give)
+        self.first(cx, parts).unwrap_or(Restriction::None)
     }
 
     /// Whether others have a turn although their command may make a batch late: one is late already,
@@ -96,63 +113,44 @@ impl Guarantees {
 
     /// The turn of others: the piece that has waited for longest, at best effort. A flush goes along
     /// with it.
-    fn give_others(
-        &mut self,
-        cx: &mut StageContext<'_>,
-        preemption: &mut Transfers,
-    ) -> Option<Draft> {
+    fn others(&mut self, cx: &mut StageContext<'_>) -> Option<Restriction> {
         give_choice_up(cx);
         let oldest = cx.ordering.oldest(|piece| !self.is_batch(cx, piece));
-        if let StageAnswer::Give(flush) = cx.intake.flushes.next() {
+        if let StageAnswer::Give(Draft::Flush) = cx.intake.flushes.next() {
             if oldest.is_none() {
                 self.passed = 0;
             }
-            return Some(flush);
+            return Some(Restriction::Flush);
         }
-        let piece = cx.ordering.choose_for(oldest?)?;
-        Some(self.give_at_once(cx, preemption, piece))
+        cx.ordering.choose_for(oldest?).map(Restriction::Piece)
     }
 
     /// The batch that is next in its sweep, or what it waits for; nothing if all of that is at the
     /// drive.
-    fn give_first(
-        &mut self,
-        cx: &mut StageContext<'_>,
-        preemption: &mut Transfers,
-    ) -> Option<Draft> {
+    fn first(&mut self, cx: &mut StageContext<'_>, parts: PartsInProgress) -> Option<Restriction> {
         cx.dispatch.wakeup = None;
         give_choice_up(cx);
         // A drive that has one waiting may take it before or after the one in service, no more.
         if cx.dispatch.at_drive() >= IN_ORDER {
             return None;
         }
-        let unfinished = preemption.under_way();
-        if let Some(piece) = unfinished.filter(|&piece| self.is_awaited(cx, piece)) {
-            return Some(Draft::part(piece));
+        if parts
+            .under_way
+            .is_some_and(|piece| self.is_awaited(cx, piece))
+        {
+            return Some(Restriction::NextPart);
         }
         if let Some(piece) = self.next_batch(cx) {
-            return Some(self.give_at_once(cx, preemption, piece));
+            return Some(Restriction::Piece(piece));
         }
         // The transfer that no batch gets past, if it stands still: it has begun, and batches wait for
         // it behind others that do.
-        self.promised.as_deref()?;
         self.waiting().next()?;
         if cx.dispatch.at_drive() > 0 {
             return None;
         }
-        preemption.resume().map(Draft::part)
-    }
-
-    /// A chosen piece is given to the drive, whatever was under way.
-    fn give_at_once(
-        &self,
-        cx: &mut StageContext<'_>,
-        preemption: &mut Transfers,
-        piece: PieceId,
-    ) -> Draft {
-        preemption.interrupt_for(piece);
-        preemption.route_next_part(cx, self, piece);
-        Draft::request(piece, Planned::Yes)
+        let unfinished = parts.under_way.or(parts.aside);
+        unfinished.map(|_| Restriction::NextPart)
     }
 
     /// Whether a piece that has begun is a batch, or one that a batch waits for.

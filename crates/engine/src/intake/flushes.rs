@@ -11,8 +11,7 @@ use std::collections::VecDeque;
 
 use block::{Instant, Refused, RequestId, Status};
 
-use crate::context::StageAnswer;
-use crate::dispatch::sent::Draft;
+use crate::command::{Draft, StageAnswer};
 
 /// A flush that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

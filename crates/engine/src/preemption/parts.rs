@@ -7,8 +7,8 @@ use scheduler::PieceId;
 use scheduler::preemption::{ChunkRole, LastChunk, When};
 
 use super::Transfers;
+use crate::command::{Approach, Draft};
 use crate::context::StageContext;
-use crate::dispatch::sent::{Approach, Draft};
 use crate::guarantees::Guarantees;
 
 impl Transfers {

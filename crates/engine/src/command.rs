@@ -1,4 +1,4 @@
-//! Commands at the drive, and drafts of those that are about to be given to it.
+//! Commands: drafts, those at the drive, and the answer of a stage.
 
 use block::{CommandId, Duration, Extent, Instant};
 use drive::Profile;
@@ -6,7 +6,18 @@ use scheduler::PieceId;
 use scheduler::background::{Means, ReadAttribution};
 use scheduler::freeblock::Stop;
 
-use crate::belief::forecast::{Course, Head, Route};
+use crate::forecast::{Course, Head, Route};
+
+/// What a stage answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StageAnswer {
+    /// This command is given to the drive.
+    Give(Draft),
+    /// Nothing is given before this moment; before an input, if there is none.
+    WaitUntil(Option<Instant>),
+    /// The next stage is asked.
+    Pass,
+}
 
 /// What a command is for.
 #[derive(Clone, Copy, Debug)]

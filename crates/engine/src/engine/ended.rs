@@ -1,0 +1,160 @@
+//! The end of a command: the belief learns, background blocks are delivered, and the piece ends or waits
+//! again.
+
+use block::{Outcome, Status};
+use scheduler::PieceId;
+
+use super::row::Stages;
+use crate::belief::explanation::Whose;
+use crate::belief::following::Learned;
+use crate::command::{Approach, Purpose, Sent};
+use crate::context::StageContext;
+use crate::forecast::Route;
+use crate::intake::slots::{End, Parts};
+use crate::preemption::{Remainder, WaitsAgain};
+
+impl Stages<'_> {
+    /// Completes a command that has left the drive.
+    pub(super) fn complete(&mut self, sent: &Sent, outcome: &Outcome) {
+        let now = self.cx.now;
+        if self.cx.belief.is_logging() {
+            let whose = whose(&self.cx, sent);
+            self.cx.belief.log_end(now, sent, whose, outcome);
+        }
+        self.guarantees.note_end(now, sent.id);
+        if matches!(sent.purpose, Purpose::Flush) {
+            self.cx.intake.busy = now;
+            self.cx.intake.flushes.end(now, outcome.status);
+            return;
+        }
+        if let Some(route) = &sent.route {
+            self.learn(sent, route);
+        }
+        self.cx.belief.note_end(now);
+        self.cx.belief.count_calibration(sent, outcome);
+        let lost = self.gap.account_for(&self.cx, sent, outcome);
+        let Some(piece) = sent.purpose.piece() else {
+            return;
+        };
+        self.cx.intake.busy = now;
+        let Some(end) = self.end_part(piece, sent, outcome) else {
+            return;
+        };
+        let slot = self.cx.ordering.owner(piece);
+        self.cx.ordering.end(now, piece);
+        if !self.guarantees.is_of_stream(slot) {
+            self.gap.charge(&self.cx, slot, lost);
+        }
+        if self.cx.intake.slots.part_ended(slot, end) == Parts::All {
+            self.guarantees.end_request(&mut self.cx, slot);
+        }
+    }
+
+    /// Locates the head at the end of a command, and corrects the belief.
+    fn learn(&mut self, sent: &Sent, route: &Route) {
+        let cx = &mut self.cx;
+        let course = cx.belief.resync(cx.now, sent, route);
+        cx.dispatch.resync(sent.id, cx.belief.head.free);
+        if sent.is_buffered || sent.approach != Approach::Seek {
+            cx.belief.track_silently();
+            return;
+        }
+        // Without a seek there is nothing to learn, and inside its blocks the head waits for none.
+        let has_waited = !course.pass.seek.is_zero() && course.pass.wrapped.is_zero();
+        let late = has_waited.then(|| cx.belief.revolutions(cx.now, &course, route));
+        if let Some(revolutions) = late.flatten() {
+            let period = cx.profile().spindle.period();
+            self.preemption
+                .note_landing(sent, course.pass.rotation, period, revolutions);
+            self.gap.observe(&course, route, revolutions);
+        }
+        if let Some(learned) = cx.belief.track(cx.now, &course, route) {
+            self.adapt(&learned);
+        }
+    }
+
+    /// Adapts the other stages to a corrected belief.
+    pub(super) fn adapt(&mut self, learned: &Learned) {
+        let cx = &mut self.cx;
+        if learned.policy.is_some() || learned.is_refined {
+            // What was chosen by the belief is chosen again.
+            cx.put_back_chosen();
+            cx.dispatch.settled = false;
+        }
+        if let Some(policy) = learned.policy {
+            cx.ordering.adopt(&|| policy.make());
+        }
+        self.gap.widen(learned.caution);
+        if learned.is_turned {
+            self.gap.turn(cx.belief);
+        }
+        if learned.is_refined {
+            self.gap.refine(cx.belief);
+            self.guarantees.relearn(cx.now, cx.belief);
+        }
+    }
+
+    /// The end of a piece, if `sent` was its last command; otherwise the piece may wait again.
+    fn end_part(&mut self, piece: PieceId, sent: &Sent, outcome: &Outcome) -> Option<End> {
+        let cx = &mut self.cx;
+        // The drive gave it back undone, or what failed may have been the free blocks that were merged
+        // with it.
+        let is_merged = matches!(sent.purpose, Purpose::Merged { .. });
+        let is_undone =
+            outcome.status == Status::TimedOut || (is_merged && outcome.status != Status::Good);
+        // A second try was not counted when the batch was promised.
+        let is_tried_again = is_undone
+            && !self.guarantees.is_batch(cx, piece)
+            && cx.ordering.requeued(piece) < RETRIES;
+        let waited = cx.ordering.waited(piece);
+        let ended = (outcome.status, outcome.account);
+        let rest =
+            self.preemption
+                .part_ended(cx.now, (piece, waited.all), sent, ended, is_tried_again);
+        match rest {
+            Remainder::None(status, account, all) => Some(End {
+                at: outcome.at,
+                status,
+                waited: all,
+                waited_order: waited.order,
+                account,
+            }),
+            Remainder::Waits(WaitsAgain::GivenBack) => {
+                cx.dispatch.retried += 1;
+                cx.ordering.requeue(piece);
+                None
+            }
+            Remainder::Waits(WaitsAgain::SteppedAside) => {
+                cx.ordering.step_aside(piece);
+                None
+            }
+            Remainder::More => None,
+        }
+    }
+}
+
+fn whose(cx: &StageContext<'_>, sent: &Sent) -> Whose {
+    match sent.purpose {
+        Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => {
+            let slot = cx.intake.slots.get(cx.ordering.owner(piece));
+            let (direction, whole) = cx.ordering.blocks(piece);
+            Whose::Request {
+                id: slot.request.id,
+                submitted: slot.submitted,
+                class: slot.request.class,
+                level: cx.ordering.level(piece),
+                direction,
+                extent: sent.part.unwrap_or(whole),
+            }
+        }
+        Purpose::Background(read) => Whose::Task(read.means),
+        Purpose::ReadAhead => Whose::Ahead,
+        Purpose::Hop => Whose::Hop,
+        Purpose::Calibration => Whose::Calibration,
+        Purpose::Flush => Whose::Flush,
+    }
+}
+
+/// How often a command is given again that the drive gave back undone. A choice: once shows whether
+/// it was bad luck.
+const RETRIES: u8 = 1;
