@@ -7,6 +7,8 @@ pub mod firmware;
 mod flow;
 pub mod geometry;
 pub mod imperfection;
+#[cfg(feature = "invented")]
+pub mod invented;
 pub mod mechanics;
 pub mod profile;
 pub mod seek;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use block::{
     Class, Command, Direction, Duration, Extent, Finished, Instant, Lba, Outcome, Refused, Sectors,
 };
-use drive::{Profile, VirtualDrive};
+use drive::{Profile, VirtualDrive, invented};
 use engine::{Engine, Limits};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
@@ -18,24 +18,26 @@ use simulator::run::{
     Arrival, Demand, Load, LoadError, Options, Part, PastEnd, Progress, RunError, Watch, run,
 };
 
-#[path = "../../scheduler/tests/drives/invented.rs"]
-mod invented;
-#[path = "../../engine/tests/drives/simple.rs"]
-mod simple;
+/// The simple drive, as the driver of the simulator takes one.
+struct SimpleDrive(invented::SimpleDrive);
 
-use simple::SimpleDrive;
+impl SimpleDrive {
+    fn new(truth: Profile) -> Self {
+        SimpleDrive(invented::SimpleDrive::new(truth))
+    }
+}
 
 impl SimulatedDrive for SimpleDrive {
     fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
-        SimpleDrive::submit(self, now, command)
+        self.0.submit(now, command)
     }
 
     fn poll(&mut self, now: Instant) -> Option<Outcome> {
-        SimpleDrive::poll(self, now)
+        self.0.poll(now)
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        SimpleDrive::next_wakeup(self)
+        self.0.next_wakeup()
     }
 }
 

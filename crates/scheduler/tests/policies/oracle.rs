@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
 use scheduler::{Choice, EligibleRequest, NamedPolicy, PieceId, Policy, View};
 
-use crate::invented;
+use drive::invented;
 
 /// Where requests begin: few blocks, so that ties are frequent, on the whole of the drive.
 const BLOCKS: u64 = 60;

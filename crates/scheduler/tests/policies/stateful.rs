@@ -6,7 +6,7 @@ use drive::{Angle, Position, Profile, SeekTarget};
 use scheduler::policy::find;
 use scheduler::{Choice, EligibleRequest, PieceId, Policy, View};
 
-use crate::invented;
+use drive::invented;
 
 /// A policy and a clock. Tickets are numbers by arrival.
 struct Bench {

@@ -7,15 +7,11 @@ use block::{
     Class, Command, CommandId, Direction, Duration, Extent, Instant, Lba, Outcome, Request,
     RequestId, Sectors, Status,
 };
+use drive::invented;
 use engine::{Engine, Limits};
 use scheduler::Policy;
 
-#[path = "policies/hostile.rs"]
-mod hostile;
-#[path = "../../scheduler/tests/drives/invented.rs"]
-mod invented;
-
-use hostile::Dawdler;
+use crate::hostile::{self, Dawdler};
 
 const REAL_TIME: Class = Class::RealTime {
     deadline: Instant::ZERO,

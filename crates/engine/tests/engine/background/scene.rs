@@ -7,13 +7,11 @@ use block::{
     Action, Class, Command, CommandId, Direction, Duration, Extent, Instant, Lba, Request,
     RequestId, Sectors,
 };
+use drive::invented::{self, SimpleDrive};
 use engine::{Engine, Limits, Rules};
 use scheduler::background::{Order, TaskId, TaskPhase};
 use scheduler::freeblock::{Caution, WantedBlocks};
 use scheduler::policy::find;
-
-use crate::invented;
-use crate::simple::SimpleDrive;
 
 pub fn extent(start: u64, length: u64) -> Extent {
     Extent::new(Lba(start), Sectors(length)).expect("a valid extent")

@@ -6,17 +6,11 @@ use std::sync::{Arc, Mutex};
 use block::{
     Action, Class, Direction, Duration, Extent, Instant, Lba, Refused, Request, RequestId, Sectors,
 };
+use drive::invented::{self, SimpleDrive};
 use engine::{Engine, Limits};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
 use scheduler::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
-
-#[path = "../../scheduler/tests/drives/invented.rs"]
-mod invented;
-#[path = "drives/simple.rs"]
-mod simple;
-
-use simple::SimpleDrive;
 
 fn extent(start: u64, length: u64) -> Extent {
     Extent::new(Lba(start), Sectors(length)).expect("a valid extent")

@@ -20,8 +20,8 @@ use stream::playout::{AccessId, Served, Standing};
 use stream::streams::Attach;
 use stream::streams::{Answer, StreamId};
 
+use super::world::{LONGEST, MB, PAGE, ask, drive, map, promise};
 use crate::hostile;
-use crate::world::{LONGEST, MB, PAGE, ask, drive, map, promise};
 
 /// Serves commands in their order.
 struct Slowest {

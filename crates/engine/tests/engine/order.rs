@@ -7,12 +7,10 @@ use block::{
     Action, Class, Command, Direction, Duration, Extent, Instant, Lba, Outcome, Refused, Request,
     RequestId, Sectors, Status,
 };
+use drive::invented;
 use engine::{Engine, Limits, Unchanged};
 use scheduler::ordering::Phases;
 use scheduler::policy::find;
-
-#[path = "../../scheduler/tests/drives/invented.rs"]
-mod invented;
 
 use Direction::{Read, Write};
 

@@ -6,11 +6,9 @@ use block::{
     Action, Class, Command, CommandId, Direction, Durability, Extent, Instant, Lba, Outcome,
     Refused, Request, RequestId, Sectors, Status,
 };
+use drive::invented;
 use engine::{Engine, Flushed, Limits};
 use scheduler::policy::find;
-
-#[path = "../../scheduler/tests/drives/invented.rs"]
-mod invented;
 
 fn engine(limits: Limits) -> Engine {
     let policy = find("sptf").expect("a policy of the table");

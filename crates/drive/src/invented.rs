@@ -1,18 +1,26 @@
-//! A small invented drive for tests of the software.
+//! A small invented drive, for the tests of the crates above: its profile, and a drive that is simpler
+//! than [`VirtualDrive`](crate::VirtualDrive).
 
 use std::sync::Arc;
 
+use crate::firmware::{AfterPrevious, BufferRules, Bus, Overheads, QueueOrder, QueueRules};
+use crate::geometry::{Geometry, zoned};
+use crate::seek::{SeekCurve, SeekTable};
+use crate::{Angle, Profile, Provenance, Spindle, catalog};
 use block::Duration;
-use drive::firmware::{AfterPrevious, BufferRules, Bus, Overheads, QueueOrder, QueueRules};
-use drive::geometry::{Geometry, zoned};
-use drive::seek::{SeekCurve, SeekTable};
-use drive::{Angle, Profile, Provenance, Spindle, catalog};
+
+mod simple;
+
+pub use simple::{COMPLETION, SimpleDrive};
 
 /// Cylinders of the drive: few, so that ties are frequent.
 pub const CYLINDERS: u32 = 40;
 
-/// Two surfaces, two zones, and a seek table that goes down before it goes up, as measured ones
+/// The profile: two surfaces, two zones, and a seek table that falls before it rises, as measured ones
 /// do. Every number that times depend on is set here.
+///
+/// # Panics
+/// If the profile is not valid, which the tests would show.
 pub fn profile() -> Profile {
     let shipped = catalog::find("hp-c2247a").expect("a shipped drive");
     let mut profile = shipped.profile().expect("a valid profile");

@@ -1,8 +1,6 @@
 //! Streams inside the engine, at their edges and under policies that mean harm.
 
 mod edges;
-#[path = "../policies/hostile.rs"]
-mod hostile;
 mod joining;
 mod others;
 mod policies;

@@ -14,8 +14,8 @@ use scheduler::freeblock::WantedBlocks;
 use stream::playout::{AccessId, Standing};
 use stream::streams::{Answer, StreamId};
 
+use super::world::{MB, PAGE, World, ask, drive, extent, map, promise};
 use crate::hostile;
-use crate::world::{MB, PAGE, World, ask, drive, extent, map, promise};
 
 /// What happens, and then some milliseconds pass.
 #[derive(Clone, Debug)]

@@ -8,13 +8,7 @@ use proptest::prelude::*;
 use scheduler::background::{Order, TaskPhase, TaskRefused};
 use scheduler::freeblock::{Caution, Ranges, SameTrack, WantedBlocks};
 
-#[path = "../../scheduler/tests/drives/invented.rs"]
-mod invented;
-#[path = "background/scene.rs"]
 mod scene;
-#[path = "drives/simple.rs"]
-mod simple;
-#[path = "background/standing.rs"]
 mod standing;
 
 use scene::{Foreground, Scene, exact, extent, never};

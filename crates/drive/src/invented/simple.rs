@@ -1,28 +1,30 @@
-//! A drive without buffer and bus: it serves its queue in order, track by track.
+//! A drive without buffer and bus that serves its queue in order, track by track.
 
 use std::collections::VecDeque;
 
+use crate::{Position, Profile, SeekTarget};
 use block::{
     Account, Action, Command, Direction, Duration, Extent, Instant, Outcome, Refused, Status,
 };
-use drive::{Position, Profile, SeekTarget};
 
 /// From the end of the medium's part of a command to its completion.
 pub const COMPLETION: Duration = Duration::from_micros(50);
 
+/// A drive without buffer and bus that serves its queue in order.
 pub struct SimpleDrive {
     truth: Profile,
     /// Every so many commands, the drive misses its sector and loses a revolution.
     pub misses_every: Option<u64>,
     served: u64,
     position: Position,
-    /// When the arm has done what it was told.
+    /// When the last command has left the medium.
     pub free: Instant,
     previous: Direction,
     outcomes: VecDeque<Outcome>,
 }
 
 impl SimpleDrive {
+    /// An idle drive with this truth.
     pub fn new(truth: Profile) -> Self {
         SimpleDrive {
             truth,
@@ -35,6 +37,13 @@ impl SimpleDrive {
         }
     }
 
+    /// Takes a command into the queue.
+    ///
+    /// # Errors
+    /// If the queue is full.
+    ///
+    /// # Panics
+    /// If the command neither reads nor writes.
     pub fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
         let limit = self.truth.queue.depth as usize;
         if self.outcomes.len() >= limit {
@@ -64,11 +73,13 @@ impl SimpleDrive {
         Ok(())
     }
 
+    /// The next outcome that is due.
     pub fn poll(&mut self, now: Instant) -> Option<Outcome> {
         let due = self.outcomes.front().is_some_and(|next| next.at <= now);
         due.then(|| self.outcomes.pop_front()).flatten()
     }
 
+    /// When the next outcome is due.
     pub fn next_wakeup(&self) -> Option<Instant> {
         self.outcomes.front().map(|next| next.at)
     }

@@ -19,7 +19,7 @@ use stream::rounds::Slot;
 use stream::streams::{Answer, Attach, Order, Settings, StreamId, Streams, Transfer, TransferId};
 use stream::{LocationMap, Rate, Zone};
 
-use crate::setup::{Policy, Result, Setup};
+use super::setup::{Policy, Result, Setup};
 
 const PAGE: u64 = 4096;
 /// What an application reads at once (ABISS, 4: rdrt's reads).

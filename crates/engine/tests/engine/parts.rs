@@ -7,13 +7,11 @@ use block::{
     Request, RequestId, Sectors, Status, Switch,
 };
 use drive::firmware::{LookAhead, WriteBack};
+use drive::invented;
 use engine::{Engine, Limits};
 use scheduler::Preemption;
 use scheduler::policy::find;
 use scheduler::preemption::{Aside, Landing, LastChunk, When};
-
-#[path = "../../scheduler/tests/drives/invented.rs"]
-mod invented;
 
 /// Chunks of four blocks, and nothing else but what a test switches on.
 const RULES: Preemption = Preemption {

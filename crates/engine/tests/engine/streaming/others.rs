@@ -10,7 +10,7 @@ use stream::playout::{AccessId, Served, Standing};
 use stream::streams::Attach;
 use stream::streams::{Answer, StreamId};
 
-use crate::world::{MB, PAGE, World, ask, extent, map, promise};
+use super::world::{MB, PAGE, World, ask, extent, map, promise};
 
 /// Plays the good one from where it is for so many milliseconds, and the other, if it is open.
 fn play(world: &mut World, good: StreamId, other: StreamId, (from, millis): (u64, u64)) {

@@ -7,8 +7,8 @@ use engine::Rules;
 use proptest::prelude::*;
 use scheduler::background::{MOST_TASKS, NotWanted, TaskPhase, TaskRefused};
 
-use crate::scene::{Foreground, Scene, exact, extent, never};
-use crate::{BUSY, QUIET};
+use super::scene::{Foreground, Scene, exact, extent, never};
+use super::{BUSY, QUIET};
 
 fn blocks(extent: Extent) -> std::ops::Range<u64> {
     extent.start().0..extent.end().0

@@ -3,17 +3,11 @@
 use std::sync::Arc;
 
 use block::{Class, Direction, Duration, Extent, Instant, Lba, Request, RequestId, Sectors};
+use drive::invented::{self, SimpleDrive};
 use engine::{Engine, Limits, Rules};
 use scheduler::background::Order;
 use scheduler::freeblock::{Caution, WantedBlocks};
 use scheduler::policy::find;
-
-#[path = "../../scheduler/tests/drives/invented.rs"]
-mod invented;
-#[path = "drives/simple.rs"]
-mod simple;
-
-use simple::SimpleDrive;
 
 const REQUESTS: u64 = 800;
 

@@ -12,8 +12,8 @@ use scheduler::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 use stream::admission::Rules;
 use stream::playout::Standing;
 
-use crate::world::{LONGEST, MB, World, ask, drive, extent, map, promise};
-use crate::worst::Scene;
+use super::world::{LONGEST, MB, World, ask, drive, extent, map, promise};
+use super::worst::Scene;
 
 /// Takes what lies farthest back on the disk.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use block::{Direction, Duration, Instant, RequestId};
 use stream::playout::AccessId;
 use stream::streams::{Notice, StreamId};
 
-use crate::world::{MB, PAGE, World, ask, drive, map, promise};
+use super::world::{MB, PAGE, World, ask, drive, map, promise};
 
 /// As many recordings as are granted, on a drive so many times as slow.
 fn overloaded(slowness: u64) -> (World, Vec<StreamId>) {

@@ -6,10 +6,8 @@ use drive::Imperfections;
 use drive::imperfection::{Chance, Periodic};
 use engine::guarantees::Beyond;
 
-#[path = "streams/driver.rs"]
 mod driver;
 
-#[path = "streams/setup.rs"]
 mod setup;
 
 use driver::Driver;

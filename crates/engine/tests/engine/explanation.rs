@@ -7,19 +7,13 @@ use block::{
     Class, CommandId, Direction, Duration, Extent, Finished, Instant, Lba, Outcome, Request,
     RequestId, Sectors, Status,
 };
+use drive::invented::{self, SimpleDrive};
 use engine::explanation::{Ahead, Explanation, Known, NAMED, REMEMBERED, Slowest, Whose};
 use engine::{Engine, Limits, Rules};
 use proptest::prelude::*;
 use scheduler::background::Order;
 use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::find;
-
-#[path = "../../scheduler/tests/drives/invented.rs"]
-mod invented;
-#[path = "drives/simple.rs"]
-mod simple;
-
-use simple::SimpleDrive;
 
 /// A command as somebody beside the drive sees it.
 #[derive(Clone, Copy, Debug)]
@@ -240,7 +234,7 @@ fn the_believed_phases_are_those_of_a_drive_that_is_as_believed() {
     let tail = |explained: &Explanation| {
         // The drive's completion, which is not as long as in the profile.
         let bus = explained.drive.bus.as_nanos() as i64;
-        simple::COMPLETION.as_nanos() as i64 - bus
+        invented::COMPLETION.as_nanos() as i64 - bus
     };
     let period = invented::profile().spindle.period();
     for (number, (finished, explained)) in (1u64..).zip(&scene.finished) {

@@ -10,7 +10,7 @@ use stream::admission::Reason;
 use stream::playout::{AccessId, Served, Standing};
 use stream::streams::{Answer, Notice};
 
-use crate::world::{LONGEST, MB, PAGE, World, ask, drive, extent, map, promise};
+use super::world::{LONGEST, MB, PAGE, World, ask, drive, extent, map, promise};
 
 #[test]
 fn what_cannot_be_granted_is_refused_with_its_reason() {

@@ -5,8 +5,8 @@ use drive::Imperfections;
 use scheduler::{Choice, EligibleRequest, Policy, Sight, View};
 use stream::playout::{AccessId, Served, Standing};
 
+use super::world::{LONGEST, MB, PAGE, World, ask, drive, map, promise};
 use crate::hostile;
-use crate::world::{LONGEST, MB, PAGE, World, ask, drive, map, promise};
 
 /// Always waits.
 struct Idler;

@@ -10,16 +10,14 @@ use block::{
     Action, Class, Command, Direction, Duration, Extent, Instant, Lba, Outcome, Request, RequestId,
     Sectors, Status, Switch,
 };
+use drive::invented;
 use engine::{Engine, Limits};
 use proptest::prelude::*;
 use scheduler::Preemption;
 use scheduler::ordering::Phases;
 use scheduler::preemption::{Aside, Landing, LastChunk, Split, SplitCost, When};
 
-#[path = "policies/hostile.rs"]
-mod hostile;
-#[path = "../../scheduler/tests/drives/invented.rs"]
-mod invented;
+use crate::hostile;
 
 /// So few blocks that most requests overlap others.
 const BLOCKS: u64 = 60;
