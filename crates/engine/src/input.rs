@@ -1,16 +1,16 @@
-//! What happens to an engine, as one type: what a capture records, and what replays and fuzzers make.
+//! The inputs of an engine as one type, for captures, replays and fuzzers.
 
 use block::{Class, Command, CommandId, Extent, Instant, Outcome, Request, RequestId};
 use drive::Geometry;
 use scheduler::background::{Order, TaskId};
 use scheduler::freeblock::{DecodeError, WantedBlocks};
 use serde::{Deserialize, Serialize};
-use stream::streams::StreamId;
+use stream::LocationMap;
+use stream::streams::{Attach, StreamId};
 
 use crate::{Engine, StreamInput, TaskChange};
 
-/// One input of an engine. Each is a call of the same name; streams are granted by [`Engine::attach`]
-/// alone.
+/// One input of an engine: a call of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
     /// [`Engine::poll`].
@@ -37,14 +37,20 @@ pub enum Input {
     SetImpactBudget(u32),
     /// [`Engine::stream`].
     Stream(StreamId, StreamInput),
+    /// [`Engine::attach`]. No capture has it: the engine of a capture has no guarantees.
+    #[serde(skip)]
+    Attach(Attach),
+    /// [`Engine::refresh`]. No capture has it, either.
+    #[serde(skip)]
+    Refresh(StreamId, LocationMap),
 }
 
-/// What an engine answers to an input.
+/// The answer of an engine to an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// The engine took it.
+    /// The input was accepted.
     Taken,
-    /// The engine refused it.
+    /// The input was refused.
     Refused,
     /// The next command, or none.
     Command(Option<Command>),
@@ -58,25 +64,28 @@ pub struct EncodedOrder {
     deadline: Option<Instant>,
 }
 
-/// An input that cannot happen to this engine.
+/// An input that is impossible in the state of this engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Impossible {
-    /// The end of a command that it did not give.
+    /// The outcome of a command that is not at the drive.
     #[error("command {} ends, which is not at the drive", .0.0)]
     NotAtDrive(CommandId),
-    /// A background task, and it takes none.
+    /// A background task of an engine without them.
     #[error("a background task of an engine without them")]
     NoTasks,
-    /// The blocks of a task are not those of its drive.
+    /// The blocks of a task are not a set of blocks of the drive.
     #[error("the blocks of a task: {0}")]
     Wanted(#[from] DecodeError),
 }
 
 impl Engine {
-    /// Makes the call that an input stands for.
+    /// Makes the call of an input.
     ///
     /// # Errors
-    /// If the input cannot happen: the call would stop the program.
+    /// If the input is impossible: the call would panic.
+    ///
+    /// # Panics
+    /// If `now` lies before that of an earlier call.
     pub fn apply(&mut self, now: Instant, input: &Input) -> Result<Reply, Impossible> {
         let is_of_task = matches!(
             input,
@@ -115,6 +124,8 @@ impl Engine {
                 Reply::Taken
             }
             Input::Stream(stream, input) => Reply::from(&self.stream(now, *stream, *input)),
+            Input::Attach(attach) => Reply::from(&self.attach(now, attach.clone())),
+            Input::Refresh(stream, map) => Reply::from(&self.refresh(now, *stream, map.clone())),
         })
     }
 }

@@ -17,7 +17,7 @@ pub struct StreamId(pub u64);
 pub struct TransferId(pub u64);
 
 /// Request for a stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attach {
     /// Uid of the client.
     pub user: u32,
