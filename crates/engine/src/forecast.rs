@@ -37,6 +37,9 @@ pub struct Route {
     last: Position,
     direction: Direction,
     blocks: u64,
+    /// From the end of the last part until the bus has carried a read, at least: the blocks of a later
+    /// part are carried after its first sector has passed.
+    behind: Duration,
 }
 
 /// What is believed of one command.
@@ -258,8 +261,15 @@ impl Route {
             .spindle
             .wait(Instant::ZERO, first.start + first.sweep);
         let mut at = Instant::ZERO + left;
+        let mut blocks = extent.length().0 - u64::from(first.blocks);
+        let mut carried = at;
         for run in runs {
-            at += belief.pass(last, at, &run, direction).total();
+            let pass = belief.pass(last, at, &run, direction);
+            let sector = belief.spindle.time_of(run.width);
+            let passed = at + pass.seek + pass.rotation + sector;
+            carried = carried.max(passed + belief.bus.read_block * blocks);
+            blocks -= u64::from(run.blocks);
+            at += pass.total();
             last = SeekTarget::from(&run).position;
         }
         Some(Route {
@@ -267,6 +277,7 @@ impl Route {
             rest: at.since(Instant::ZERO + left),
             last,
             direction,
+            behind: carried.since(at),
             blocks: extent.length().0,
         })
     }
@@ -312,7 +323,8 @@ impl Route {
                 let sweep = self.sweep(belief);
                 let began = free.saturating_sub(sweep) + self.held(belief);
                 let block = belief.bus.read_block;
-                (began.max(before) + block * self.blocks).max(free + block)
+                let carried = began.max(before) + block * self.blocks;
+                carried.max(free + block.max(self.behind))
             }
             Direction::Write => free,
         }

@@ -58,6 +58,34 @@ fn heads(profile: Profile, reads: &[Extent]) -> Vec<(Instant, Instant)> {
     heads
 }
 
+/// Reads in places of their own, so that the buffer has none: each is a jump and a length.
+fn places(reads: &[(u64, u64)]) -> Vec<Extent> {
+    let places = reads.iter().enumerate().map(|(number, &(jump, length))| {
+        let place = (number as u64 * 7 % 40) * 400_000 + jump * 50;
+        Extent::new(Lba(place), Sectors(length)).expect("blocks")
+    });
+    places.collect()
+}
+
+/// The head is believed to be free when it is, for each of these reads.
+fn check(mb_s: f64, watermark: u16, reads: &[(u64, u64)]) -> Result<(), String> {
+    let places = places(reads);
+    let heads = heads(profile(mb_s, watermark), &places);
+    for (place, (believed, is)) in places.iter().zip(heads) {
+        let apart = believed.since(is).max(is.since(believed));
+        if apart >= Duration::from_micros(100) {
+            return Err(format!("{place:?}: {believed:?} and not {is:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// A random case that failed once: 114 blocks take 5.84 ms on the bus, a little less than a revolution.
+#[test]
+fn a_read_that_the_bus_carries_for_a_revolution_has_lost_none() {
+    assert_eq!(check(10.0, 0, &[(0, 1), (308, 114)]), Ok(()));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -68,19 +96,7 @@ proptest! {
         watermark in prop::sample::select(vec![0u16, 250, 500, 1_000]),
         reads in prop::collection::vec((0u64..4_000, 1u64..600), 2..40),
     ) {
-        // Each in a place of its own, so that the buffer has none.
-        let places = reads.iter().enumerate().map(|(number, &(jump, length))| {
-            let place = (number as u64 * 7 % 40) * 400_000 + jump * 50;
-            Extent::new(Lba(place), Sectors(length)).expect("blocks")
-        });
-        let places: Vec<Extent> = places.collect();
-        for (number, (believed, is)) in heads(profile(mb_s, watermark), &places).into_iter().enumerate() {
-            let apart = believed.since(is).max(is.since(believed));
-            prop_assert!(
-                apart < Duration::from_micros(100),
-                "read {number}, {:?}: {believed:?} and not {is:?}",
-                places[number]
-            );
-        }
+        let checked = check(mb_s, watermark, &reads);
+        prop_assert!(checked.is_ok(), "{checked:?}");
     }
 }
