@@ -1,27 +1,27 @@
-//! How a long measurement tells its caller how far it is.
+//! Progress reports of long measurements.
 
-/// Follows a long measurement; its methods come from several threads.
+/// An observer of a long measurement. Several threads call its methods.
 pub trait Progress: Sync {
-    /// The measurement begins a part of this name.
+    /// A part of the measurement starts.
     fn begin(&self, part: &str) {
         let _ = part;
     }
 
-    /// The measurement has so many more units to do.
+    /// The measurement has this many more units to do.
     fn expect(&self, units: u64) {
         let _ = units;
     }
 
-    /// The measurement has done so many units.
+    /// The measurement has done this many units.
     fn advance(&self, units: u64) {
         let _ = units;
     }
 
-    /// The measurement has something to say that is no result.
+    /// The measurement has a remark that is not part of the result.
     fn remark(&self, text: &str) {
         let _ = text;
     }
 }
 
-/// Ignores all.
+/// Ignores everything.
 impl Progress for () {}

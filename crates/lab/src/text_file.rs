@@ -1,4 +1,4 @@
-//! Text files that a user names: profiles, loads, experiments.
+//! Reads text files that users name: profiles, loads, experiments.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -27,6 +27,5 @@ pub fn read(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The longest drive profile or load that is read. A choice: twenty times the longest profile that
-/// we ship.
+/// Longest text file. A choice: twenty times the longest shipped profile.
 const LONGEST_TEXT: u64 = 16 << 20;

@@ -1,12 +1,13 @@
-//! Simulated against measured: the same requests, on the model and on the real drive.
+//! Compares the model with the real drive on the same requests.
 //!
 //! A trace with measured times is replayed under one of two clocks:
 //!
-//! - **own**: the model's completions set the pace, as DiskSim does it. Its clock drifts away from
-//!   the real one, so that only the distributions can be compared: the *demerit*.
-//! - **measured**: every request is issued when the real drive got it, and the head is where the
-//!   real drive's was. Where the trace's clock is in phase with the platter, each request can
-//!   be compared with its own measurement: the *per-request error*.
+//!
+//! - **own**: the model's completions set the pace, as in DiskSim. The model's clock drifts away from
+//!   the real one, so that only distributions are comparable: the *demerit*.
+//! - **measured**: every request starts when the real drive received it, with the head at the real
+//!   position. If the trace's clock is in phase with the platter, each request is comparable with its
+//!   own measurement: the *per-request error*.
 
 pub mod cases;
 pub mod clock;
@@ -23,45 +24,45 @@ use clock::Tracker;
 use drive::{Profile, VirtualDrive};
 use simulator::driver::serve_alone;
 
-/// One request that a real drive served.
+/// A request that a real drive served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// Which blocks.
+    /// The blocks.
     pub extent: Extent,
-    /// When the real drive got it.
+    /// The arrival at the real drive.
     pub issued: Instant,
-    /// How long the real drive took.
+    /// The service time of the real drive.
     pub service: Duration,
-    /// From its completion to the next request.
+    /// The time from the completion to the next request.
     pub think: Duration,
 }
 
-/// Which completions set the pace of a replay.
+/// The completions that set the pace of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// The model's own.
+    /// The model's.
     Own,
-    /// The real drive's; the platter turns evenly.
+    /// The real drive's, with a constant period of the platter.
     Measured,
-    /// The real drive's; the platter's phase follows the completions that went before, as a
-    /// scheduler outside the drive would follow it (see [`clock::Tracker`]).
+    /// The real drive's. The platter's phase follows earlier completions, as a scheduler outside
+    /// the drive would track it (see [`clock::Tracker`]).
     Tracked,
 }
 
-/// How the model served a sample.
+/// The model's result for a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// How long it took.
+    /// The service time.
     pub service: Duration,
-    /// When it was complete, on the replay's clock.
+    /// The completion on the replay's clock.
     pub completed: Instant,
-    /// Where the time went.
+    /// The phases of the service time.
     pub account: Account,
 }
 
-/// Serves the samples one after the other on a drive that behaves exactly as `profile`.
+/// Serves the samples in order on a drive that equals `profile`.
 ///
 /// # Panics
 /// If a sample is not on the drive: readers check that.

@@ -134,8 +134,7 @@ impl BehindPlan {
         truth: &Arc<Profile>,
         drive: D,
     ) -> Result<(Report, Instant), Failure> {
-        // Of a drive that is being profiled nothing is known: the order of the blocks is all that is
-        // used of it.
+        // A drive that is being profiled is unknown: c-look needs the order of blocks only.
         let policy = find("c-look").map_err(Failure::failed)?;
         let limits = Limits::suited_to(policy, truth);
         let engine = Engine::new(Arc::clone(truth), &|| policy.make(), limits);

@@ -1,4 +1,4 @@
-//! The findings against the truth.
+//! Compares the findings with the truth.
 
 use block::{Duration, Instant, Lba};
 use drive::geometry::Geometry;
@@ -15,39 +15,39 @@ use crate::Failure;
 pub struct Checked {
     /// The drive.
     pub drive: String,
-    /// By how much the period is off.
+    /// The error of the period, in ppm.
     pub period_ppm: Option<f64>,
-    /// The error of the angles of 95 % of the blocks, in revolutions.
+    /// The 95th percentile of the blocks' angle errors, in revolutions.
     pub angle_p95_rev: Option<f64>,
-    /// The error of the angles of 99 % of the blocks.
+    /// The 99th percentile of the blocks' angle errors, in revolutions.
     pub angle_p99_rev: Option<f64>,
     /// The mean error of the seek table.
     pub seek_mean_error_us: Option<f64>,
-    /// The share of zones that are as found.
+    /// The share of zones that were found exactly.
     pub zones_exact: Option<f64>,
-    /// The share of tracks that are as found.
+    /// The share of tracks that were found exactly.
     pub tracks_exact: Option<f64>,
     /// The drive's time.
     pub drive_seconds: f64,
-    /// The confidence in the least certain part.
+    /// The confidence of the least certain part.
     pub confidence: f64,
 }
 
-/// Blocks that are asked for. A choice: the share of 1 % of them is then good to a fifth of it.
+/// Sampled blocks. A choice: a share of 1 % of them is then exact to a fifth of it.
 const BLOCKS: u64 = 2000;
 
-/// Bytes above which a drive is only asked for what is known of it: those of the 1990s, up to
-/// 18 GB, are to be known whole in a budget, those of 2005 and later, from 300 GB on, are not.
+/// Size in bytes above which only known parts of a drive are sampled. Drives of the 1990s, up to 18
+/// GB, should be known completely within a budget. Drives from 2005 on, from 300 GB, need not be.
 const LARGE: u64 = 100_000_000_000;
 
-/// For how long after the end a phase has to hold. A choice: in service known blocks are seen every
-/// few milliseconds, and an idle drive is looked at in less than that.
+/// Time after the end for which a phase must hold. A choice: in service known blocks are read every
+/// few milliseconds, and an idle drive is calibrated more often than that.
 const AFTER: Duration = Duration::from_secs(10);
 
-/// Compares.
+/// Compares findings and truth.
 ///
 /// # Errors
-/// If what was found contradicts itself.
+/// If the findings contradict each other.
 pub fn check(found: &FoundDrive, truth: &Profile) -> Result<Checked, Failure> {
     let believed = found.profile()?;
     let period = found.findings.spindle.period_ps;
@@ -78,7 +78,7 @@ pub fn check(found: &FoundDrive, truth: &Profile) -> Result<Checked, Failure> {
     })
 }
 
-/// The share of what is so; none of nothing.
+/// The share of true values; `None` without values.
 fn share(each: impl Iterator<Item = bool>) -> Option<f64> {
     let (mut so, mut all) = (0u32, 0u32);
     for one in each {
@@ -88,13 +88,13 @@ fn share(each: impl Iterator<Item = bool>) -> Option<f64> {
     (all > 0).then(|| f64::from(so) / f64::from(all))
 }
 
-/// Whether a block is asked for: of a large drive, if its track is known.
+/// Whether a block is sampled: on a large drive, if its track is known.
 fn is_asked(believed: &Profile, truth: &Profile, lba: Lba) -> bool {
     let is_known = |confidence: &drive::Confidence| confidence.is_known(lba);
     truth.capacity_bytes() < LARGE || believed.confidence.as_ref().is_some_and(is_known)
 }
 
-/// Random blocks. Of a large drive of which little is known they are drawn from that.
+/// Random blocks. On a large and mostly unknown drive they come from the known part.
 fn asked(believed: &Profile, truth: &Profile) -> Vec<Lba> {
     let whole = [(0, truth.geometry.sectors().0)];
     let known = believed.confidence.as_ref().map_or(&[][..], |c| c.known());
@@ -108,7 +108,8 @@ fn asked(believed: &Profile, truth: &Profile) -> Vec<Lba> {
     };
     let total: u64 = extents.iter().map(|(_, length)| length).sum();
     let block = |number: u64| {
-        // Knuth's multiplicative hashing: any fixed sequence will do that procedures do not use.
+        // Knuth's multiplicative hashing. Any fixed sequence that the procedures do not use would
+        // do.
         let spread = (number + 1).wrapping_mul(0xD134_2543_DE82_EF95);
         let mut left = ((u128::from(spread) * u128::from(total)) >> 64) as u64;
         for &(first, length) in extents {
@@ -122,8 +123,8 @@ fn asked(believed: &Profile, truth: &Profile) -> Vec<Lba> {
     (0..BLOCKS).filter_map(block).collect()
 }
 
-/// How far blocks are from where they are predicted to be at some moment after the end, in
-/// revolutions, up to the constant of all of them.
+/// The angle errors of blocks at some moment after the end, in revolutions, up to their common
+/// constant.
 fn angles(found: &FoundDrive, believed: &Profile, truth: &Profile, asked: &[Lba]) -> Vec<f64> {
     let Some(clock) = &found.findings.clock else {
         return Vec::new();
@@ -143,7 +144,7 @@ fn angles(found: &FoundDrive, believed: &Profile, truth: &Profile, asked: &[Lba]
     off
 }
 
-/// The way from where the platter is at a moment to a block.
+/// The rotation from the platter's position at a moment to a block.
 fn wait(profile: &Profile, lba: Lba, at: Instant) -> Option<Angle> {
     let place = profile.geometry.locate(lba)?;
     Some(place.angle - profile.spindle.angle_at(at))
@@ -153,19 +154,19 @@ fn turned(revolutions: f64) -> Angle {
     Angle::from_revolutions(revolutions).unwrap_or_default()
 }
 
-/// The one of some angles that has most others within 1 % of a revolution.
+/// The angle with the most others within 1 % of a revolution.
 fn common(angles: &[f64]) -> f64 {
     let near = |one: f64| {
         let near = |other: &&f64| apart(turned(one), turned(**other)).abs() < 0.01;
         angles.iter().filter(near).count()
     };
-    // A hundred of them are enough to find one of the many.
+    // A hundred candidates are enough to find one of the majority.
     let tried = angles.iter().copied().take(100);
     tried.max_by_key(|one| near(*one)).unwrap_or(0.0)
 }
 
-/// The mean error of the seek times of reads over the distances of the truth's table, in us: those
-/// that the drive has, as some published tables go on beyond the last cylinder.
+/// The mean error of the seek times of reads over the distances of the truth's table, in us, up to
+/// the last cylinder. Some published tables continue beyond it.
 fn seek_error(believed: &Profile, truth: &Profile) -> f64 {
     let cylinders = believed.geometry.cylinders();
     let reachable = |&(distance, _): &(u32, _)| distance < truth.geometry.cylinders();
@@ -179,8 +180,8 @@ fn seek_error(believed: &Profile, truth: &Profile) -> f64 {
     sum / count
 }
 
-/// The share of the zones of which first and last block, and sectors on a track, are as found; none
-/// if no zone is known.
+/// The share of zones whose first block, last block and sectors per track were found; `None` if no
+/// zone is known.
 fn zones(believed: &Profile, truth: &Profile) -> Option<f64> {
     let blocks = truth.geometry.sectors().0;
     let zones = truth.geometry.zones();
@@ -200,7 +201,7 @@ fn zones(believed: &Profile, truth: &Profile) -> Option<f64> {
     }))
 }
 
-/// Whether a block's track has the bounds and the sectors that it has.
+/// Whether the bounds and the sectors of a block's track were found.
 fn is_track(believed: &Profile, truth: &Profile, lba: Lba) -> bool {
     let track = |geometry: &Geometry| {
         let track = geometry.track_of(lba)?;

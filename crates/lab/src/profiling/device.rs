@@ -1,5 +1,4 @@
-//! The profile of a drive that is there, in real time: reads past the page cache, by one thread for
-//! each command that is pending.
+//! Profiles a real drive in real time: direct reads, one thread for each outstanding command.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom};
@@ -18,16 +17,17 @@ use super::ProfilingObserver;
 use super::found::{Ended, FoundDrive, kebab};
 use crate::Failure;
 
-/// What memory, addresses and lengths of direct reads are multiples of, at most.
+/// Largest alignment of direct reads: memory, addresses and lengths.
 const ALIGNMENT: usize = 4096;
 
-/// Threads, which is how many commands the drive is given at once. A choice: SATA's queue.
+/// Threads, and so commands at the drive. A choice: SATA's queue depth.
 const THREADS: u32 = 32;
 
 /// Profiles a drive.
 ///
 /// # Errors
-/// If it is not there, is no drive, or must not be read; or if writes are allowed to another one.
+/// If the path does not exist, is no drive, or cannot be read; or if writes are permitted to
+/// another path.
 pub fn profile(
     path: &Path,
     may_write: Option<&Path>,
@@ -79,7 +79,7 @@ fn open(path: &Path, writes: WritePermission) -> io::Result<File> {
         .open(path)
 }
 
-/// What the system tells of a device; files are taken for drives of 4 KB blocks, so that their
+/// The system's information about a device. Files count as drives with 4 KB blocks, so that their
 /// reads are aligned.
 fn identify(path: &Path, bytes: u64, writes: WritePermission) -> Result<DriveIdentity, String> {
     let device = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -117,10 +117,10 @@ fn identify(path: &Path, bytes: u64, writes: WritePermission) -> Result<DriveIde
     })
 }
 
-/// The least size of a drive: the smallest that we ship is a thousand times larger. A choice.
+/// Smallest drive. A choice: the smallest shipped one is a thousand times larger.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// Where commands wait for a thread, and outcomes for the profiler.
+/// The queues of commands for the threads and of outcomes for the profiler.
 struct DeviceThreads {
     begun: time::Instant,
     commands: Sender<Command>,
@@ -166,7 +166,7 @@ impl DeviceThreads {
         }
     }
 
-    /// Lets the profiler ask until it knows, or the budget is spent.
+    /// Runs the profiler until it has finished, or the budget is spent.
     fn run(
         &mut self,
         mut profiler: Profiler,
@@ -186,7 +186,7 @@ impl DeviceThreads {
             }
             let until = match profiler.next_probe(now) {
                 NextProbe::Probe(command) => {
-                    // The threads are there as long as the desk is.
+                    // The threads live as long as the queues.
                     let _ = self.commands.send(command);
                     continue;
                 }
@@ -206,10 +206,10 @@ impl DeviceThreads {
     }
 }
 
-/// How often the terminal is told what is known: two times a second.
+/// Interval of progress reports: half a second.
 const SHOW: Duration = Duration::from_millis(500);
 
-/// At most so long nothing is looked at, so that the terminal goes on.
+/// Longest wait for an outcome, so that the progress continues.
 const LONGEST_WAIT: time::Duration = time::Duration::from_millis(500);
 
 fn since(begun: time::Instant) -> Instant {
@@ -225,7 +225,7 @@ fn status(done: &io::Result<()>, action: Action) -> Status {
     }
 }
 
-/// A thread's memory for what it reads, aligned inside of a larger piece.
+/// A thread's read buffer, aligned inside a larger allocation.
 #[derive(Default)]
 struct Memory {
     bytes: Vec<u8>,
@@ -240,7 +240,7 @@ impl Memory {
         &mut self.bytes[from..from + length]
     }
 
-    /// Does what a command asks for. Nothing but reads and writes reaches a device by its file.
+    /// Carries out a command. Only reads and writes reach a device through its file.
     fn serve(&mut self, file: &File, action: Action, device: DriveIdentity) -> io::Result<()> {
         let place = |extent: Extent| {
             let bytes = u64::from(device.block_bytes);

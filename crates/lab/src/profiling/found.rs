@@ -1,4 +1,4 @@
-//! The findings of a profiled drive, and the part of them that is kept to go on from.
+//! The findings of a profiled drive, and their stored part.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,39 +11,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::Failure;
 
-/// A drive that was profiled.
+/// A profiled drive.
 #[derive(Debug)]
 pub struct FoundDrive {
-    /// Its name, in kebab case.
+    /// The name in kebab case.
     pub name: String,
-    /// What is known without timing it.
+    /// The drive's identity, which needs no timing.
     pub device: DriveIdentity,
-    /// What was found.
+    /// The findings.
     pub findings: Findings,
-    /// What is true, if it was simulated.
+    /// The truth of a simulated drive.
     pub truth: Option<Arc<Profile>>,
     /// The drive's time at the end.
     pub at: Instant,
-    /// Commands that it was given.
+    /// The number of the profiler's commands.
     pub probes: u64,
-    /// Whether the budget ended it.
+    /// The reason for the end.
     pub ended: Ended,
 }
 
-/// How a profile came to its end.
+/// The reason for the end of profiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// There was nothing more to ask.
+    /// No question was left.
     Finished,
     /// The budget was spent.
     OutOfTime,
 }
 
 impl FoundDrive {
-    /// That there is something to believe: without a spindle there is nothing.
+    /// Checks that the spindle was found: without it there is no belief.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the spindle was not found.
     pub fn needs_spindle(&self) -> Result<(), Failure> {
         let mut failed = self.findings.progress.failed.iter();
         match (&self.findings.clock, failed.next()) {
@@ -56,7 +56,7 @@ impl FoundDrive {
         }
     }
 
-    /// The profile file.
+    /// The text of the profile file.
     pub fn text(&self) -> String {
         belief::text(&self.findings, &self.device, &self.name)
     }
@@ -64,14 +64,14 @@ impl FoundDrive {
     /// The profile.
     ///
     /// # Errors
-    /// If what was found contradicts itself.
+    /// If the findings contradict each other.
     pub fn profile(&self) -> Result<Profile, Failure> {
         let found = belief::profile(&self.findings, &self.device, &self.name);
         found.map_err(|error| Failure::failed(format!("what was found is no profile: {error}")))
     }
 }
 
-/// A name that a profile can have.
+/// Converts a name to kebab case, as profiles require it.
 pub fn kebab(name: &str) -> String {
     let letter = |c: char| match c.to_ascii_lowercase() {
         c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,
@@ -80,8 +80,8 @@ pub fn kebab(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-/// The part of the findings that outlives a run: angles are kept up to a constant, which sighting known
-/// blocks sets again.
+/// The stored part of the findings. Angles are stored up to a constant, which reads of known blocks
+/// determine again.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct Kept {
     pieces: Vec<KeptPiece>,
@@ -101,10 +101,10 @@ struct KeptPiece {
     cycle: Vec<(u32, u32, u32, u64, u64)>,
 }
 
-/// The findings of a text that [`kept`] wrote, in the file of this name.
+/// Parses the findings that [`kept`] wrote to this file.
 ///
 /// # Errors
-/// If something else wrote it.
+/// If the text has another form.
 pub fn resumed(file: &Path, text: &str) -> Result<Findings, Failure> {
     let wrong = |problem: String| Failure::input(format!("{}: {problem}", file.display()));
     let kept: Kept = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
@@ -120,7 +120,7 @@ pub fn resumed(file: &Path, text: &str) -> Result<Findings, Failure> {
     }
 }
 
-/// Whether the pieces are ascending, apart, and have tracks.
+/// Whether the pieces are ascending, disjoint, and have tracks.
 fn is_map(map: &TrackMap) -> bool {
     let whole = |piece: &MapPiece| {
         piece.repeats > 0
@@ -139,10 +139,10 @@ fn is_map(map: &TrackMap) -> bool {
             .all(|two| two[0].end() <= two[1].first)
 }
 
-/// The tracks of the findings as text, to be gone on from.
+/// The tracks of the findings as text, for a later run.
 ///
 /// # Errors
-/// If they have no JSON.
+/// If they cannot be serialised.
 pub fn kept(findings: &Findings) -> Result<String, Failure> {
     let text = serde_json::to_string(&Kept::of(&findings.map)).map_err(Failure::failed)?;
     Ok(text + "\n")

@@ -1,4 +1,4 @@
-//! Profiles of simulated drives, which differ from their profiles by chance.
+//! Profiles simulated drives with noise.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use super::ProfilingObserver;
 use super::found::{Ended, FoundDrive};
 use crate::{Failure, named};
 
-/// By how much commands of a simulated drive differ.
+/// The noise of a simulated drive.
 #[derive(Clone, Copy, Debug)]
 pub struct RehearsalNoise {
-    /// The standard deviation of a seek.
+    /// The standard deviation of seek times.
     pub seek: Duration,
-    /// The standard deviation of an overhead.
+    /// The standard deviation of overheads.
     pub electronics: Duration,
-    /// What decides which does by how much.
+    /// The seed of the noise.
     pub seed: u64,
 }
 
 impl RehearsalNoise {
-    /// What a simulated drive does besides what its profile says.
+    /// The imperfections of a simulated drive.
     pub fn imperfections(self) -> Imperfections {
         Imperfections {
             seek_noise: self.seek,
@@ -34,10 +34,10 @@ impl RehearsalNoise {
     }
 }
 
-/// The drive's time between two looks at what is known.
+/// Interval of progress reports, in the drive's time.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// Profiles drives, each alone, on all cores.
+/// Profiles drives separately, on all cores.
 ///
 /// # Errors
 /// If there is no such drive.
@@ -68,7 +68,7 @@ fn profile(
 ) -> Result<FoundDrive, Failure> {
     let imperfections = noise.imperfections();
     let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed);
-    // Nothing is lost if a simulated drive is written.
+    // Writes to a simulated drive destroy nothing.
     let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Allowed);
     fits(resumed, &device, &truth.name)?;
     let whole = move |prober| procedure::complete(prober, budget);
@@ -94,10 +94,10 @@ fn profile(
     })
 }
 
-/// That the tracks of another run are on this drive.
+/// Checks that the tracks of an earlier run fit on this drive.
 ///
 /// # Errors
-/// If they go past its end.
+/// If they extend past its end.
 pub fn fits(resumed: &Findings, device: &DriveIdentity, name: &str) -> Result<(), Failure> {
     let last = resumed.map.pieces.last();
     match last.is_some_and(|last| last.end().0 > device.blocks) {

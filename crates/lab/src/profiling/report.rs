@@ -1,4 +1,4 @@
-//! The findings as figures and as drawings.
+//! The findings as figures and drawings.
 
 use crate::plot::{self, Curve};
 use profiler::findings::MapPiece;
@@ -13,76 +13,76 @@ use crate::{Failure, drive_drawing};
 pub struct ProfileFigures {
     /// The drive.
     pub drive: String,
-    /// Whether there was nothing more to ask.
+    /// Whether no question was left.
     pub finished: bool,
     /// The drive's time.
     pub drive_seconds: f64,
-    /// Commands that it was given.
+    /// The number of the profiler's commands.
     pub commands: u64,
-    /// Its blocks.
+    /// The drive's size in blocks.
     pub blocks: u64,
-    /// The period of a revolution.
+    /// The period of a revolution, in ps.
     pub period_ps: Option<u64>,
-    /// By how much the period wanders between sightings.
+    /// The variation of the period between sightings, in ppm.
     pub wander_ppm: f64,
-    /// Blocks whose tracks are known.
+    /// The number of blocks whose tracks are known.
     pub known_blocks: u64,
-    /// Its zones.
+    /// The zones.
     pub zones: Vec<FoundZone>,
-    /// Its surfaces.
+    /// The number of surfaces.
     pub surfaces: Option<u32>,
-    /// Its cylinders.
+    /// The number of cylinders.
     pub cylinders: Option<u32>,
     /// The time of a head switch.
     pub head_switch_ms: Option<f64>,
-    /// How much later writes settle.
+    /// The additional settling time of writes.
     pub write_settle_ms: Option<f64>,
-    /// Its seek table.
+    /// The seek table.
     pub seeks: Vec<FoundSeek>,
     /// The smallest sequential read that keeps the full rate.
     pub chunk_least_blocks: Option<u32>,
-    /// The largest one.
+    /// The largest sequential read that keeps the full rate.
     pub chunk_most_blocks: Option<u32>,
     /// Throughput by the size of reads.
     pub chunk: Vec<ChunkRate>,
-    /// The parts that were not found, and why.
+    /// The parts that were not found, with the reasons.
     pub failed: Vec<String>,
-    /// By part: the share of fresh measurements that it predicts.
+    /// The confidence of each part: the share of fresh measurements that it predicts.
     pub confidence: std::collections::BTreeMap<&'static str, f64>,
 }
 
-/// Neighbouring tracks with the same numbers of sectors.
+/// Adjacent tracks with the same numbers of sectors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FoundZone {
-    /// Its first block.
+    /// The first block.
     pub first_block: u64,
-    /// How many blocks it has.
+    /// The number of blocks.
     pub blocks: u64,
-    /// How many tracks it has.
+    /// The number of tracks.
     pub tracks: u64,
-    /// Of the different tracks, ascending.
+    /// The different numbers of sectors per track, ascending.
     pub sectors_per_track: Vec<u32>,
 }
 
-/// The time of seeks over a distance.
+/// The seek times over a distance.
 #[derive(Debug, Serialize)]
 pub struct FoundSeek {
-    /// The distance.
+    /// The distance in cylinders.
     pub cylinders: u32,
-    /// The mean.
+    /// The mean time.
     pub ms: f64,
     /// The standard deviation.
     pub deviation_us: f64,
-    /// The mean inwards.
+    /// The mean time inwards.
     pub inward_ms: f64,
-    /// The mean outwards.
+    /// The mean time outwards.
     pub outward_ms: f64,
 }
 
-/// The throughput of sequential reads of a size.
+/// The throughput of sequential reads of one size.
 #[derive(Debug, Serialize)]
 pub struct ChunkRate {
-    /// The size.
+    /// The size in blocks.
     pub blocks: u32,
     /// The throughput.
     pub mb_s: f64,
@@ -91,7 +91,7 @@ pub struct ChunkRate {
 /// The figures of a drive.
 ///
 /// # Errors
-/// If what was found contradicts itself.
+/// If the findings contradict each other.
 pub fn figures(found: &FoundDrive) -> Result<ProfileFigures, Failure> {
     found.profile()?;
     let findings = &found.findings;
@@ -155,7 +155,7 @@ fn failures(findings: &Findings) -> Vec<String> {
         .collect()
 }
 
-/// Stretches of the map whose tracks have the same numbers of sectors.
+/// Parts of the map whose tracks have the same numbers of sectors.
 fn zones(findings: &Findings) -> Vec<FoundZone> {
     let mut zones: Vec<FoundZone> = Vec::new();
     for piece in &findings.map.pieces {
@@ -188,10 +188,10 @@ fn sectors(piece: &MapPiece) -> Vec<u32> {
     sectors
 }
 
-/// The drawings: file names and contents. What was not found is not drawn.
+/// The drawings: file names and contents. Missing findings have no drawing.
 ///
 /// # Errors
-/// If what was found contradicts itself.
+/// If the findings contradict each other.
 pub fn drawings(found: &FoundDrive) -> Result<Vec<(&'static str, String)>, Failure> {
     let figures = figures(found)?;
     let name = &found.name;

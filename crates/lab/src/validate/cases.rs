@@ -1,4 +1,4 @@
-//! The models against times measured on real drives: which drives, which traces, and their judgements.
+//! The drives and traces of a validation.
 
 use std::path::{Path, PathBuf};
 
@@ -11,40 +11,40 @@ use super::measurement::{self, Measurements};
 use crate::plot::{Panel, Series, distributions};
 use crate::{Failure, lent, named};
 
-/// Which drives are judged, and by which trace.
+/// The selection of drives and traces.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Only this drive: a name, or a profile file.
     pub drive: Option<String>,
     /// This trace instead of the drive's own.
     pub trace: Option<PathBuf>,
-    /// What becomes of bad lines of that trace, and of requests past the end of the drive.
+    /// The treatment of bad lines and of requests past the end of the drive.
     pub on_bad: OnBad,
-    /// Whose constants are used.
+    /// The constants in use.
     pub constants: Constants,
 }
 
-/// Whose constants a profile has.
+/// The origin of a profile's constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Constants {
-    /// Those that were fitted, where there are some.
+    /// The fitted constants, where they exist.
     Fitted,
-    /// The published ones only.
+    /// The published constants only.
     Published,
 }
 
-/// Models beside their drives.
+/// The result of a validation.
 #[derive(Debug)]
 pub struct Validation {
-    /// A judgement for each drive.
+    /// The judgement of each drive.
     pub judgements: Vec<Judgement>,
-    /// By drive: measured, DiskSim's and our distributions.
+    /// The distributions of each drive: measured, DiskSim's and ours.
     pub drawings: Vec<(String, Panel)>,
-    /// Lines about what was left out.
+    /// Remarks on skipped data.
     pub remarks: String,
 }
 
-/// One drive with its trace.
+/// A drive with its trace.
 struct Case {
     profile: Profile,
     measurements: Measurements,
@@ -54,7 +54,7 @@ struct Case {
 /// Judges the models of drives by their measured traces.
 ///
 /// # Errors
-/// If a drive or trace is not what it should be; with `CI=true`, if there are no traces.
+/// If a drive or trace is invalid; with `CI=true` also if there are no traces.
 pub fn validate(settings: &Settings) -> Result<Validation, Failure> {
     let (cases, remarks) = cases(settings)?;
     let (mut judgements, mut drawings) = (Vec::new(), Vec::new());
@@ -71,7 +71,7 @@ pub fn validate(settings: &Settings) -> Result<Validation, Failure> {
     })
 }
 
-/// What is to be judged, and remarks about what is not.
+/// The cases, and remarks on missing ones.
 fn cases(settings: &Settings) -> Result<(Vec<Case>, String), Failure> {
     let mut profiles = named::drive_or_all(settings.drive.as_deref())?;
     if settings.constants == Constants::Published {
@@ -114,7 +114,7 @@ fn cases(settings: &Settings) -> Result<(Vec<Case>, String), Failure> {
     Ok((cases, remarks))
 }
 
-/// A trace that the user has, of which DiskSim knows nothing.
+/// A user's own trace, for which DiskSim has no results.
 fn users_own(
     file: &Path,
     profile: &Profile,

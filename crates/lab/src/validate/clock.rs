@@ -1,9 +1,9 @@
-//! Whether a trace's clock is in phase with the platter, and where the platter stood.
+//! The phase of a trace's clock relative to the platter.
 //!
-//! If the model's angles are right, a request that the medium served ends, on the real drive, a
-//! whole number of revolutions before or after the model says. So the residual
-//! (measured - simulated) modulo a revolution is the same for all of them: the phase in which
-//! the trace began. Its scatter says how well clock, layout and model agree.
+//! If the model's angles are right, a request that the medium served ends on the real drive a whole
+//! number of revolutions before or after the model's completion. The residual (measured -
+//! simulated) modulo a revolution is then the same for all such requests: the phase at the
+//! beginning of the trace. Its scatter measures the agreement of clock, layout and model.
 
 use block::{BufferHit, Instant};
 use drive::{Angle, Spindle};
@@ -19,18 +19,18 @@ pub struct Phase {
     pub concentration: f64,
 }
 
-/// Above this concentration a clock counts as coherent with the rotation. A trace without phase
-/// shows 1/sqrt(n), about 0.02 for 2,500 requests; a standard deviation of a sixth of a
-/// revolution, at which single requests can no longer be predicted, shows 0.58.
+/// Concentration above which a clock is coherent with the rotation. A trace without phase has
+/// 1/sqrt(n), about 0.02 for 2,500 requests. A standard deviation of a sixth of a revolution, which
+/// is too much to predict single requests, has 0.58.
 pub const COHERENT: f64 = 0.5;
 
-/// What is left of one request: measured less simulated completion, modulo a revolution.
+/// The residual of one request: measured less simulated completion, modulo a revolution.
 pub fn residual(spindle: &Spindle, sample: &Sample, replayed: &Replayed) -> Angle {
     let measured = sample.issued + sample.service;
     spindle.angle_at(measured) - spindle.angle_at(replayed.completed)
 }
 
-/// Whether the model thinks that the medium alone decided when the request ended.
+/// Whether the medium alone determined the completion, according to the model.
 pub fn is_medium(replayed: &Replayed) -> bool {
     replayed.account.hit == BufferHit::Miss && !replayed.account.transfer.is_zero()
 }
@@ -46,7 +46,7 @@ pub fn phase(spindle: &Spindle, samples: &[Sample], replayed: &[Replayed]) -> Ph
     )
 }
 
-/// The direction and length of the mean vector.
+/// The direction and the length of the mean vector.
 pub fn mean_angle(angles: impl Iterator<Item = Angle>) -> Phase {
     let (mut x, mut y, mut n) = (0.0, 0.0, 0.0);
     for angle in angles {
@@ -62,15 +62,15 @@ pub fn mean_angle(angles: impl Iterator<Item = Angle>) -> Phase {
     }
 }
 
-/// The spindle with the phase in which the trace began: what came late by `residual` came when
-/// the platter was that much behind.
+/// The spindle with the phase at the beginning of the trace: a completion is late by `residual` if
+/// the platter was behind by it.
 pub fn with_phase(spindle: Spindle, residual: Angle) -> Spindle {
     spindle.with_phase(spindle.angle_at(Instant::ZERO) - residual)
 }
 
-/// Follows a platter that does not turn quite evenly: the mean phase of the latest completions
-/// that the medium decided, each counting less the longer it is ago (head tracking as in Yu et
-/// al. 2000: only what has happened is used).
+/// Tracks a platter with a slightly varying period. The phase is the mean of the latest completions
+/// that the medium determined, with decreasing weights (head tracking as in Yu et al. 2000: only
+/// past completions count).
 #[derive(Clone, Debug)]
 pub struct Tracker {
     spindle: Spindle,
@@ -78,11 +78,11 @@ pub struct Tracker {
     y: f64,
 }
 
-/// How much of the mean each completion replaces: the last dozen decide. A choice.
+/// Weight of each completion in the mean: the last dozen dominate. A choice.
 const GAIN: f64 = 1.0 / 12.0;
 
 impl Tracker {
-    /// A tracker that knows nothing yet.
+    /// A tracker without observations.
     pub fn new(spindle: Spindle) -> Self {
         Tracker {
             spindle,
@@ -91,7 +91,7 @@ impl Tracker {
         }
     }
 
-    /// Learns from a completion; answers the phase from now on if it says something.
+    /// Observes a completion; returns the new phase if it is informative.
     pub fn follow(&mut self, sample: &Sample, replayed: Option<&Replayed>) -> Option<Angle> {
         let replayed = replayed.filter(|replayed| is_medium(replayed))?;
         let phase = self.spindle.phase() - residual(&self.spindle, sample, replayed);

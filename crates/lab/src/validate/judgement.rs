@@ -1,4 +1,4 @@
-//! One drive's model held against its trace: the row that `headtime validate` prints.
+//! The judgement of a drive's model by its trace: a row of `headtime validate`.
 
 use std::sync::Arc;
 
@@ -10,64 +10,64 @@ use super::clock::{self, COHERENT};
 use super::score::{Score, median_error};
 use super::{Clock, Sample, replay};
 
-/// The figures of one drive, in milliseconds. A field that is `null` has no meaning here.
+/// The figures of one drive, in milliseconds. `null` means not applicable.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judgement {
     /// The drive.
     pub drive: String,
-    /// Whether its profile has fitted constants. Those of the shipped drives come from the first
-    /// halves of their own traces.
+    /// Whether the profile has fitted constants. Those of shipped drives come from the first halves
+    /// of their own traces.
     pub fitted: bool,
     /// All requests of the trace.
     #[serde(flatten)]
     pub whole: Figures,
-    /// The second half alone: what `headtime fit` fits to this trace it fits to the first.
+    /// The second half, which `headtime fit` does not see.
     pub held_out: Figures,
-    /// How well the clock of the whole trace agrees with the platter: 0 to 1.
+    /// The agreement of the trace's clock with the platter, 0 to 1.
     pub phase_concentration: f64,
 }
 
-/// Ours beside DiskSim's, for the same requests.
+/// Our figures beside DiskSim's, for the same requests.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// Requests.
+    /// The number of requests.
     pub requests: usize,
-    /// Demerit of ours.
+    /// The demerit of our model.
     pub demerit_ms: f64,
-    /// Of the reads alone.
+    /// The demerit of our model, reads only.
     pub demerit_read_ms: f64,
-    /// Of the writes alone.
+    /// The demerit of our model, writes only.
     pub demerit_write_ms: f64,
-    /// Demerit of DiskSim's results.
+    /// The demerit of DiskSim.
     pub disksim_demerit_ms: Option<f64>,
-    /// Of the reads alone.
+    /// The demerit of DiskSim, reads only.
     pub disksim_demerit_read_ms: Option<f64>,
-    /// Of the writes alone.
+    /// The demerit of DiskSim, writes only.
     pub disksim_demerit_write_ms: Option<f64>,
-    /// Mean measured service time.
+    /// The mean measured service time.
     pub measured_mean_ms: f64,
-    /// Mean of ours.
+    /// The mean service time of our model.
     pub simulated_mean_ms: f64,
-    /// Median of |simulated - measured| per request, where the clock is coherent.
+    /// The median of |simulated - measured| over requests, if the clock is coherent.
     pub median_error_ms: Option<f64>,
-    /// The same of DiskSim's results, wherever there are some.
+    /// The same median of DiskSim's results, if they exist.
     pub disksim_median_error_ms: Option<f64>,
 }
 
-/// The judgement, and the service times behind it for a plot.
+/// A judgement, and its service times for a plot.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// The figures.
     pub judgement: Judgement,
-    /// Ours, under the model's own clock, in the order of the trace.
+    /// Our service times under the model's own clock, in the order of the trace.
     pub simulated: Vec<Duration>,
 }
 
-/// Judges a profile on a trace.
+/// Judges a profile by a trace.
 ///
-/// Distributions come from a replay under the model's own clock, as DiskSim's do; per-request
-/// errors from one under the measured clock that tracks the platter. The second half is a part of
-/// the same replays: the drive is warm when it begins, as the real one was.
+/// Distributions come from a replay under the model's own clock, as DiskSim's do. Per-request
+/// errors come from a replay under the measured clock with tracking. The second half is part of the
+/// same replays, so that the drive is warm at its beginning, as the real one was.
 pub fn judge(profile: &Profile, samples: &[Sample], disksim: Option<&[Duration]>) -> Judged {
     let shared = Arc::new(profile.clone());
     let own = replay(&shared, samples, Clock::Own);
@@ -111,7 +111,7 @@ pub fn judge(profile: &Profile, samples: &[Sample], disksim: Option<&[Duration]>
     }
 }
 
-/// To a nanosecond: more digits would be noise of the sums.
+/// Rounds to a nanosecond: further digits are noise of the sums.
 fn rounded(millis: f64) -> f64 {
     (millis * 1e6).round() / 1e6
 }

@@ -1,5 +1,4 @@
-//! What was measured on a real drive, as samples of it; and what DiskSim computed for the same
-//! requests.
+//! Measured samples of a real drive, and DiskSim's results for the same requests.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -13,10 +12,10 @@ use simulator::trace::{Format, OnBad, Reader, Skipped, TraceError};
 use super::Sample;
 use crate::{Failure, lent};
 
-/// Why measured times could not be read. Each names the file and the line.
+/// An error of measured times. Each names the file and the line.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasurementError {
-    /// The trace is not one.
+    /// The trace is invalid.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// A request has no measured time.
@@ -26,7 +25,7 @@ pub enum MeasurementError {
     Unmeasured {
         /// The trace.
         file: String,
-        /// Counted from 1.
+        /// The line, from 1.
         line: u64,
     },
     /// A request is not on the drive.
@@ -36,59 +35,59 @@ pub enum MeasurementError {
     PastEnd {
         /// The trace.
         file: String,
-        /// Counted from 1.
+        /// The line, from 1.
         line: u64,
-        /// What it asked for.
+        /// The requested blocks.
         extent: Extent,
         /// The drive's name.
         drive: String,
-        /// Its blocks.
+        /// The drive's size in blocks.
         capacity: u64,
     },
-    /// Nothing is left to be compared.
+    /// No request is left.
     #[error("{file}: no request on {drive}: expected at least one ({left_out} left out)")]
     Empty {
         /// The trace.
         file: String,
         /// The drive's name.
         drive: String,
-        /// Lines and requests that were skipped.
+        /// The number of skipped lines and requests.
         left_out: u64,
     },
-    /// DiskSim's results do not belong to the trace.
+    /// DiskSim's results do not match the trace.
     #[error("{file}:{line}: {problem}")]
     Reference {
         /// The file.
         file: String,
-        /// Counted from 1.
+        /// The line, from 1.
         line: usize,
-        /// What was found and what was expected.
+        /// The problem, and the expected content.
         problem: String,
     },
 }
 
-/// The requests of a trace that can be compared.
+/// The comparable requests of a trace.
 #[derive(Clone, Debug)]
 pub struct Measurements {
-    /// In the order of the trace.
+    /// The samples in the order of the trace.
     pub samples: Vec<Sample>,
-    /// Bad lines that were left out.
+    /// The skipped bad lines.
     pub bad_lines: Skipped,
-    /// Requests past the end of the drive that were left out.
+    /// The number of skipped requests past the end of the drive.
     pub past_end: u64,
 }
 
 impl Measurements {
-    /// Lines and requests that were left out.
+    /// The number of skipped lines and requests.
     pub fn left_out(&self) -> u64 {
         self.bad_lines.total() + self.past_end
     }
 }
 
-/// What DiskSim computed for the requests of a drive's trace; `None` if it has no results.
+/// DiskSim's results for a drive's trace; `None` if they do not exist.
 ///
 /// # Errors
-/// If there are some and they are not those of `samples`.
+/// If the results do not match `samples`.
 pub fn disksim_of(profile: &Profile, samples: &[Sample]) -> Result<Option<Vec<Duration>>, Failure> {
     let Some(directory) = lent::directory_of(profile) else {
         return Ok(None);
@@ -104,21 +103,21 @@ pub fn disksim_of(profile: &Profile, samples: &[Sample]) -> Result<Option<Vec<Du
     }
 }
 
-/// Opens a trace in the `validate` format and reads it for a drive.
+/// Opens a trace in the `validate` format, and reads it for a drive.
 ///
 /// # Errors
-/// If it is not one, or not of this drive.
+/// If the trace is invalid, or of another drive.
 pub fn read_trace(file: &Path, profile: &Profile, on_bad: OnBad) -> Result<Measurements, Failure> {
     let format = Format::named("validate");
     let reader = Reader::open(file, format, on_bad).map_err(Failure::input)?;
     samples(reader, profile, on_bad).map_err(Failure::input)
 }
 
-/// Reads a trace in the `validate` format for a drive. What is bad is refused, or left out and
-/// counted: lines as the reader was told to, requests past the end of the drive as `on_bad` says.
+/// Reads a trace in the `validate` format for a drive. The reader treats bad lines as it was
+/// configured; `on_bad` is the treatment of requests past the end of the drive.
 ///
 /// # Errors
-/// If it is not such a trace, has a request that is not on the drive, or none at all.
+/// If the trace has another format, a request past the end of the drive, or no request.
 pub fn samples(
     mut reader: Reader,
     profile: &Profile,
@@ -172,11 +171,11 @@ pub fn samples(
     }
 }
 
-/// What DiskSim computed for the requests of a trace, from a table with the columns
-/// `idx,rw,lbn,blocks,measured_ms,think_after_ms,disksim_ms`; messages call it `file`.
+/// DiskSim's results from a table with the columns
+/// `idx,rw,lbn,blocks,measured_ms,think_after_ms,disksim_ms`. Messages call it `file`.
 ///
 /// # Errors
-/// If it is not one, or not one of these samples: direction, first block and length must agree.
+/// If the table is invalid, or does not match the samples in direction, first block and length.
 pub fn disksim(
     file: &str,
     table: impl BufRead,
@@ -188,7 +187,7 @@ pub fn disksim(
         problem,
     };
     let mut times = Vec::with_capacity(samples.len());
-    // The first line is the heading.
+    // The first line has the headings.
     for (number, line) in (1..).zip(table.lines()).skip(1) {
         let line = line.map_err(|error| refuse(number, error.to_string()))?;
         let sample = samples.get(times.len()).ok_or_else(|| {
@@ -209,7 +208,7 @@ pub fn disksim(
     }
 }
 
-/// The last column of a line that is about `sample`.
+/// The last column of the line of `sample`.
 fn disksim_time(line: &str, sample: &Sample) -> Result<Duration, String> {
     let fields: Vec<&str> = line.trim_end().split(',').collect();
     let [_, way, lbn, blocks, _, _, disksim] = fields[..] else {

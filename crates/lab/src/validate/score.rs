@@ -1,19 +1,19 @@
-//! The figures by which a model is judged.
+//! The measures of a model's quality.
 
 use block::{Direction, Duration};
 
 use super::Sample;
 
-/// Demerits and means of one replay, in milliseconds.
+/// The demerits and means of one replay, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
-    /// Requests.
+    /// The number of requests.
     pub requests: usize,
-    /// Root mean square distance of the two distributions.
+    /// The root mean square distance of the two distributions.
     pub demerit: f64,
-    /// The same for the reads alone.
+    /// The demerit of reads.
     pub demerit_read: f64,
-    /// The same for the writes alone.
+    /// The demerit of writes.
     pub demerit_write: f64,
     /// Mean of the measured service times.
     pub measured_mean: f64,
@@ -22,10 +22,10 @@ pub struct Score {
 }
 
 impl Score {
-    /// Compares `simulated`, in the order of the samples, with what was measured.
+    /// Compares `simulated`, in the order of the samples, with the measured times.
     ///
     /// # Panics
-    /// If there are not as many of one as of the other.
+    /// If the numbers of samples and times differ.
     pub fn of(samples: &[Sample], simulated: &[Duration]) -> Score {
         assert_eq!(
             samples.len(),
