@@ -2,7 +2,6 @@
 //!
 //! A trace with measured times is replayed under one of two clocks:
 //!
-//!
 //! - **own**: the model's completions set the pace, as in DiskSim. The model's clock drifts away from
 //!   the real one, so that only distributions are comparable: the *demerit*.
 //! - **measured**: every request starts when the real drive received it, with the head at the real
