@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use lab::demonstration::{
-    DRIVE, DemoFigures, Demonstration, PENDING, Stretch, Until, WARM_UP, panels, workload,
+    DRIVE, DemoFigures, Demonstration, LoadStretch, PENDING, Until, WARM_UP, panels, workload,
 };
 use lab::{Progress as _, plot};
 use server::clock::TimeScale;
@@ -79,7 +79,7 @@ pub fn run(arguments: &DemoArgs) -> Result<(), Exit> {
     };
     say(&introduction(&demo, demo.page))?;
     let workload = workload()?;
-    let stretch = |name: &str, until: Until| -> Result<Stretch, Exit> {
+    let stretch = |name: &str, until: Until| -> Result<LoadStretch, Exit> {
         let bar = bar(name, until);
         let stretch = demo.stretch(&workload, until, &stop, &bar);
         bar.finish();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lab::experiment::{Experiment, Grid, MEASURES, Mean, Plan, Results, SETTINGS};
+use lab::experiment::{Experiment, ExperimentPlan, Grid, MEASURES, Mean, Results, SETTINGS};
 use lab::{plot, text_file};
 
 use crate::bar::Bar;
@@ -56,7 +56,7 @@ Settings of a file: one value in their table, or a list of several in [sweep]:\n
 pub fn run(arguments: &ExperimentArgs) -> Result<(), Exit> {
     let name = arguments.file.display().to_string();
     let experiment = Experiment::parse(&name, &text_file::read(&arguments.file)?);
-    let plan = Plan::new(experiment.map_err(Exit::input)?)?;
+    let plan = ExperimentPlan::new(experiment.map_err(Exit::input)?)?;
     if arguments.svg.is_some() {
         plan.check_drawable()?;
     }

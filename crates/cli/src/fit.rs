@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lab::fit::refit::{self, Cases, Refitted, Settings};
+use lab::fit::refit::{self, Cases, RefitSettings, Refitted};
 use lab::text_file;
-use lab::validate::judgement::Figures;
+use lab::validate::judgement::DemeritFigures;
 
 use crate::bar::Bar;
 use crate::output::{Exit, print, write_file};
@@ -48,7 +48,7 @@ contradict, the length of a revolution, and the angles of zones and track patter
 /// If the drive or the trace is invalid, or a profile cannot be written; with `--check` also if a
 /// fit differs from its profile.
 pub fn run(arguments: &FitArgs) -> Result<(), Exit> {
-    let settings = Settings {
+    let settings = RefitSettings {
         drive: arguments.drive.clone(),
         trace: arguments.trace.clone(),
     };
@@ -101,7 +101,7 @@ fn keep(refitted: &Refitted, folder: &Path) -> Result<(), Exit> {
     write_file(&path, &profile)
 }
 
-fn figures(held_out: &Figures) -> String {
+fn figures(held_out: &DemeritFigures) -> String {
     let median = held_out
         .median_error_ms
         .map_or("-".to_owned(), |error| format!("{error:.3}"));

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use lab::claims::{self, Paper};
 use lab::paper::{
-    Effort, Judged, LEAST_REQUESTS, Results, Selection, Settings, Table, measured_claims, note,
-    rounded, written,
+    Effort, JudgedFinding, LEAST_REQUESTS, PaperSettings, Results, Selection, Table,
+    measured_claims, note, rounded, written,
 };
 use lab::plot;
 
@@ -74,8 +74,8 @@ pub fn run(arguments: &PaperArgs) -> Result<(), Exit> {
 }
 
 impl PaperArgs {
-    fn settings(&self) -> Settings {
-        Settings {
+    fn settings(&self) -> PaperSettings {
+        PaperSettings {
             paper: self.paper.clone(),
             ids: self.ids.clone(),
             effort: match (self.requests, self.quick) {
@@ -141,7 +141,7 @@ fn text(results: &Results) -> String {
     if let Some(remark) = results.effort.remark() {
         let _ = writeln!(text, "{remark}");
     }
-    for Judged {
+    for JudgedFinding {
         claim,
         finding,
         holds,

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use lab::comparison::figures::{Comparison, panels};
-use lab::comparison::load::Source;
-use lab::comparison::{Settings, Setup};
+use lab::comparison::load::LoadSource;
+use lab::comparison::{ComparisonSettings, ComparisonSetup};
 use lab::{named, plot};
 use scheduler::ordering::Phases;
 use simulator::replay::Fit;
@@ -135,8 +135,8 @@ pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
 
 impl SimulateArgs {
     /// The settings of the flags.
-    pub fn settings(&self) -> Settings {
-        Settings {
+    pub fn settings(&self) -> ComparisonSettings {
+        ComparisonSettings {
             drive: self.drive.clone(),
             belief: self.belief.clone(),
             load: self.load.settings(),
@@ -153,7 +153,7 @@ impl SimulateArgs {
     }
 
     /// Checks that no output overwrites an input, and that a file that is read twice can be.
-    fn check_files(&self, setup: &Setup) -> Result<(), Exit> {
+    fn check_files(&self, setup: &ComparisonSetup) -> Result<(), Exit> {
         let single = [
             ("--requests-out", self.requests_out.is_some()),
             ("--scan-left", self.scan.scan_left.is_some()),
@@ -193,7 +193,7 @@ impl SimulateArgs {
             taken.push(same(path));
         }
         match &setup.source {
-            Source::Trace(plan)
+            LoadSource::Trace(plan)
                 if (setup.policies.len() > 1 || plan.fit == Fit::Scale)
                     && plan
                         .path

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lab::plot;
-use lab::validate::cases::{Constants, Settings, validate};
-use lab::validate::judgement::{Figures, Judgement};
+use lab::validate::cases::{Constants, ValidationSettings, validate};
+use lab::validate::judgement::{DemeritFigures, Judgement};
 use simulator::trace::OnBad;
 
 use crate::output::{Exit, json, print, write_file};
@@ -37,8 +37,8 @@ pub struct ValidateArgs {
 }
 
 impl ValidateArgs {
-    fn settings(&self) -> Settings {
-        Settings {
+    fn settings(&self) -> ValidationSettings {
+        ValidationSettings {
             drive: self.drive.clone(),
             trace: self.trace.clone(),
             on_bad: match self.skip_bad {
@@ -114,7 +114,7 @@ fn table(judgements: &[Judgement]) -> String {
     text
 }
 
-fn row(judgement: &Judgement, figures: &Figures) -> String {
+fn row(judgement: &Judgement, figures: &DemeritFigures) -> String {
     let or_none = |value: Option<f64>| value.map_or("  -  ".to_owned(), |v| format!("{v:5.3}"));
     let pair = |ours: f64, theirs: Option<f64>| format!("{ours:5.3} | {}", or_none(theirs));
     let star = if judgement.fitted { '*' } else { ' ' };

@@ -82,7 +82,7 @@ pub enum Theirs {
 
 /// The built-in claims of a paper.
 #[derive(Clone, Copy, Debug)]
-pub struct BuiltIn {
+pub struct BuiltInClaims {
     /// The name for users.
     pub name: &'static str,
     /// The text of the file.
@@ -90,36 +90,36 @@ pub struct BuiltIn {
 }
 
 /// The papers: one file each in `claims/`, one line each here.
-pub const ALL: &[BuiltIn] = &[
-    BuiltIn {
+pub const ALL: &[BuiltInClaims] = &[
+    BuiltInClaims {
         name: "freeblock",
         text: include_str!("../../../claims/freeblock.toml"),
     },
-    BuiltIn {
+    BuiltInClaims {
         name: "freeblock-beyond",
         text: include_str!("../../../claims/freeblock-beyond.toml"),
     },
-    BuiltIn {
+    BuiltInClaims {
         name: "pfc",
         text: include_str!("../../../claims/pfc.toml"),
     },
-    BuiltIn {
+    BuiltInClaims {
         name: "pfc-beyond",
         text: include_str!("../../../claims/pfc-beyond.toml"),
     },
-    BuiltIn {
+    BuiltInClaims {
         name: "virtual-io",
         text: include_str!("../../../claims/virtual-io.toml"),
     },
-    BuiltIn {
+    BuiltInClaims {
         name: "virtual-io-beyond",
         text: include_str!("../../../claims/virtual-io-beyond.toml"),
     },
-    BuiltIn {
+    BuiltInClaims {
         name: "abiss",
         text: include_str!("../../../claims/abiss.toml"),
     },
-    BuiltIn {
+    BuiltInClaims {
         name: "abiss-beyond",
         text: include_str!("../../../claims/abiss-beyond.toml"),
     },
@@ -133,7 +133,7 @@ pub const TOLERANCE: f64 = 0.15;
 /// Tables have dozens of cells, and theirs are single runs.
 pub const LEEWAY: f64 = 0.2;
 
-impl BuiltIn {
+impl BuiltInClaims {
     /// Parses the paper's claims.
     ///
     /// # Errors

@@ -28,14 +28,14 @@ use simulator::scenario::{Played, Scenario, ScenarioError};
 
 use crate::{Failure, named};
 use figures::{PolicyRun, Tracking};
-use load::{LoadSettings, Source, TraceCounts};
+use load::{LoadSettings, LoadSource, TraceCounts};
 use preempt::{PreemptSettings, Stepped};
 use scan::{ScanFigures, ScanPlan, ScanSettings};
 use truth::{OnOff, Truth, TruthSettings};
 
 /// The settings of a comparison, in users' words.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct ComparisonSettings {
     /// The drive: a name from `headtime drives`, or a profile file.
     pub drive: String,
     /// The scheduler's belief: a file from `headtime profile`.
@@ -64,7 +64,7 @@ pub struct Settings {
 
 /// The parts of a comparison.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct ComparisonSetup {
     /// The drive's profile, which is the belief by default.
     pub drive: Arc<Profile>,
     /// The belief, if it is another profile.
@@ -72,7 +72,7 @@ pub struct Setup {
     /// The drive's differences from its profile.
     pub truth: Truth,
     /// The load.
-    pub source: Source,
+    pub source: LoadSource,
     /// The policies, in order.
     pub policies: Vec<NamedPolicy>,
     /// How reads and writes share the drive.
@@ -93,12 +93,12 @@ pub struct Setup {
     pub slowest: usize,
 }
 
-impl Settings {
+impl ComparisonSettings {
     /// Resolves the settings. Nothing runs yet.
     ///
     /// # Errors
     /// If a setting is invalid, or a name is unknown.
-    pub fn setup(&self) -> Result<Setup, Failure> {
+    pub fn setup(&self) -> Result<ComparisonSetup, Failure> {
         self.check_seed()?;
         let source = self.load.source()?;
         let until = match self.seconds {
@@ -123,7 +123,7 @@ impl Settings {
         let scan = self.scan.plan(believed)?;
         let preemption = self.preempt.rules(believed)?;
         let requests = match (&source, self.requests, until) {
-            (Source::Synthetic(_) | Source::Mixture(_), None, None) if scan.is_none() => {
+            (LoadSource::Synthetic(_) | LoadSource::Mixture(_), None, None) if scan.is_none() => {
                 Some(DEFAULT_REQUESTS)
             }
             (_, requests, _) => requests,
@@ -137,7 +137,7 @@ impl Settings {
                 return Err(Failure::input(problem));
             }
         }
-        let setup = Setup {
+        let setup = ComparisonSetup {
             drive,
             belief,
             truth,
@@ -180,7 +180,7 @@ impl Settings {
     }
 }
 
-impl Setup {
+impl ComparisonSetup {
     /// Runs the load under one policy from the beginning.
     ///
     /// # Errors
@@ -296,7 +296,7 @@ impl Setup {
 
     fn failure(&self, error: &RunError) -> Failure {
         match (error, &self.source) {
-            (RunError::PastEnd { .. }, Source::Trace(_)) => Failure::input(format!(
+            (RunError::PastEnd { .. }, LoadSource::Trace(_)) => Failure::input(format!(
                 "{error}; --fit wrap or --fit scale bring such requests onto the drive, \
                  --skip-bad leaves them out"
             )),

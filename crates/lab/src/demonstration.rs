@@ -24,9 +24,9 @@ use server::tasks::Steer;
 use simulator::workload::{BuiltIn, Overrides, Workload};
 
 use crate::{Failure, Progress};
-use load::{Counts, NbdLoad};
+use load::{LoadCounts, NbdLoad};
 
-pub use load::{Stretch, Until};
+pub use load::{LoadStretch, Until};
 pub use report::{DemoFigures, DemoForeground, DemoScan, ScanImpact, panels};
 pub use service::{DRIVE, Demonstration};
 
@@ -82,7 +82,7 @@ impl Demonstration {
         until: Until,
         stop: &Arc<AtomicBool>,
         progress: &dyn Progress,
-    ) -> Result<Stretch, Failure> {
+    ) -> Result<LoadStretch, Failure> {
         let load = NbdLoad {
             socket: self.socket.clone(),
             workload: workload.clone(),
@@ -92,7 +92,7 @@ impl Demonstration {
             until,
             scale: self.scale,
             stop: Arc::clone(stop),
-            counts: Arc::new(Counts::default()),
+            counts: Arc::new(LoadCounts::default()),
         };
         let counts = Arc::clone(&load.counts);
         let (runs, ended) = channel::<()>();

@@ -38,9 +38,9 @@ use document::{DocumentError, Lines};
 use serde::Serialize;
 
 pub use measure::{MEASURES, Mean, Measure, Point};
-pub use plan::Plan;
+pub use plan::ExperimentPlan;
 pub use results::{Grid, Results};
-pub use settings::{Kind, SETTINGS, Setting};
+pub use settings::{ExperimentSetting, Kind, SETTINGS};
 
 /// An experiment from a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,11 +52,11 @@ pub struct Experiment {
     /// The number of seeds of each combination.
     pub repeat: u32,
     /// The settings with one value.
-    pub fixed: Vec<(&'static Setting, Value)>,
+    pub fixed: Vec<(&'static ExperimentSetting, Value)>,
     /// The settings with several values.
     pub axes: Vec<Axis>,
     /// The printed and drawn measures.
-    pub figure: Figure,
+    pub figure: ExperimentFigure,
     lines: Lines,
 }
 
@@ -64,14 +64,14 @@ pub struct Experiment {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// The setting.
-    pub setting: &'static Setting,
+    pub setting: &'static ExperimentSetting,
     /// The values, all different.
     pub values: Vec<Value>,
 }
 
 /// The printed and drawn measures.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
+pub struct ExperimentFigure {
     /// The index of the axis whose values are the rows.
     pub x: usize,
     /// The names of the measures, at least one, in the order of their tables.
@@ -132,7 +132,7 @@ impl Experiment {
     pub fn values<'a>(
         &'a self,
         point: &'a [Value],
-    ) -> impl Iterator<Item = (&'static Setting, &'a Value)> {
+    ) -> impl Iterator<Item = (&'static ExperimentSetting, &'a Value)> {
         let fixed = self.fixed.iter().map(|(setting, value)| (*setting, value));
         let varied = self.axes.iter().map(|axis| axis.setting).zip(point);
         fixed.chain(varied)

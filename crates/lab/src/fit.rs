@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use drive::Profile;
 
-use crate::validate::clock::{self, Phase};
-use crate::validate::{Clock, Sample, replay};
+use crate::validate::clock::{self, ClockPhase};
+use crate::validate::{ReplayClock, Sample, replay};
 
 /// A profile with fitted constants, and the clock's phase.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Fit {
     /// The profile with its `fitted` part.
     pub profile: Profile,
     /// The phase of the first half, after the fit.
-    pub phase: Phase,
+    pub phase: ClockPhase,
     /// The number of turned zones and patterns.
     pub angles: usize,
     /// The number of replays of the first half in the search.
@@ -56,7 +56,7 @@ pub fn fit(published: &Profile, samples: &[Sample], mut tick: impl FnMut()) -> F
         electronics::fit_times(&mut profile, published, train, &mut count);
     }
     let shared = Arc::new(profile.clone());
-    let replayed = replay(&shared, train, Clock::Tracked);
+    let replayed = replay(&shared, train, ReplayClock::Tracked);
     let phase = clock::phase(&profile.spindle, train, &replayed);
     Fit {
         angles: profile.geometry.turns().len(),

@@ -11,7 +11,7 @@ use nbd::offer::Text;
 use nbd::request::Asked;
 
 /// A connection to the default export.
-pub struct Client {
+pub struct LoadClient {
     stream: UnixStream,
     requests: Requests,
     /// Received bytes that are not processed yet.
@@ -24,7 +24,7 @@ pub struct Client {
 /// Time-out of a reply. A choice, far beyond the requests of the slowest time scale.
 const HANGS: Duration = Duration::from_secs(600);
 
-impl Client {
+impl LoadClient {
     /// Connects and negotiates, for up to `pending` outstanding requests.
     pub fn connect(socket: &Path, pending: usize) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
@@ -49,7 +49,7 @@ impl Client {
             match negotiation.step() {
                 ClientPhase::More => more(&stream, &mut received)?,
                 ClientPhase::Agreed(session) => {
-                    return Ok(Client {
+                    return Ok(LoadClient {
                         stream,
                         requests: Requests::new(session, pending),
                         received,

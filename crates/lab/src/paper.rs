@@ -34,13 +34,13 @@ use crate::claims::{self, Paper};
 use crate::plot::Panel;
 use crate::{Failure, Progress};
 
-pub use finding::{Finding, Judged, Measured, Shape, rounded, written};
-pub use report::{Row, note};
+pub use finding::{Finding, JudgedFinding, MeasuredFigure, ShapeVerdict, rounded, written};
+pub use report::{FindingRow, note};
 pub use table::Table;
 
 /// The selection of claims, and the settings of their measurement.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct PaperSettings {
     /// The paper's name.
     pub paper: String,
     /// Only these claims, or those with these prefixes; all if empty.
@@ -66,7 +66,7 @@ pub struct Results {
     /// The paper.
     pub paper: Paper,
     /// The findings with their verdicts.
-    pub judged: Vec<Judged>,
+    pub judged: Vec<JudgedFinding>,
     /// The paper's figures with our values.
     pub drawings: Vec<Drawing>,
     /// Further tables.
@@ -82,7 +82,7 @@ pub struct Measurement {
     /// The identifiers of its claims.
     claims: &'static [&'static str],
     /// Runs the measurement.
-    run: fn(&Bench<'_>) -> Result<Found, Failure>,
+    run: fn(&PaperBench<'_>) -> Result<MeasurementOutcome, Failure>,
 }
 
 /// The measurements, in the order of their papers' claims.
@@ -109,7 +109,7 @@ const ALL: &[Measurement] = &[
 
 /// The outcome of a measurement.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct MeasurementOutcome {
     findings: Vec<Finding>,
     drawings: Vec<Drawing>,
     tables: Vec<Table>,
@@ -125,7 +125,7 @@ pub struct Drawing {
 }
 
 /// The conditions of a measurement: effort, readings, progress.
-pub struct Bench<'a> {
+pub struct PaperBench<'a> {
     effort: Effort,
     /// Other readings of PFC's ambiguities.
     readings: &'a str,
@@ -148,7 +148,7 @@ impl Selection {
     ///
     /// # Errors
     /// If there is no such paper or claim, or the paper has no ambiguities for `readings`.
-    pub fn new(settings: &Settings) -> Result<Selection, Failure> {
+    pub fn new(settings: &PaperSettings) -> Result<Selection, Failure> {
         let paper = paper(&settings.paper)?;
         let wanted = wanted(&paper, &settings.ids)?;
         if !settings.readings.is_empty() && paper.name != "pfc" {
@@ -169,12 +169,12 @@ impl Selection {
     /// # Errors
     /// If a measurement fails.
     pub fn measure(self, progress: &dyn Progress) -> Result<Results, Failure> {
-        let bench = Bench {
+        let bench = PaperBench {
             effort: self.effort,
             readings: &self.readings,
             progress,
         };
-        let mut all = Found::default();
+        let mut all = MeasurementOutcome::default();
         for measurement in ALL {
             if measurement.claims.iter().any(|id| self.wanted.contains(id)) {
                 progress.begin(measurement.what);
@@ -202,10 +202,10 @@ impl Selection {
 
 impl Results {
     /// The findings as a table.
-    pub fn rows(&self) -> Vec<Row<'_>> {
+    pub fn rows(&self) -> Vec<FindingRow<'_>> {
         self.judged
             .iter()
-            .map(|judged| Row::new(judged, self.effort))
+            .map(|judged| FindingRow::new(judged, self.effort))
             .collect()
     }
 }
@@ -217,7 +217,7 @@ pub fn measured_claims() -> impl Iterator<Item = &'static str> {
         .copied()
 }
 
-impl Bench<'_> {
+impl PaperBench<'_> {
     /// How many requests there are in a run that has so many when nobody is in a hurry.
     fn requests(&self, full: u64) -> u64 {
         match self.effort {
@@ -238,12 +238,12 @@ impl Bench<'_> {
     }
 }
 
-impl Found {
+impl MeasurementOutcome {
     /// Figures without a drawing.
     fn figures(findings: Vec<Finding>) -> Self {
-        Found {
+        MeasurementOutcome {
             findings,
-            ..Found::default()
+            ..MeasurementOutcome::default()
         }
     }
 }
@@ -295,7 +295,7 @@ fn wanted(paper: &Paper, ids: &[String]) -> Result<Vec<&'static str>, Failure> {
     Ok(wanted)
 }
 
-fn judge(paper: &Paper, finding: Finding) -> Result<Judged, Failure> {
+fn judge(paper: &Paper, finding: Finding) -> Result<JudgedFinding, Failure> {
     let claim = paper.claim(finding.id);
     let claim = claim.ok_or_else(|| {
         let (id, paper) = (finding.id, &paper.name);

@@ -44,12 +44,12 @@ pub struct Bar {
     /// The name.
     pub name: String,
     /// The parts: the same ones in the same order for all bars of a plot.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BarPart>,
 }
 
 /// One part of a bar.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct BarPart {
     /// The name.
     pub name: &'static str,
     /// The length, at least zero.

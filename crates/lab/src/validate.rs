@@ -40,7 +40,7 @@ pub struct Sample {
 
 /// The completions that set the pace of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub enum ReplayClock {
     /// The model's.
     Own,
     /// The real drive's, with a constant period of the platter.
@@ -65,13 +65,13 @@ pub struct Replayed {
 ///
 /// # Panics
 /// If a sample is not on the drive: readers check that.
-pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<Replayed> {
+pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: ReplayClock) -> Vec<Replayed> {
     let mut drive = VirtualDrive::new(Arc::clone(profile));
     let mut issue = Instant::ZERO;
     let mut replayed = Vec::with_capacity(samples.len());
     let mut tracker = Tracker::new(profile.spindle);
     for (id, sample) in (0..).zip(samples) {
-        if clock != Clock::Own {
+        if clock != ReplayClock::Own {
             issue = sample.issued;
         }
         let (extent, durability) = (sample.extent, Durability::Volatile);
@@ -89,10 +89,10 @@ pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<R
             completed: outcome.at,
             account,
         });
-        if clock != Clock::Own {
+        if clock != ReplayClock::Own {
             drive.resync(sample.issued + sample.service);
         }
-        if clock == Clock::Tracked
+        if clock == ReplayClock::Tracked
             && let Some(phase) = tracker.follow(sample, replayed.last())
         {
             drive.turn_platter(phase);

@@ -13,11 +13,11 @@ pub struct ClaimTable {
     /// The authors, venue and year.
     pub source: String,
     /// The claims, in the order of their file.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<PublishedClaim>,
 }
 
 /// One claim.
-pub struct Claim {
+pub struct PublishedClaim {
     /// The identifier.
     pub id: String,
     /// The section, table or figure of the publication.
@@ -27,11 +27,11 @@ pub struct Claim {
     /// The check of an ordering or a trend.
     pub check: Option<String>,
     /// The published figures.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<PublishedFigure>,
 }
 
 /// One published figure.
-pub struct Figure {
+pub struct PublishedFigure {
     /// The name; the only figure of a claim has none.
     pub name: Option<String>,
     /// The value, range or bound, with its unit.
@@ -57,27 +57,31 @@ impl ClaimTable {
             source: format!("{}, {}", of_paper("authors")?, of_paper("venue")?),
             claims: claims
                 .iter()
-                .map(|claim| Claim::parse(claim).map_err(problem))
+                .map(|claim| PublishedClaim::parse(claim).map_err(problem))
                 .collect::<Result<_, _>>()?,
         })
     }
 }
 
-impl Claim {
-    fn parse(table: &Table) -> Result<Claim, String> {
+impl PublishedClaim {
+    fn parse(table: &Table) -> Result<PublishedClaim, String> {
         let figures = table.get("figures").and_then(Item::as_array);
-        Ok(Claim {
+        Ok(PublishedClaim {
             id: words(table, "id")?,
             place: words(table, "where")?,
             text: words(table, "text")?,
             check: words(table, "shape").ok(),
-            figures: figures.into_iter().flatten().map(Figure::parse).collect(),
+            figures: figures
+                .into_iter()
+                .flatten()
+                .map(PublishedFigure::parse)
+                .collect(),
         })
     }
 }
 
-impl Figure {
-    fn parse(value: &Value) -> Figure {
+impl PublishedFigure {
+    fn parse(value: &Value) -> PublishedFigure {
         let table = value.as_inline_table();
         let field = |key| table.and_then(|table| table.get(key));
         let number = |key| {
@@ -97,7 +101,7 @@ impl Figure {
             value + &within.unwrap_or_default()
         };
         let text = |key| field(key).and_then(Value::as_str);
-        Figure {
+        PublishedFigure {
             name: text("name").map(str::to_string),
             theirs: format!("{theirs} {}", text("unit").unwrap_or_default()),
         }

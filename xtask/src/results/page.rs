@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::claims::{Claim, ClaimTable};
+use super::claims::{ClaimTable, PublishedClaim};
 use super::findings::{Finding, Publication};
 
 /// The page that discusses the claims, by the beginning of a publication's name.
@@ -131,8 +131,8 @@ fn verdicts(table: &ClaimTable, publication: &Publication) -> String {
 }
 
 /// A claim and its findings.
-fn section(claim: &Claim, publication: &Publication) -> String {
-    let Claim {
+fn section(claim: &PublishedClaim, publication: &Publication) -> String {
+    let PublishedClaim {
         id, place, text, ..
     } = claim;
     let mut page = format!(
@@ -173,7 +173,7 @@ fn section(claim: &Claim, publication: &Publication) -> String {
 }
 
 /// The figures of a finding beside those of its claim; empty for a shape without figures.
-fn figures(claim: &Claim, finding: &Finding) -> String {
+fn figures(claim: &PublishedClaim, finding: &Finding) -> String {
     let names = claim.figures.iter().map(|figure| figure.name.as_deref());
     let further = finding.ours.iter().map(|(name, _)| name.as_deref());
     let further = further.filter(|name| names.clone().all(|claimed| claimed != *name));

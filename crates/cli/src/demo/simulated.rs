@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use lab::comparison::Setup;
+use lab::comparison::ComparisonSetup;
 use lab::comparison::figures::panels;
 use lab::demonstration::comparisons::{
     DEVICE, FACTOR, SCANNED_DRIVE, SCANNED_PERCENT, TRACE_DRIVE, WHAT, replayed, scanned,
@@ -50,7 +50,7 @@ pub fn run(svg: &Path) -> Result<(), Exit> {
 }
 
 /// Runs a comparison, prints it, and returns its plots.
-fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Exit> {
+fn shown(setup: &ComparisonSetup) -> Result<Vec<plot::Panel>, Exit> {
     let mut runs = Vec::new();
     for &policy in &setup.policies {
         let mut progress = RunBar::new(&policy.name(), setup);

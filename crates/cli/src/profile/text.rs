@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use lab::profiling::behind::BehindFigures;
 use lab::profiling::check::Checked;
-use lab::profiling::found::{Ended, FoundDrive};
+use lab::profiling::found::{FoundDrive, ProfilingEnd};
 use lab::profiling::report::{FoundZone, ProfileFigures, figures};
 use profiler::belief;
 
@@ -20,8 +20,8 @@ pub fn report(found: &FoundDrive) -> Result<String, Exit> {
     let mut text = String::new();
     let (seconds, commands) = (figures.drive_seconds, grouped(figures.commands));
     let ended = match found.ended {
-        Ended::Finished => "",
-        Ended::OutOfTime => ", and the budget is spent",
+        ProfilingEnd::Finished => "",
+        ProfilingEnd::OutOfTime => ", and the budget is spent",
     };
     let _ = writeln!(
         text,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use block::Finished;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lab::comparison::Setup;
+use lab::comparison::ComparisonSetup;
 use simulator::requests_file::{Format, RequestsFile};
 use simulator::run::{self, Point, Watch};
 
@@ -32,7 +32,7 @@ pub struct RunBar {
 impl RunBar {
     /// Creates the bar of a policy's run. Its length is the bound of the requests or of the scan.
     /// The bar is hidden if standard error is no terminal.
-    pub fn new(name: &str, setup: &Setup) -> Self {
+    pub fn new(name: &str, setup: &ComparisonSetup) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let share = match (setup.requests, &setup.scan) {
             (Some(requests), _) => BarLength::Requests(requests),

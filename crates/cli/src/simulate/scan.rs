@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use lab::comparison::scan::ScanFigures;
-use lab::comparison::scan::figures::{GapFigures, GuardFigures, Moment, Parts, SECONDS_PER_DAY};
+use lab::comparison::scan::figures::{
+    GapFigures, GuardFigures, Moment, RatesByProgress, SECONDS_PER_DAY,
+};
 
 use crate::output::grouped;
 
@@ -54,7 +56,7 @@ pub fn text(figures: &ScanFigures) -> String {
     text
 }
 
-fn parts(parts: &Parts) -> String {
+fn parts(parts: &RatesByProgress) -> String {
     let parts = [
         ("at the start", parts.start),
         ("first half", parts.first_half),

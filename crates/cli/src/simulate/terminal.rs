@@ -13,9 +13,9 @@
 
 use std::fmt::Write;
 
-use lab::comparison::Setup;
+use lab::comparison::ComparisonSetup;
 use lab::comparison::figures::{IDLE, OTHER, PolicyRun};
-use lab::comparison::load::Source;
+use lab::comparison::load::LoadSource;
 use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use simulator::ledger::{AccountMeans, Side};
@@ -31,7 +31,7 @@ type SideOf = fn(&PolicyRun) -> &Side;
 type PhaseOf = fn(&AccountMeans) -> f64;
 
 /// The report of a comparison.
-pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
+pub fn report(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
     let mut text = heading(setup, runs);
     text.push_str(&table(runs));
     text.push('\n');
@@ -61,21 +61,21 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     text
 }
 
-fn heading(setup: &Setup, runs: &[PolicyRun]) -> String {
+fn heading(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
     let drive = &setup.drive;
     let mut text = format!("{} on {}\n", setup.source.name(), drive.name);
     match &setup.source {
-        Source::Synthetic(workload) => {
+        LoadSource::Synthetic(workload) => {
             let _ = writeln!(text, "  load    {workload}; seed {}", workload.seed);
         }
-        Source::Mixture(mixture) => {
+        LoadSource::Mixture(mixture) => {
             for (place, part) in mixture.parts.iter().enumerate() {
                 let label = if place == 0 { "load" } else { "" };
                 let _ = writeln!(text, "  {label:7} {}: {part}", part.name);
             }
             let _ = writeln!(text, "          seed {}", mixture.seed);
         }
-        Source::Trace(_) => {}
+        LoadSource::Trace(_) => {}
     }
     let _ = writeln!(
         text,

@@ -90,7 +90,7 @@ impl CachesBench {
         }
         let coordinators = self.coordinators();
         let runs = coordinators.len() as u64 * u64::from(1 + self.rounds());
-        let requests = readers::Reader::both(self).map(|reader| u64::from(reader.left));
+        let requests = readers::CacheReader::both(self).map(|reader| u64::from(reader.left));
         progress.expect(runs * requests.iter().sum::<u64>());
         progress.begin("simulated");
         let mut cases = Vec::with_capacity(coordinators.len());

@@ -23,9 +23,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::loop_device::{Depth, LOSETUP, LoopDevice};
-use super::rig::{self, Core, FIO, Needed, Service};
+use super::rig::{self, Core, FIO, Needed, ServeProcess};
 use crate::Failure;
-use films::{Mounted, called, film};
+use films::{MountedFileSystem, called, film};
 
 mod films;
 
@@ -156,7 +156,7 @@ impl PlayersRig<'_> {
                 .arg((VOLUME / 4096).to_string()),
         )?;
         let inside = format!("loop,offset={OFFSET},sizelimit={VOLUME}");
-        let mounted = Mounted::at(&self.folder.join("made"), &image, &inside)?;
+        let mounted = MountedFileSystem::at(&self.folder.join("made"), &image, &inside)?;
         for stream in 0..self.settings.streams {
             film(&mounted.at.join(format!("film-{stream}")), FILM)?;
         }
@@ -164,14 +164,15 @@ impl PlayersRig<'_> {
     }
 
     fn turn(&self, contestant: StreamService) -> Result<PlayersTurn, Failure> {
-        let service = Service::start("turn", &self.config(contestant), self.folder)?;
+        let service = ServeProcess::start("turn", &self.config(contestant), self.folder)?;
         let device = LoopDevice::attach(&self.folder.join("turn").join("volume"))?;
         let scheduler = match contestant {
             StreamService::Ours => "none",
             StreamService::Kernel(name, _) => name,
         };
         device.schedule(scheduler, Depth::Loop)?;
-        let mounted = Mounted::at(&self.folder.join("mounted"), &device.path, "ro,noload")?;
+        let mounted =
+            MountedFileSystem::at(&self.folder.join("mounted"), &device.path, "ro,noload")?;
         let is_over = AtomicBool::new(false);
         let (played, read, stalls) = thread::scope(|scope| {
             let witness = scope.spawn(|| witness(&is_over));

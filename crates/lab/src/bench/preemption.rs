@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::loop_device::{Depth, LEAST, LOSETUP, LoopDevice};
-use super::rig::{self, FIO, Service};
+use super::rig::{self, FIO, ServeProcess};
 use crate::{Failure, Label};
 
 /// The settings of the benchmark.
@@ -199,7 +199,7 @@ impl PreemptionRig<'_> {
             PreemptionContestant::Classes | PreemptionContestant::Kernel { .. } => "without",
         };
         let config = self.config(name, contestant)?;
-        let service = Service::start(name, &config, self.folder)?;
+        let service = ServeProcess::start(name, &config, self.folder)?;
         let socket = self.folder.join(format!("{name}.nbd"));
         let uri = |export: &str| format!("--uri=nbd+unix:///{export}?socket={}", socket.display());
         let mut words = self.common("nbd");
@@ -226,7 +226,7 @@ impl PreemptionRig<'_> {
             device: Depth::Loop,
             priorities: Priorities::Classes,
         };
-        let service = Service::start("bare", &self.config("bare", bare)?, self.folder)?;
+        let service = ServeProcess::start("bare", &self.config("bare", bare)?, self.folder)?;
         // Declared before the service, so that the device is detached first.
         let (device, _service) = (LoopDevice::attach(&mount.join("urgent"))?, service);
         let mut measured = Vec::new();

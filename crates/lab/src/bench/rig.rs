@@ -132,12 +132,12 @@ fn cpu_time(text: &str) -> Option<Duration> {
 }
 
 /// A running `headtime serve`.
-pub struct Service {
+pub struct ServeProcess {
     pub server: Server,
     control: PathBuf,
 }
 
-impl Service {
+impl ServeProcess {
     /// Starts a service on the server's core, and waits until it answers. Its configuration must
     /// have the control socket `NAME.control` in the folder.
     pub fn start(name: &str, config: &str, folder: &Path) -> Result<Self, Failure> {
@@ -148,7 +148,7 @@ impl Service {
         let mut server = Server::start(name, command, folder)?;
         let control = folder.join(format!("{name}.control"));
         server.wait_until(|| control::ask(&control, &Ask::Status).is_ok())?;
-        Ok(Service { server, control })
+        Ok(ServeProcess { server, control })
     }
 
     pub fn ask(&self, ask: &Ask) -> Result<serde_json::Value, Failure> {
@@ -162,7 +162,7 @@ impl Service {
 
 /// fio's figures of one job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Load {
+pub struct FioLoad {
     pub iops: f64,
     /// The number of requests.
     pub requests: u64,
@@ -172,7 +172,7 @@ pub struct Load {
 }
 
 /// Runs fio on the client's core; returns its jobs by name.
-pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, Load)>, Failure> {
+pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, FioLoad)>, Failure> {
     let told = fio_json(arguments, folder)?;
     loads(&told).ok_or_else(|| Failure::failed("fio did not tell of its jobs: expected fio 3"))
 }
@@ -205,11 +205,11 @@ fn json(text: &str) -> Option<serde_json::Value> {
 }
 
 /// The figures of fio's jobs.
-fn loads(told: &serde_json::Value) -> Option<Vec<(String, Load)>> {
+fn loads(told: &serde_json::Value) -> Option<Vec<(String, FioLoad)>> {
     told["jobs"].as_array()?.iter().map(load).collect()
 }
 
-fn load(job: &serde_json::Value) -> Option<(String, Load)> {
+fn load(job: &serde_json::Value) -> Option<(String, FioLoad)> {
     let name = job["jobname"].as_str()?.to_owned();
     let (read, write) = (&job["read"], &job["write"]);
     let sum = |key: &str| Some(read[key].as_f64()? + write[key].as_f64()?);
@@ -218,7 +218,7 @@ fn load(job: &serde_json::Value) -> Option<(String, Load)> {
         |of: &serde_json::Value| Some(of["clat_ns"]["mean"].as_f64()? * of["total_ios"].as_f64()?);
     // A mixed load is judged by its reads.
     let p99 = &read["clat_ns"]["percentile"]["99.000000"];
-    let load = Load {
+    let load = FioLoad {
         iops: sum("iops")?,
         requests: requests as u64,
         mean_ms: (weighed(read)? + weighed(write)?) / requests.max(1.0) / 1e6,
@@ -261,7 +261,7 @@ mod tests {
             "write":{"iops":5.0,"total_ios":10,"bw_bytes":500000,"clat_ns":{"mean":6000000.0}}}]}"#;
         let text = text.trim_start_matches("note: ");
         let jobs = json(text).as_ref().and_then(loads).expect("it is fio's");
-        let expected = Load {
+        let expected = FioLoad {
             iops: 15.0,
             requests: 40,
             mean_ms: 3.0,

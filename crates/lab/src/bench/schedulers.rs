@@ -19,7 +19,7 @@ use server::status::Lateness;
 use server::tasks::Steer;
 
 use super::loop_device::{Depth, LEAST, LOSETUP, LoopDevice};
-use super::rig::{self, FIO, Load, Service, median};
+use super::rig::{self, FIO, FioLoad, ServeProcess, median};
 use crate::{Failure, Label};
 
 /// The settings of the benchmark.
@@ -136,13 +136,13 @@ impl SchedulersBench {
 struct ServedDevice {
     /// Declared before the service, so that the device is detached first.
     device: LoopDevice,
-    service: Service,
+    service: ServeProcess,
 }
 
 /// The foreground alone and beside a scan, and the scan's rate in MB/s.
 struct SchedulerTurn {
-    alone: Load,
-    beside: Load,
+    alone: FioLoad,
+    beside: FioLoad,
     scan_mb_per_s: f64,
 }
 
@@ -156,7 +156,7 @@ impl ServedDevice {
         let mount = folder.join(name);
         fs::create_dir(&mount).map_err(Failure::failed)?;
         let file = mount.join("volume");
-        let service = Service::start(name, &config(name, policy, settings, folder), folder)?;
+        let service = ServeProcess::start(name, &config(name, policy, settings, folder), folder)?;
         if !file.exists() {
             let problem = format!("{}: expected a volume over FUSE there", file.display());
             return Err(Failure::failed(problem));
@@ -259,7 +259,7 @@ impl ServedDevice {
     }
 }
 
-fn only(loads: Vec<(String, Load)>) -> Result<Load, Failure> {
+fn only(loads: Vec<(String, FioLoad)>) -> Result<FioLoad, Failure> {
     match loads[..] {
         [(_, load)] => Ok(load),
         _ => Err(Failure::failed("fio did not tell of its one job")),
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn ours_is_held_against_the_best_of_theirs() {
-        let load = |iops: f64| Load {
+        let load = |iops: f64| FioLoad {
             iops,
             requests: 1,
             mean_ms: 1.0,

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::rig::{self, Core, FIO, Load, Needed, Server, Service, median, on};
+use super::rig::{self, Core, FIO, FioLoad, Needed, ServeProcess, Server, median, on};
 use crate::Failure;
 
 /// The settings of the benchmark.
@@ -114,7 +114,7 @@ socket = "{}"
         socket("headtime"),
         socket("headtime.control"),
     );
-    let ours = Service::start("headtime", &config, folder.path())?;
+    let ours = ServeProcess::start("headtime", &config, folder.path())?;
     let mut nbdkit = on(Core::Server, NBDKIT.program);
     nbdkit.args(["--foreground", "--unix", &socket("nbdkit"), "memory", "1G"]);
     let mut qemu = on(Core::Server, QEMU.program);
@@ -164,7 +164,7 @@ fn measured(
     let [
         (
             _,
-            Load {
+            FioLoad {
                 iops,
                 p99_ms,
                 requests,

@@ -43,7 +43,7 @@ pub struct SimulationSpeed {
 }
 
 /// What is run.
-struct Case {
+struct SpeedCase {
     name: &'static str,
     policy: &'static str,
     /// The order of the drive's own queue.
@@ -76,7 +76,7 @@ impl SimulationBench {
     }
 }
 
-fn measure(case: &Case, requests: u64) -> Result<SimulationSpeed, Failure> {
+fn measure(case: &SpeedCase, requests: u64) -> Result<SimulationSpeed, Failure> {
     forget_peak();
     let mut times = (0..case.rounds)
         .map(|_| cpu_time_of(case, requests))
@@ -153,7 +153,7 @@ fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result
 }
 
 /// The CPU time of one run, from the first request to the report.
-fn cpu_time_of(case: &Case, requests: u64) -> Result<Duration, Failure> {
+fn cpu_time_of(case: &SpeedCase, requests: u64) -> Result<Duration, Failure> {
     let profile = catalog::find(DRIVE)
         .map_err(Failure::failed)?
         .profile()
@@ -221,8 +221,8 @@ const LOAD: &str = "random";
 const OUTSTANDING: usize = 10;
 
 /// The cases of every run.
-const CASES: [Case; 2] = [
-    Case {
+const CASES: [SpeedCase; 2] = [
+    SpeedCase {
         name: "cheetah-9lp-fcfs",
         policy: "fcfs",
         order: QueueOrder::Fcfs,
@@ -231,7 +231,7 @@ const CASES: [Case; 2] = [
         requests: None,
         rounds: ROUNDS,
     },
-    Case {
+    SpeedCase {
         name: "cheetah-9lp-sptf-in-drive",
         policy: "drive",
         order: QueueOrder::Sptf,
@@ -242,7 +242,7 @@ const CASES: [Case; 2] = [
 ];
 
 /// The case of `--long`.
-const LONG: Case = Case {
+const LONG: SpeedCase = SpeedCase {
     name: "cheetah-9lp-fcfs-10m",
     policy: "fcfs",
     order: QueueOrder::Fcfs,

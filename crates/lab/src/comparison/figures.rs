@@ -13,13 +13,13 @@ use simulator::ledger::{Ledger, Ran, Report};
 use simulator::replay::{Devices, Fit, Pace};
 use simulator::workload::{Mixture, Workload};
 
-use super::Setup;
-use super::load::{Source, TraceCounts};
+use super::ComparisonSetup;
+use super::load::{LoadSource, TraceCounts};
 use super::preempt::Stepped;
 use super::scan::ScanFigures;
 use super::truth::Stated;
 use crate::Label;
-use crate::plot::{Bar, Curve, Ink, Panel, Part};
+use crate::plot::{Bar, BarPart, Curve, Ink, Panel};
 
 /// The results of a load under one policy.
 #[derive(Clone, Debug)]
@@ -164,7 +164,7 @@ pub const OTHER: &str = "other";
 pub const IDLE: &str = "idle";
 
 /// Panels of response time distributions and of head time.
-pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
+pub fn panels(setup: &ComparisonSetup, runs: &[PolicyRun]) -> Vec<Panel> {
     let subject = format!("{} on {}", setup.source.name(), setup.drive.name);
     let curves = runs.iter().map(|run| Curve {
         name: run.policy.name(),
@@ -175,7 +175,7 @@ pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
         Bar {
             name: run.policy.name(),
             parts: parts
-                .map(|(number, (name, value))| Part {
+                .map(|(number, (name, value))| BarPart {
                     name,
                     value,
                     ink: match name {
@@ -226,20 +226,20 @@ const FINEST_SHARE: f64 = 0.001;
 #[derive(Serialize)]
 pub struct Comparison<'a> {
     mode: Label,
-    drive: Drive<'a>,
+    drive: StatedDrive<'a>,
     truth: Stated,
-    load: Load<'a>,
+    load: StatedLoad<'a>,
     seed: Option<u64>,
-    bounds: Bounds,
+    bounds: CommandBounds,
     phases: &'static str,
     /// The scan of a single policy.
     #[serde(flatten)]
     scan: Option<&'a ScanFigures>,
-    results: Vec<Figures<'a>>,
+    results: Vec<ComparisonFigures<'a>>,
 }
 
 #[derive(Serialize)]
-struct Drive<'a> {
+struct StatedDrive<'a> {
     name: &'a str,
     model: &'a str,
     capacity_bytes: u64,
@@ -249,7 +249,7 @@ struct Drive<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "source", rename_all = "kebab-case")]
-enum Load<'a> {
+enum StatedLoad<'a> {
     Workload(&'a Workload),
     Mixture(&'a Mixture),
     Trace(Trace),
@@ -266,13 +266,13 @@ struct Trace {
 }
 
 #[derive(Serialize)]
-struct Bounds {
+struct CommandBounds {
     requests: Option<u64>,
     seconds: Option<f64>,
 }
 
 #[derive(Serialize)]
-struct Figures<'a> {
+struct ComparisonFigures<'a> {
     policy: String,
     chosen_by: &'static str,
     depth: usize,
@@ -292,11 +292,11 @@ struct Figures<'a> {
 
 impl<'a> Comparison<'a> {
     /// Creates the table of a setup's runs.
-    pub fn new(setup: &'a Setup, runs: &'a [PolicyRun]) -> Self {
+    pub fn new(setup: &'a ComparisonSetup, runs: &'a [PolicyRun]) -> Self {
         Comparison {
             mode: setup.truth.mode(),
             truth: setup.truth.stated(),
-            drive: Drive {
+            drive: StatedDrive {
                 name: &setup.drive.name,
                 model: &setup.drive.model,
                 capacity_bytes: setup.drive.capacity_bytes(),
@@ -305,11 +305,11 @@ impl<'a> Comparison<'a> {
             },
             load: load(&setup.source),
             seed: match &setup.source {
-                Source::Synthetic(workload) => Some(workload.seed),
-                Source::Mixture(mixture) => Some(mixture.seed),
-                Source::Trace(_) => None,
+                LoadSource::Synthetic(workload) => Some(workload.seed),
+                LoadSource::Mixture(mixture) => Some(mixture.seed),
+                LoadSource::Trace(_) => None,
             },
-            bounds: Bounds {
+            bounds: CommandBounds {
                 requests: setup.requests,
                 seconds: setup.until.map(|until| until.as_secs_f64()),
             },
@@ -323,7 +323,7 @@ impl<'a> Comparison<'a> {
             },
             results: runs
                 .iter()
-                .map(|run| Figures {
+                .map(|run| ComparisonFigures {
                     policy: run.policy.name(),
                     chosen_by: run.chosen_by(),
                     depth: run.limits.commands_at_drive,
@@ -339,16 +339,16 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn load(source: &Source) -> Load<'_> {
+fn load(source: &LoadSource) -> StatedLoad<'_> {
     match source {
-        Source::Synthetic(workload) => Load::Workload(workload),
-        Source::Mixture(mixture) => Load::Mixture(mixture),
-        Source::Trace(plan) => {
+        LoadSource::Synthetic(workload) => StatedLoad::Workload(workload),
+        LoadSource::Mixture(mixture) => StatedLoad::Mixture(mixture),
+        LoadSource::Trace(plan) => {
             let (pace, scale_time, outstanding) = match plan.pace {
                 Pace::Timed { factor } => ("timed", Some(factor), None),
                 Pace::Closed { depth } => ("closed", None, Some(depth)),
             };
-            Load::Trace(Trace {
+            StatedLoad::Trace(Trace {
                 file: plan.path.display().to_string(),
                 device: match &plan.devices {
                     Devices::Only => "only".to_owned(),

@@ -49,7 +49,7 @@ pub struct LoadSettings {
 
 /// A load or a trace, before its start on a drive.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum LoadSource {
     /// A synthetic load.
     Synthetic(Box<Workload>),
     /// Several simultaneous loads.
@@ -59,7 +59,7 @@ pub enum Source {
 }
 
 /// A load that runs on a drive.
-pub enum UnderWay {
+pub enum RunningLoad {
     /// A synthetic load.
     Synthetic(Box<Synthetic>),
     /// Several simultaneous loads.
@@ -87,16 +87,16 @@ impl LoadSettings {
     ///
     /// # Errors
     /// If the name is unknown, or the file is not a load.
-    pub fn source(&self) -> Result<Source, Failure> {
+    pub fn source(&self) -> Result<LoadSource, Failure> {
         match (&self.trace, &self.workload) {
-            (Some(path), _) => Ok(Source::Trace(self.plan(path.clone())?)),
+            (Some(path), _) => Ok(LoadSource::Trace(self.plan(path.clone())?)),
             (None, Some(name)) => {
                 let flags = self.overrides();
                 let source = match described(name)? {
                     Described::Alone(load) => load
                         .with(&flags)
-                        .map(|load| Source::Synthetic(Box::new(load))),
-                    Described::Mixture(mixture) => mixture.with(&flags).map(Source::Mixture),
+                        .map(|load| LoadSource::Synthetic(Box::new(load))),
+                    Described::Mixture(mixture) => mixture.with(&flags).map(LoadSource::Mixture),
                 };
                 source.map_err(Failure::input)
             }
@@ -105,12 +105,12 @@ impl LoadSettings {
     }
 
     /// The seed of the drive's random events.
-    pub fn seed_of(&self, source: &Source) -> u64 {
+    pub fn seed_of(&self, source: &LoadSource) -> u64 {
         match (self.seed, source) {
             (Some(seed), _) => seed,
-            (None, Source::Synthetic(workload)) => workload.seed,
-            (None, Source::Mixture(mixture)) => mixture.seed,
-            (None, Source::Trace(_)) => DEFAULT_SEED,
+            (None, LoadSource::Synthetic(workload)) => workload.seed,
+            (None, LoadSource::Mixture(mixture)) => mixture.seed,
+            (None, LoadSource::Trace(_)) => DEFAULT_SEED,
         }
     }
 
@@ -199,13 +199,13 @@ fn described(name: &str) -> Result<Described, Failure> {
     Described::parse(name, &text).map_err(Failure::input)
 }
 
-impl Source {
+impl LoadSource {
     /// The name.
     pub fn name(&self) -> String {
         match self {
-            Source::Synthetic(workload) => workload.name.clone(),
-            Source::Mixture(mixture) => mixture.name.clone(),
-            Source::Trace(plan) => match plan.path.file_name() {
+            LoadSource::Synthetic(workload) => workload.name.clone(),
+            LoadSource::Mixture(mixture) => mixture.name.clone(),
+            LoadSource::Trace(plan) => match plan.path.file_name() {
                 Some(name) => name.to_string_lossy().into_owned(),
                 None => plan.path.display().to_string(),
             },
@@ -216,31 +216,31 @@ impl Source {
     ///
     /// # Errors
     /// If the load does not fit on the drive, or cannot be read.
-    pub fn begin(&self, block_bytes: u32, capacity: u64) -> Result<UnderWay, Failure> {
+    pub fn begin(&self, block_bytes: u32, capacity: u64) -> Result<RunningLoad, Failure> {
         match self {
-            Source::Synthetic(workload) => Synthetic::new(workload, block_bytes, capacity)
-                .map(|load| UnderWay::Synthetic(Box::new(load)))
+            LoadSource::Synthetic(workload) => Synthetic::new(workload, block_bytes, capacity)
+                .map(|load| RunningLoad::Synthetic(Box::new(load)))
                 .map_err(Failure::input),
-            Source::Mixture(mixture) => Mixed::new(mixture, block_bytes, capacity)
-                .map(UnderWay::Mixture)
+            LoadSource::Mixture(mixture) => Mixed::new(mixture, block_bytes, capacity)
+                .map(RunningLoad::Mixture)
                 .map_err(Failure::input),
-            Source::Trace(plan) => {
+            LoadSource::Trace(plan) => {
                 let block_bytes = NonZeroU64::new(u64::from(block_bytes))
                     .ok_or_else(|| Failure::input("a drive with blocks of zero bytes"))?;
                 Replay::new(plan.clone(), block_bytes, capacity)
-                    .map(|replay| UnderWay::Trace(Box::new(replay)))
+                    .map(|replay| RunningLoad::Trace(Box::new(replay)))
                     .map_err(|error: ReplayError| Failure::input(error))
             }
         }
     }
 }
 
-impl UnderWay {
+impl RunningLoad {
     /// The counts of the trace, if the load is one.
     pub fn counts(&self) -> Option<TraceCounts> {
         match self {
-            UnderWay::Synthetic(_) | UnderWay::Mixture(_) => None,
-            UnderWay::Trace(replay) => Some(TraceCounts {
+            RunningLoad::Synthetic(_) | RunningLoad::Mixture(_) => None,
+            RunningLoad::Trace(replay) => Some(TraceCounts {
                 replayed: replay.counts(),
                 scaled_from_blocks: replay.scaled_from(),
                 bad_lines: replay.reader().skipped().total(),
@@ -251,14 +251,14 @@ impl UnderWay {
 
     fn load(&mut self) -> &mut dyn Load {
         match self {
-            UnderWay::Synthetic(load) => &mut **load,
-            UnderWay::Mixture(load) => load,
-            UnderWay::Trace(replay) => &mut **replay,
+            RunningLoad::Synthetic(load) => &mut **load,
+            RunningLoad::Mixture(load) => load,
+            RunningLoad::Trace(replay) => &mut **replay,
         }
     }
 }
 
-impl Load for UnderWay {
+impl Load for RunningLoad {
     fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
         self.load().next_arrival()
     }
@@ -282,17 +282,17 @@ impl Load for UnderWay {
 
     fn place(&self) -> Option<String> {
         match self {
-            UnderWay::Synthetic(load) => load.place(),
-            UnderWay::Mixture(load) => load.place(),
-            UnderWay::Trace(replay) => replay.place(),
+            RunningLoad::Synthetic(load) => load.place(),
+            RunningLoad::Mixture(load) => load.place(),
+            RunningLoad::Trace(replay) => replay.place(),
         }
     }
 
     fn parts(&self) -> Vec<String> {
         match self {
-            UnderWay::Synthetic(load) => load.parts(),
-            UnderWay::Mixture(load) => load.parts(),
-            UnderWay::Trace(replay) => replay.parts(),
+            RunningLoad::Synthetic(load) => load.parts(),
+            RunningLoad::Mixture(load) => load.parts(),
+            RunningLoad::Trace(replay) => replay.parts(),
         }
     }
 }

@@ -7,10 +7,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::comparison::load::{LoadSettings, Source};
+use crate::comparison::load::{LoadSettings, LoadSource};
 use crate::comparison::scan::ScanSettings;
 use crate::comparison::truth::{OnOff, Truth, TruthSettings};
-use crate::comparison::{Settings, Setup};
+use crate::comparison::{ComparisonSettings, ComparisonSetup};
 use scheduler::ordering::Phases;
 use simulator::replay::{Devices, Fit, Pace, Plan};
 use simulator::run::PastEnd;
@@ -23,7 +23,7 @@ use crate::{Failure, lent, named};
 ///
 /// # Errors
 /// If the built-in load or drive does not exist.
-pub fn three_policies() -> Result<Setup, Failure> {
+pub fn three_policies() -> Result<ComparisonSetup, Failure> {
     let oltp = BuiltIn::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
     let flags = Overrides {
         tasks: Some(32),
@@ -34,15 +34,15 @@ pub fn three_policies() -> Result<Setup, Failure> {
         .workload()
         .and_then(|load| load.with(&flags))
         .map_err(Failure::failed)?;
-    setup(DRIVE, Source::Synthetic(Box::new(load)), Some(REQUESTS))
+    setup(DRIVE, LoadSource::Synthetic(Box::new(load)), Some(REQUESTS))
 }
 
 /// OLTP that is never idle, with a scan in its gaps.
 ///
 /// # Errors
 /// If the built-in load or drive does not exist.
-pub fn scanned() -> Result<Setup, Failure> {
-    let settings = Settings {
+pub fn scanned() -> Result<ComparisonSetup, Failure> {
+    let settings = ComparisonSettings {
         drive: SCANNED_DRIVE.to_owned(),
         policies: vec!["sptf-sw60".to_owned()],
         load: LoadSettings {
@@ -61,7 +61,7 @@ pub fn scanned() -> Result<Setup, Failure> {
             scan_until: Some(SCANNED_PERCENT),
             ..ScanSettings::default()
         },
-        ..Settings::default()
+        ..ComparisonSettings::default()
     };
     settings.setup()
 }
@@ -70,7 +70,7 @@ pub fn scanned() -> Result<Setup, Failure> {
 ///
 /// # Errors
 /// If the drive does not exist.
-pub fn replayed(path: PathBuf) -> Result<Setup, Failure> {
+pub fn replayed(path: PathBuf) -> Result<ComparisonSetup, Failure> {
     let plan = Plan {
         path,
         format: None,
@@ -79,12 +79,16 @@ pub fn replayed(path: PathBuf) -> Result<Setup, Failure> {
         pace: Pace::Timed { factor: FACTOR },
         fit: Fit::AsTheyAre,
     };
-    setup(TRACE_DRIVE, Source::Trace(plan), None)
+    setup(TRACE_DRIVE, LoadSource::Trace(plan), None)
 }
 
-fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Failure> {
+fn setup(
+    drive: &str,
+    source: LoadSource,
+    requests: Option<u64>,
+) -> Result<ComparisonSetup, Failure> {
     let policies = ["fcfs", "c-look", "sptf"].map(named::policy);
-    Ok(Setup {
+    Ok(ComparisonSetup {
         belief: None,
         drive: Arc::new(named::drive(drive)?),
         truth: Truth::default(),

@@ -12,7 +12,7 @@ use nbd::request::Asked;
 use simulator::workload::{Generator, Workload};
 
 use crate::Failure;
-use crate::nbd_client::Client;
+use crate::nbd_client::LoadClient;
 
 /// A load over NBD.
 pub struct NbdLoad {
@@ -33,7 +33,7 @@ pub struct NbdLoad {
     /// Set when the user interrupts.
     pub stop: Arc<AtomicBool>,
     /// The progress.
-    pub counts: Arc<Counts>,
+    pub counts: Arc<LoadCounts>,
 }
 
 /// The end of a load.
@@ -49,14 +49,14 @@ pub enum Until {
 
 /// The progress of a load.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct LoadCounts {
     /// Completed requests.
     pub requests: AtomicU64,
 }
 
 /// The measurements of a load. Times are the drive's.
 #[derive(Debug, Default)]
-pub struct Stretch {
+pub struct LoadStretch {
     /// The completion time in seconds and the response time in milliseconds of each request, in the
     /// order of completion.
     pub ends: Vec<(f64, f64)>,
@@ -67,7 +67,7 @@ pub struct Stretch {
 }
 
 /// A request in flight.
-struct Sent {
+struct SentRequest {
     cookie: u64,
     at: Instant,
     bytes: u64,
@@ -81,17 +81,17 @@ impl NbdLoad {
     ///
     /// # Errors
     /// If the load does not fit the drive, or a request fails.
-    pub fn run(self) -> Result<Stretch, Failure> {
+    pub fn run(self) -> Result<LoadStretch, Failure> {
         let generator = Generator::new(&self.workload, self.block_bytes, self.blocks);
         let generator = generator.map_err(Failure::failed)?;
         self.send(generator)
             .map_err(|error| Failure::failed(format!("the load: {error}")))
     }
 
-    fn send(&self, mut generator: Generator) -> io::Result<Stretch> {
-        let mut client = Client::connect(&self.socket, self.pending)?;
-        let mut stretch = Stretch::default();
-        let mut sent: Vec<Sent> = Vec::with_capacity(self.pending);
+    fn send(&self, mut generator: Generator) -> io::Result<LoadStretch> {
+        let mut client = LoadClient::connect(&self.socket, self.pending)?;
+        let mut stretch = LoadStretch::default();
+        let mut sent: Vec<SentRequest> = Vec::with_capacity(self.pending);
         let mut payload = Vec::new();
         let began = Instant::now();
         let mut count = 0;
@@ -108,7 +108,7 @@ impl NbdLoad {
                 payload.resize(if ask == Ask::Read { 0 } else { bytes as usize }, 0x5a);
                 let at = Instant::now();
                 let cookie = client.submit(Asked::Of(ask), offset, bytes, &payload)?;
-                sent.push(Sent { cookie, at, bytes });
+                sent.push(SentRequest { cookie, at, bytes });
                 count += 1;
             }
             if sent.is_empty() {

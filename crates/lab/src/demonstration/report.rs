@@ -8,7 +8,7 @@ use server::control::Service as _;
 use server::status::{Lateness, Task};
 use simulator::workload::Workload;
 
-use super::load::Stretch;
+use super::load::LoadStretch;
 use super::service::{self, Demonstration};
 use crate::{Failure, Label};
 
@@ -97,7 +97,7 @@ pub struct ScanImpact {
 }
 
 impl DemoForeground {
-    fn of(stretch: &Stretch) -> Result<Self, Failure> {
+    fn of(stretch: &LoadStretch) -> Result<Self, Failure> {
         let mut times: Vec<f64> = stretch.ends.iter().map(|&(_, ms)| ms).collect();
         times.sort_by(f64::total_cmp);
         let count = times.len();
@@ -129,8 +129,8 @@ impl DemoFigures {
     pub fn new(
         demo: &Demonstration,
         workload: &Workload,
-        alone: &Stretch,
-        beside: &Stretch,
+        alone: &LoadStretch,
+        beside: &LoadStretch,
         svg: &Path,
     ) -> Result<Self, Failure> {
         let status = demo.service.status();
@@ -179,7 +179,7 @@ impl DemoScan {
 }
 
 /// The distributions, and the mean over time.
-pub fn panels(alone: &Stretch, beside: &Stretch) -> Vec<Panel> {
+pub fn panels(alone: &LoadStretch, beside: &LoadStretch) -> Vec<Panel> {
     let both = [("alone", alone), ("beside the scan", beside)];
     let distributions = both.map(|(name, stretch)| {
         let series = Series {
@@ -208,7 +208,7 @@ pub fn panels(alone: &Stretch, beside: &Stretch) -> Vec<Panel> {
 }
 
 /// The mean of each thirtieth of the time: few enough parts to be steady.
-fn course(stretch: &Stretch) -> Vec<(f64, f64)> {
+fn course(stretch: &LoadStretch) -> Vec<(f64, f64)> {
     const PARTS: usize = 30;
     let part = stretch.seconds / PARTS as f64;
     let mut sums = [(0.0, 0u32); PARTS];
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_figures_are_those_of_the_requests() {
-        let stretch = Stretch {
+        let stretch = LoadStretch {
             ends: (1..=200)
                 .map(|n| (f64::from(n) / 100.0, f64::from(n)))
                 .collect(),
@@ -247,6 +247,6 @@ mod tests {
         let course = course(&stretch);
         assert_eq!(course.len(), 30);
         assert!(course.is_sorted_by(|a, b| a.1 < b.1), "{course:?}");
-        assert!(DemoForeground::of(&Stretch::default()).is_err());
+        assert!(DemoForeground::of(&LoadStretch::default()).is_err());
     }
 }

@@ -19,7 +19,7 @@ pub struct Measure {
 
 /// The measures of one run, in the order of [`MEASURES`].
 #[derive(Clone, Debug)]
-pub struct Measured(Vec<Option<f64>>);
+pub struct RunMeasures(Vec<Option<f64>>);
 
 /// The measures of one combination of settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,16 +133,16 @@ fn scan(run: &PolicyRun, figure: fn(&ScanFigures) -> Option<f64>) -> Option<f64>
     run.scan.as_ref().and_then(figure)
 }
 
-impl Measured {
+impl RunMeasures {
     /// All measures of a run.
     pub fn new(run: &PolicyRun) -> Self {
-        Measured(MEASURES.iter().map(|measure| (measure.of)(run)).collect())
+        RunMeasures(MEASURES.iter().map(|measure| (measure.of)(run)).collect())
     }
 }
 
 impl Point {
     /// The means over runs with different seeds.
-    pub fn new(runs: &[Measured]) -> Self {
+    pub fn new(runs: &[RunMeasures]) -> Self {
         let figure = |at: usize| {
             let values: Option<Vec<f64>> = runs.iter().map(|run| run.0[at]).collect();
             values.as_deref().map(Mean::of)
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_one_run_does_not_have_their_mean_does_not_have() {
-        let whole = Measured(vec![Some(2.0); MEASURES.len()]);
+        let whole = RunMeasures(vec![Some(2.0); MEASURES.len()]);
         let mut less = whole.clone();
         less.0[3] = None;
         let point = Point::new(&[whole, less]);

@@ -2,7 +2,9 @@
 
 use document::{Document, DocumentError, Field, Section};
 
-use super::{Axis, Experiment, Figure, Kind, MOST_RUNS, SETTINGS, Setting, Value};
+use super::{
+    Axis, Experiment, ExperimentFigure, ExperimentSetting, Kind, MOST_RUNS, SETTINGS, Value,
+};
 
 impl Experiment {
     /// Parses an experiment; `file` is the name in errors.
@@ -89,7 +91,7 @@ fn names(table: &str) -> Vec<&'static str> {
 fn read_fixed(
     from: &Section<'_>,
     table: &str,
-) -> Result<Vec<(&'static Setting, Value)>, DocumentError> {
+) -> Result<Vec<(&'static ExperimentSetting, Value)>, DocumentError> {
     let mut fixed = Vec::new();
     for setting in SETTINGS.iter().filter(|setting| setting.table == table) {
         let Some(field) = from.get(setting.name) else {
@@ -138,7 +140,7 @@ fn read_sweep(root: &Section<'_>) -> Result<Vec<Axis>, DocumentError> {
     }
 }
 
-fn read_figure(root: &Section<'_>, axes: &[Axis]) -> Result<Figure, DocumentError> {
+fn read_figure(root: &Section<'_>, axes: &[Axis]) -> Result<ExperimentFigure, DocumentError> {
     let from = root.need_section("figure", &["x", "y"])?;
     let field = from.need("x", "the name of a swept setting")?;
     let names: Vec<&str> = axes.iter().map(|axis| axis.setting.name).collect();
@@ -152,7 +154,7 @@ fn read_figure(root: &Section<'_>, axes: &[Axis]) -> Result<Figure, DocumentErro
             .collect::<Option<Vec<String>>>()
     });
     let y = words.filter(|words| !words.is_empty());
-    Ok(Figure {
+    Ok(ExperimentFigure {
         x,
         y: y.ok_or_else(|| field.mismatch(expected))?,
     })

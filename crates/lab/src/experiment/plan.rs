@@ -8,13 +8,13 @@ use scheduler::ordering::Phases;
 use simulator::replay::Fit;
 
 use super::measure::MEASURES;
-use super::{Experiment, SETTINGS, Setting, Value};
+use super::{Experiment, ExperimentSetting, SETTINGS, Value};
 use crate::comparison::truth::{OnOff, TruthSettings, late_seeks};
-use crate::comparison::{Settings, Setup};
+use crate::comparison::{ComparisonSettings, ComparisonSetup};
 use crate::{Failure, Label, named};
 
 /// All runs of an experiment.
-pub struct Plan {
+pub struct ExperimentPlan {
     /// The experiment.
     pub experiment: Experiment,
     /// The combinations: a value for each axis.
@@ -22,27 +22,27 @@ pub struct Plan {
     /// The label of each combination.
     pub modes: Vec<Label>,
     /// The runs: for each combination as many as there are seeds.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ExperimentRun>,
     /// The shown measures, as indices of [`MEASURES`].
     pub shown: Vec<usize>,
 }
 
 /// One run.
-pub struct Run {
+pub struct ExperimentRun {
     /// The index of the combination.
     pub point: usize,
     /// The seed.
     pub seed: u64,
     /// The setup.
-    pub setup: Setup,
+    pub setup: ComparisonSetup,
 }
 
-impl Plan {
+impl ExperimentPlan {
     /// Plans the runs of an experiment.
     ///
     /// # Errors
     /// If a setting has an unknown name or an invalid value, with its line.
-    pub fn new(experiment: Experiment) -> Result<Plan, Failure> {
+    pub fn new(experiment: Experiment) -> Result<ExperimentPlan, Failure> {
         let shown = shown(&experiment)?;
         let points = experiment.points();
         let (mut modes, mut runs) = (Vec::new(), Vec::new());
@@ -63,14 +63,14 @@ impl Plan {
                     }
                 };
                 setup.drive = Arc::clone(&first.drive);
-                runs.push(Run {
+                runs.push(ExperimentRun {
                     point: place,
                     seed,
                     setup,
                 });
             }
         }
-        Ok(Plan {
+        Ok(ExperimentPlan {
             experiment,
             points,
             modes,
@@ -94,7 +94,7 @@ impl Plan {
     }
 
     /// The failure of a run, with the line or the combination that it concerns.
-    pub fn complain(&self, run: &Run, failure: Failure) -> Failure {
+    pub fn complain(&self, run: &ExperimentRun, failure: Failure) -> Failure {
         let axes = self.experiment.axes.iter();
         let values = axes.zip(&self.points[run.point]);
         let said: Vec<String> = values
@@ -116,7 +116,7 @@ struct Drives(Vec<(String, TruthSettings, Arc<Profile>)>);
 
 impl Drives {
     /// Replaces a setup's drive by an equal one of an earlier setup.
-    fn share(&mut self, settings: &Settings, setup: &mut Setup) {
+    fn share(&mut self, settings: &ComparisonSettings, setup: &mut ComparisonSetup) {
         let (name, truth) = (&settings.drive, settings.truth);
         let known = self.0.iter().find(|(n, t, _)| n == name && *t == truth);
         match known {
@@ -144,8 +144,8 @@ fn shown(experiment: &Experiment) -> Result<Vec<usize>, Failure> {
 }
 
 /// The flags of `headtime simulate` for a combination.
-fn settings(experiment: &Experiment, point: &[Value]) -> Result<Settings, Failure> {
-    let mut settings = Settings::default();
+fn settings(experiment: &Experiment, point: &[Value]) -> Result<ComparisonSettings, Failure> {
+    let mut settings = ComparisonSettings::default();
     for (setting, value) in experiment.values(point) {
         set(&mut settings, setting, value)
             .map_err(|problem| Failure::input(experiment.complain(setting.name, problem)))?;
@@ -154,7 +154,11 @@ fn settings(experiment: &Experiment, point: &[Value]) -> Result<Settings, Failur
 }
 
 /// Sets one setting. The parser has checked the kind of the value.
-fn set(to: &mut Settings, setting: &Setting, value: &Value) -> Result<(), String> {
+fn set(
+    to: &mut ComparisonSettings,
+    setting: &ExperimentSetting,
+    value: &Value,
+) -> Result<(), String> {
     let text = || value.to_string();
     let number = || value.number();
     let whole = || match value {
@@ -222,7 +226,10 @@ const PHASES: [(&str, Phases); 2] = [("mixed", Phases::Mixed), ("alternate", Pha
 
 const SWITCHES: [(&str, OnOff); 2] = [("on", OnOff::On), ("off", OnOff::Off)];
 
-fn setup(experiment: &Experiment, settings: &Settings) -> Result<Setup, Failure> {
+fn setup(
+    experiment: &Experiment,
+    settings: &ComparisonSettings,
+) -> Result<ComparisonSetup, Failure> {
     let load = ["workload", "trace"]
         .into_iter()
         .find(|name| experiment.sets(name));
@@ -326,8 +333,8 @@ mod tests {
                 (_, Kind::Number) => Value::Number(7.0),
                 (_, Kind::Text) => Value::Text("word".to_owned()),
             };
-            let before = format!("{:?}", Settings::default());
-            let mut settings = Settings::default();
+            let before = format!("{:?}", ComparisonSettings::default());
+            let mut settings = ComparisonSettings::default();
             set(&mut settings, setting, &value).expect(setting.name);
             assert_ne!(format!("{settings:?}"), before, "{}", setting.name);
         }

@@ -9,13 +9,13 @@ use crate::plot::{Curve, Panel};
 use serde::{Serialize, Serializer};
 
 use super::measure::{MEASURES, Mean, Point};
-use super::plan::Plan;
-use super::{Axis, Experiment, Setting};
+use super::plan::ExperimentPlan;
+use super::{Axis, Experiment, ExperimentSetting};
 use crate::Label;
 
 /// A finished experiment.
 pub struct Results {
-    plan: Plan,
+    plan: ExperimentPlan,
     /// The measures of each combination.
     points: Vec<Point>,
 }
@@ -35,7 +35,7 @@ pub struct Grid {
 
 impl Results {
     /// The measures of all combinations of a plan.
-    pub(super) fn new(plan: Plan, points: Vec<Point>) -> Self {
+    pub(super) fn new(plan: ExperimentPlan, points: Vec<Point>) -> Self {
         Results { plan, points }
     }
 
@@ -119,7 +119,7 @@ fn axis_of(experiment: &Experiment) -> &Axis {
 }
 
 /// The label, if it is the same for all combinations.
-fn common_label(plan: &Plan) -> Option<Label> {
+fn common_label(plan: &ExperimentPlan) -> Option<Label> {
     let first = *plan.modes.first()?;
     plan.modes
         .iter()
@@ -133,7 +133,7 @@ struct Column {
     points: Vec<Option<usize>>,
 }
 
-fn columns(plan: &Plan) -> Vec<Column> {
+fn columns(plan: &ExperimentPlan) -> Vec<Column> {
     let experiment = &plan.experiment;
     let x = experiment.figure.x;
     let axis = &experiment.axes[x];
@@ -207,7 +207,7 @@ impl Serialize for Results {
                 .map(|(measure, figure)| (measure.name, *figure))
                 .collect(),
         };
-        let name = |setting: &'static Setting| setting.name;
+        let name = |setting: &'static ExperimentSetting| setting.name;
         let fixed = experiment.fixed.iter();
         let document = Document {
             experiment: &experiment.name,

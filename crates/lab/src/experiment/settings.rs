@@ -2,7 +2,7 @@
 
 /// A setting of experiments.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setting {
+pub struct ExperimentSetting {
     /// The key.
     pub name: &'static str,
     /// The table of a single value; empty for the top of the file.
@@ -26,7 +26,7 @@ pub enum Kind {
     Text,
 }
 
-impl Setting {
+impl ExperimentSetting {
     /// The path of its key in the file.
     pub fn path(&self) -> String {
         match self.table {
@@ -50,7 +50,7 @@ impl Kind {
 }
 
 /// All settings, one line each. Parser, help and tests are made from this table.
-pub const SETTINGS: &[Setting] = &[
+pub const SETTINGS: &[ExperimentSetting] = &[
     top("drive", Kind::Text, "the drive: a name, or a profile file"),
     top("policy", Kind::Text, "the policy"),
     top(
@@ -157,19 +157,19 @@ pub const SETTINGS: &[Setting] = &[
 /// The kind of a number of tasks.
 const COUNT: Kind = Kind::Whole(1, simulator::workload::LARGEST_COUNT as u64);
 
-const fn top(name: &'static str, kind: Kind, what: &'static str) -> Setting {
+const fn top(name: &'static str, kind: Kind, what: &'static str) -> ExperimentSetting {
     within("", name, kind, what)
 }
 
-const fn load(name: &'static str, kind: Kind, what: &'static str) -> Setting {
+const fn load(name: &'static str, kind: Kind, what: &'static str) -> ExperimentSetting {
     within("load", name, kind, what)
 }
 
-const fn truth(name: &'static str, kind: Kind, what: &'static str) -> Setting {
+const fn truth(name: &'static str, kind: Kind, what: &'static str) -> ExperimentSetting {
     within("truth", name, kind, what)
 }
 
-const fn scan(name: &'static str, kind: Kind, what: &'static str) -> Setting {
+const fn scan(name: &'static str, kind: Kind, what: &'static str) -> ExperimentSetting {
     within("scan", name, kind, what)
 }
 
@@ -178,8 +178,8 @@ const fn within(
     name: &'static str,
     kind: Kind,
     what: &'static str,
-) -> Setting {
-    Setting {
+) -> ExperimentSetting {
+    ExperimentSetting {
         name,
         table,
         kind,

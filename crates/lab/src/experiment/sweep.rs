@@ -11,12 +11,12 @@
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use simulator::run::{self, Watch};
 
-use super::measure::{Measured, Point};
-use super::plan::{Plan, Run};
+use super::measure::{Point, RunMeasures};
+use super::plan::{ExperimentPlan, ExperimentRun};
 use super::results::Results;
 use crate::{Failure, Progress};
 
-impl Plan {
+impl ExperimentPlan {
     /// Runs everything, with this many threads, whose number does not change the figures. Each run
     /// is `UNITS` of the progress.
     ///
@@ -33,7 +33,7 @@ impl Plan {
             .map_err(Failure::failed)?;
         progress.expect(self.runs.len() as u64 * UNITS);
         // All results in order first, so that the reported error does not depend on timing.
-        let done: Vec<Result<Measured, Failure>> = pool.install(|| {
+        let done: Vec<Result<RunMeasures, Failure>> = pool.install(|| {
             let runs = self.runs.par_iter();
             runs.map(|run| self.one(run, progress)).collect()
         });
@@ -43,8 +43,8 @@ impl Plan {
         Ok(Results::new(self, points))
     }
 
-    fn one(&self, run: &Run, progress: &dyn Progress) -> Result<Measured, Failure> {
-        let mut watch = Share {
+    fn one(&self, run: &ExperimentRun, progress: &dyn Progress) -> Result<RunMeasures, Failure> {
+        let mut watch = RunProgress {
             progress,
             requests: run.setup.requests,
             hundredths: run.setup.scan.as_ref().map(|s| s.background().hundredths),
@@ -54,12 +54,12 @@ impl Plan {
         let ran = run.setup.run(policy, &mut watch);
         progress.advance(UNITS.saturating_sub(watch.shown));
         let ran = ran.map_err(|failure| self.complain(run, failure))?;
-        Ok(Measured::new(&ran))
+        Ok(RunMeasures::new(&ran))
     }
 }
 
 /// The part of a run in the whole progress.
-struct Share<'a> {
+struct RunProgress<'a> {
     progress: &'a dyn Progress,
     requests: Option<u64>,
     /// The hundredth of the scan at which the load ends.
@@ -67,7 +67,7 @@ struct Share<'a> {
     shown: u64,
 }
 
-impl Share<'_> {
+impl RunProgress<'_> {
     fn show(&mut self, share: f64) {
         let so_far = (share.min(1.0) * UNITS as f64) as u64;
         self.progress.advance(so_far.saturating_sub(self.shown));
@@ -75,7 +75,7 @@ impl Share<'_> {
     }
 }
 
-impl Watch for Share<'_> {
+impl Watch for RunProgress<'_> {
     fn progress(&mut self, progress: run::Progress) {
         let by_requests = self
             .requests

@@ -17,8 +17,8 @@ use block::Instant;
 use drive::geometry::{PatternStep, Turn};
 use drive::{Angle, Profile, Spindle};
 
-use crate::validate::clock::{Phase, is_medium, mean_angle, residual, with_phase};
-use crate::validate::{Clock, Replayed, Sample, replay};
+use crate::validate::clock::{ClockPhase, is_medium, mean_angle, residual, with_phase};
+use crate::validate::{ReplayClock, Replayed, Sample, replay};
 
 /// Smallest number of requests for an angle. A choice.
 const ENOUGH: usize = 8;
@@ -52,7 +52,7 @@ struct Observed {
 pub(super) fn fit(profile: &mut Profile, train: &[Sample], count: &mut impl FnMut()) {
     let mut replayed = |profile: &Profile| {
         count();
-        replay(&Arc::new(profile.clone()), train, Clock::Measured)
+        replay(&Arc::new(profile.clone()), train, ReplayClock::Measured)
     };
     let begun = replayed(profile);
     if !fit_period(profile, train, &begun) {
@@ -157,7 +157,7 @@ fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) {
     }
     groups.sort_by_key(|(step, _)| (step.group, step.run));
     groups.retain(|(_, points)| points.len() >= ENOUGH);
-    let lines: Vec<(PatternStep, Line)> = groups
+    let lines: Vec<(PatternStep, PhaseLine)> = groups
         .iter()
         .filter_map(|(step, points)| Some((*step, line(points)?)))
         .collect();
@@ -188,14 +188,14 @@ fn is_noticeable(angle: Angle) -> bool {
 }
 
 /// A line through residuals on the circle; a step of zero makes it a constant.
-struct Line {
+struct PhaseLine {
     start: Angle,
     step: Angle,
 }
 
 /// The line through most residuals, if it is significant. The search tries every slope, in steps
 /// that move the far end by an eighth of a revolution, then finer ones around the best.
-fn line(points: &[(u64, Angle)]) -> Option<Line> {
+fn line(points: &[(u64, Angle)]) -> Option<PhaseLine> {
     let agreement =
         |step: Angle| mean_angle(points.iter().map(|&(x, residual)| residual - step.times(x)));
     let low = points.iter().map(|&(x, _)| x).min()?;
@@ -203,14 +203,14 @@ fn line(points: &[(u64, Angle)]) -> Option<Line> {
     let slopes = 8 * (high - low);
     // Before a line counts as the best, at most equally steep ones were tried: gentle lines need
     // less proof.
-    let is_sure = |phase: &Phase, step: Angle| {
+    let is_sure = |phase: &ClockPhase, step: Angle| {
         let steepness = step.raw().min(step.raw().wrapping_neg()) as f64 / u64::MAX as f64;
         let tried = 1.0 + 2.0 * steepness * slopes as f64;
         let square = phase.concentration.powi(2) * points.len() as f64;
         phase.concentration > CONCENTRATED && square > tried.ln() + SURE
     };
     let flat = agreement(Angle::ZERO);
-    let constant = is_sure(&flat, Angle::ZERO).then_some(Line {
+    let constant = is_sure(&flat, Angle::ZERO).then_some(PhaseLine {
         start: flat.angle,
         step: Angle::ZERO,
     });
@@ -236,7 +236,7 @@ fn line(points: &[(u64, Angle)]) -> Option<Line> {
     if slopes == 0 || !is_better || !is_sure(&best.0, best.1) {
         return constant;
     }
-    Some(Line {
+    Some(PhaseLine {
         start: best.0.angle,
         step: best.1,
     })

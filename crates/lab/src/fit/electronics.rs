@@ -8,7 +8,7 @@ use drive::{Angle, Profile};
 
 use crate::validate::clock::{COHERENT, phase};
 use crate::validate::score::demerit;
-use crate::validate::{Clock, Sample, replay};
+use crate::validate::{ReplayClock, Sample, replay};
 
 /// Access to one constant of a profile.
 type Constant = fn(&mut Profile) -> &mut Duration;
@@ -46,10 +46,10 @@ pub const TIMES: &[(&str, Constant)] = &[
 ];
 
 /// One value of a buffer rule.
-type Setting = fn(&mut BufferRules);
+type RuleValue = fn(&mut BufferRules);
 
 /// The fitted buffer rules by their keys in a profile, with the names and effects of their values.
-pub const RULES: &[(&str, &[(&str, Setting)])] = &[
+pub const RULES: &[(&str, &[(&str, RuleValue)])] = &[
     (
         "look_ahead",
         &[
@@ -276,7 +276,7 @@ fn cost(profile: &Profile, train: &[Sample]) -> f64 {
 const PHASES: u64 = 3;
 
 fn demerits(profile: &Profile, train: &[Sample]) -> f64 {
-    let own = replay(&Arc::new(profile.clone()), train, Clock::Own);
+    let own = replay(&Arc::new(profile.clone()), train, ReplayClock::Own);
     let squared = |wanted: Option<Direction>| {
         let chosen = |sample: &Sample| wanted.is_none_or(|d| d == sample.direction);
         let pairs = train.iter().zip(&own).filter(|(sample, _)| chosen(sample));
@@ -287,7 +287,7 @@ fn demerits(profile: &Profile, train: &[Sample]) -> f64 {
 }
 
 fn request_errors(profile: &Profile, train: &[Sample]) -> f64 {
-    let replayed = replay(&Arc::new(profile.clone()), train, Clock::Tracked);
+    let replayed = replay(&Arc::new(profile.clone()), train, ReplayClock::Tracked);
     if phase(&profile.spindle, train, &replayed).concentration < COHERENT {
         return 0.0;
     }

@@ -7,13 +7,13 @@ use simulator::trace::OnBad;
 
 use super::{Fit, document, fit, halves};
 use crate::validate::Sample;
-use crate::validate::judgement::{Figures, judge};
+use crate::validate::judgement::{DemeritFigures, judge};
 use crate::validate::measurement;
 use crate::{Failure, Progress, lent, named};
 
 /// The selection of drives and traces.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct RefitSettings {
     /// Only this drive: a name, or a profile file.
     pub drive: Option<String>,
     /// This trace instead of the drive's own.
@@ -22,7 +22,7 @@ pub struct Settings {
 
 /// A drive and the requests of its fit.
 #[derive(Debug)]
-pub struct Case {
+pub struct RefitCase {
     /// The profile with its present fit.
     profile: Profile,
     trace: PathBuf,
@@ -33,7 +33,7 @@ pub struct Case {
 #[derive(Debug)]
 pub enum Cases {
     /// The drives.
-    Found(Vec<Case>),
+    Found(Vec<RefitCase>),
     /// There are no measured traces; the reason in words.
     Skipped(String),
 }
@@ -50,14 +50,14 @@ pub struct Refitted {
     /// The `[fitted]` table of the profile file.
     pub table: String,
     /// The figures on the held-out half: published, then fitted.
-    pub held_out: [(&'static str, Figures); 2],
+    pub held_out: [(&'static str, DemeritFigures); 2],
 }
 
 /// The selected drives that have a measured trace.
 ///
 /// # Errors
 /// If a drive or a trace is invalid; with `CI=true` also if there are no traces.
-pub fn cases(settings: &Settings) -> Result<Cases, Failure> {
+pub fn cases(settings: &RefitSettings) -> Result<Cases, Failure> {
     let folder = lent::folder();
     if settings.trace.is_none() && !folder.join("drives").is_dir() {
         return lent::missing("measured traces").map(Cases::Skipped);
@@ -68,7 +68,7 @@ pub fn cases(settings: &Settings) -> Result<Cases, Failure> {
         if let Some(trace) = trace.or_else(|| lent::trace_of(&profile)) {
             let published = profile.published();
             let samples = measurement::read_trace(&trace, &published, OnBad::Refuse)?.samples;
-            cases.push(Case {
+            cases.push(RefitCase {
                 profile,
                 trace,
                 samples,
@@ -85,10 +85,10 @@ pub fn cases(settings: &Settings) -> Result<Cases, Failure> {
     }
 }
 
-impl Case {
+impl RefitCase {
     /// Fits the drive. The progress counts replays.
     pub fn refit(self, progress: &dyn Progress) -> Refitted {
-        let Case {
+        let RefitCase {
             profile,
             trace,
             samples,

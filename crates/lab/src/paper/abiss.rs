@@ -1,10 +1,10 @@
 //! Guaranteed rates (ABISS): streams beside a greedy reader, their way in a model of their machine, under
 //! the elevators of their kernel, and with our guarantees.
 
-use super::finding::{Finding, Measured, Shape};
-use super::{Bench, Effort, Found, Measurement};
+use super::finding::{Finding, MeasuredFigure, ShapeVerdict};
+use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
-use run::{Layout, Machine, Others, Run, Runs, Scheme};
+use run::{AbissRun, AbissRuns, CompetingLoad, FileLayout, Machine, Scheme};
 use simulator::playing::Report;
 
 mod drawn;
@@ -36,25 +36,25 @@ const ONE_SEGMENT: &str = "abiss.background.one-segment";
 
 /// A row of Table 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Row {
+enum AbissRow {
     /// Real time, with a batch of so many pages.
     Batch(u64),
     /// Best effort under an elevator: its name in the paper, and ours.
     Elevator(&'static str, &'static str),
 }
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let mut runs = Vec::new();
     for (row, streams) in cells() {
         runs.push(row.run(Machine::Paper, streams));
         runs.push(row.run(Machine::OneSegment, streams));
     }
     runs.extend(guaranteed());
-    let paper = Paper {
-        runs: &Runs::of(bench, runs)?,
+    let paper = AbissPaper {
+        runs: &AbissRuns::of(bench, runs)?,
         effort: bench.effort,
     };
-    Ok(Found {
+    Ok(MeasurementOutcome {
         findings: vec![
             paper.service()?,
             paper.real_time()?,
@@ -65,18 +65,18 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
             paper.table(ONE_SEGMENT, Machine::OneSegment)?,
         ],
         drawings: drawn::all(&paper)?,
-        ..Found::default()
+        ..MeasurementOutcome::default()
     })
 }
 
 /// The cells of Table 1, row by row.
-fn cells() -> impl Iterator<Item = (Row, usize)> {
+fn cells() -> impl Iterator<Item = (AbissRow, usize)> {
     let rows = ROWS.into_iter();
     rows.flat_map(|row| STREAMS.map(|streams| (row, streams)))
 }
 
 /// The same with our guarantees, where the table has a batch.
-fn guaranteed() -> impl Iterator<Item = Run> {
+fn guaranteed() -> impl Iterator<Item = AbissRun> {
     let pairs = PAGES
         .into_iter()
         .flat_map(|pages| STREAMS.map(|streams| (pages, streams)));
@@ -84,43 +84,43 @@ fn guaranteed() -> impl Iterator<Item = Run> {
 }
 
 /// Our guarantees in the paper's machine, with rounds as long as its batch.
-pub fn ours(pages: u64, streams: usize) -> Run {
-    Run {
+pub fn ours(pages: u64, streams: usize) -> AbissRun {
+    AbissRun {
         machine: Machine::Paper,
         streams,
         scheme: Scheme::ours_as_theirs(pages),
         policy: "fcfs",
-        layout: Layout::Adjacent,
-        others: Others::Reader(READ_AHEAD_KB),
+        layout: FileLayout::Adjacent,
+        others: CompetingLoad::Reader(READ_AHEAD_KB),
     }
 }
 
-impl Row {
-    fn run(self, machine: Machine, streams: usize) -> Run {
+impl AbissRow {
+    fn run(self, machine: Machine, streams: usize) -> AbissRun {
         let (scheme, policy) = match self {
-            Row::Batch(pages) => (Scheme::Theirs(pages), "fcfs"),
-            Row::Elevator(_, policy) => (Scheme::Plain, policy),
+            AbissRow::Batch(pages) => (Scheme::Theirs(pages), "fcfs"),
+            AbissRow::Elevator(_, policy) => (Scheme::Plain, policy),
         };
-        Run {
+        AbissRun {
             machine,
             streams,
             scheme,
             policy,
-            layout: Layout::Adjacent,
-            others: Others::Reader(READ_AHEAD_KB),
+            layout: FileLayout::Adjacent,
+            others: CompetingLoad::Reader(READ_AHEAD_KB),
         }
     }
 
     fn name(self) -> String {
         match self {
-            Row::Batch(pages) => format!("abiss_rt_{pages}_pages"),
-            Row::Elevator(name, _) => name.to_owned(),
+            AbissRow::Batch(pages) => format!("abiss_rt_{pages}_pages"),
+            AbissRow::Elevator(name, _) => name.to_owned(),
         }
     }
 }
 
 /// The name of a cell, as the claims have it.
-fn cell(row: Row, streams: usize) -> String {
+fn cell(row: AbissRow, streams: usize) -> String {
     format!(
         "{}_{streams}_stream{}",
         row.name(),
@@ -129,13 +129,13 @@ fn cell(row: Row, streams: usize) -> String {
 }
 
 /// What the findings are made from.
-struct Paper<'a> {
-    runs: &'a Runs,
+struct AbissPaper<'a> {
+    runs: &'a AbissRuns,
     effort: Effort,
 }
 
-impl Paper<'_> {
-    fn of(&self, run: Run) -> Result<&Report, Failure> {
+impl AbissPaper<'_> {
+    fn of(&self, run: AbissRun) -> Result<&Report, Failure> {
         self.runs.get(&run)
     }
 
@@ -144,7 +144,7 @@ impl Paper<'_> {
     }
 
     /// The longest read of all of these, in milliseconds.
-    fn longest(&self, runs: impl IntoIterator<Item = Run>) -> Result<f64, Failure> {
+    fn longest(&self, runs: impl IntoIterator<Item = AbissRun>) -> Result<f64, Failure> {
         let mut longest = 0.0f64;
         for run in runs {
             longest = longest.max(self.of(run)?.longest().as_millis_f64());
@@ -156,7 +156,7 @@ impl Paper<'_> {
     fn service(&self) -> Result<Finding, Failure> {
         let mut counted = Vec::new();
         let mut waited = 0;
-        let theirs = PAGES.map(Row::Batch);
+        let theirs = PAGES.map(AbissRow::Batch);
         let theirs = theirs.map(|row| STREAMS.map(|streams| row.run(Machine::Paper, streams)));
         let sides = [
             (
@@ -179,11 +179,11 @@ impl Paper<'_> {
         let more = "the runs of Table 1: batches of 10 to 160 pages, 1 and 4 streams; ours: rounds as long as these \
                     last, or longer if the seeks need it";
         let finding = figures(SERVICE, counted, self.note(Machine::Paper, more));
-        Ok(finding.shaped(Shape::of(&[waited == 0])))
+        Ok(finding.shaped(ShapeVerdict::of(&[waited == 0])))
     }
 
     fn real_time(&self) -> Result<Finding, Failure> {
-        let theirs = Row::Batch(FIGURE_18).run(Machine::Paper, 4);
+        let theirs = AbissRow::Batch(FIGURE_18).run(Machine::Paper, 4);
         let ours = ours(FIGURE_18, 4);
         let named = vec![
             ("their_way_ms".to_owned(), self.longest([theirs])?),
@@ -204,7 +204,7 @@ impl Paper<'_> {
 
     fn outlier(&self) -> Result<Finding, Failure> {
         let theirs = PAGES.into_iter().flat_map(|pages| {
-            STREAMS.map(|streams| Row::Batch(pages).run(Machine::Paper, streams))
+            STREAMS.map(|streams| AbissRow::Batch(pages).run(Machine::Paper, streams))
         });
         let named = vec![
             ("their_way_ms".to_owned(), self.longest(theirs)?),
@@ -220,14 +220,14 @@ impl Paper<'_> {
     /// Without a buffer everybody waits for the disk.
     fn best_effort(&self) -> Result<Finding, Failure> {
         let buffered = self.longest([
-            Row::Batch(FIGURE_18).run(Machine::Paper, 4),
+            AbissRow::Batch(FIGURE_18).run(Machine::Paper, 4),
             ours(FIGURE_18, 4),
         ])?;
         let mut named = Vec::new();
         let mut checks = Vec::new();
         let mut behind = Vec::new();
         for row in ROWS {
-            let Row::Elevator(name, _) = row else {
+            let AbissRow::Elevator(name, _) = row else {
                 continue;
             };
             let report = self.of(row.run(Machine::Paper, 4))?;
@@ -247,7 +247,7 @@ impl Paper<'_> {
             behind.join(", ")
         );
         let finding = figures(BEST_EFFORT, named, self.note(Machine::Paper, &more));
-        Ok(finding.shaped(Shape::of(&checks)))
+        Ok(finding.shaped(ShapeVerdict::of(&checks)))
     }
 
     /// Table 1.
@@ -263,14 +263,14 @@ impl Paper<'_> {
     }
 
     /// The rate that is left in a cell.
-    fn left(&self, row: Row, streams: usize) -> Result<f64, Failure> {
+    fn left(&self, row: AbissRow, streams: usize) -> Result<f64, Failure> {
         Ok(self.of(row.run(Machine::Paper, streams))?.background_rate())
     }
 }
 
 /// A finding of figures with names of their own.
 pub fn figures(id: &'static str, named: Vec<(String, f64)>, note: String) -> Finding {
-    let ours = named.into_iter().map(|(name, value)| Measured {
+    let ours = named.into_iter().map(|(name, value)| MeasuredFigure {
         name: Some(name),
         value,
     });
@@ -297,17 +297,17 @@ pub const PAGES: [u64; 5] = [10, 20, 40, 80, 160];
 pub const STREAMS: [usize; 2] = [1, 4];
 
 /// The rows, in the paper's order.
-const ROWS: [Row; 10] = [
-    Row::Batch(10),
-    Row::Batch(20),
-    Row::Batch(40),
-    Row::Batch(80),
-    Row::Batch(160),
-    Row::Elevator("abiss_be", "fcfs"),
-    Row::Elevator("anticipatory", "anticipatory"),
-    Row::Elevator("deadline", "deadline"),
-    Row::Elevator("cfq", "cfq-like"),
-    Row::Elevator("noop", "fcfs"),
+const ROWS: [AbissRow; 10] = [
+    AbissRow::Batch(10),
+    AbissRow::Batch(20),
+    AbissRow::Batch(40),
+    AbissRow::Batch(80),
+    AbissRow::Batch(160),
+    AbissRow::Elevator("abiss_be", "fcfs"),
+    AbissRow::Elevator("anticipatory", "anticipatory"),
+    AbissRow::Elevator("deadline", "deadline"),
+    AbissRow::Elevator("cfq", "cfq-like"),
+    AbissRow::Elevator("noop", "fcfs"),
 ];
 
 /// ABISS, Figure 18: its batch.

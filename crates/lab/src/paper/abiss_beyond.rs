@@ -3,10 +3,12 @@
 
 use simulator::playing::{PAGE, Report};
 
-use super::abiss::run::{Buffered, Layout, Machine, Others, Run, Runs, Scheme};
+use super::abiss::run::{
+    AbissRun, AbissRuns, Buffered, CompetingLoad, FileLayout, Machine, Scheme,
+};
 use super::abiss::{PAGES, STREAMS, figures, note, ours};
 use super::finding::Finding;
-use super::{Bench, Effort, Found, Measurement};
+use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::Failure;
 
 pub mod greedy;
@@ -23,23 +25,23 @@ const LIMITED: &str = "abiss-beyond.host-limit";
 const ADJACENT: &str = "abiss-beyond.adjacent";
 const SPREAD: &str = "abiss-beyond.spread";
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let cells = PAGES
         .into_iter()
         .flat_map(|pages| STREAMS.map(|streams| ours(pages, streams)));
-    let mut runs: Vec<Run> = cells.collect();
+    let mut runs: Vec<AbissRun> = cells.collect();
     for policy in POLICIES {
         for machine in [Machine::Paper, Machine::Unlimited] {
-            runs.push(chosen(machine, Layout::Adjacent, policy, KB));
+            runs.push(chosen(machine, FileLayout::Adjacent, policy, KB));
         }
     }
     runs.extend(spread(KB));
     runs.extend(spread(LARGE_KB));
-    let beyond = Beyond {
-        runs: &Runs::of(bench, runs)?,
+    let beyond = AbissBeyond {
+        runs: &AbissRuns::of(bench, runs)?,
         effort: bench.effort,
     };
-    Ok(Found::figures(vec![
+    Ok(MeasurementOutcome::figures(vec![
         beyond.table()?,
         beyond.adjacent(LIMITED, Machine::Paper)?,
         beyond.adjacent(ADJACENT, Machine::Unlimited)?,
@@ -48,30 +50,30 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
 }
 
 /// Four streams with so many kB each, rounds as admission has them, and 1 MiB of read-ahead.
-fn chosen(machine: Machine, layout: Layout, policy: &'static str, kb: u64) -> Run {
-    Run {
+fn chosen(machine: Machine, layout: FileLayout, policy: &'static str, kb: u64) -> AbissRun {
+    AbissRun {
         machine,
         streams: 4,
         scheme: Scheme::Ours(Buffered { kb, pages: None }),
         policy,
         layout,
-        others: Others::Reader(1024),
+        others: CompetingLoad::Reader(1024),
     }
 }
 
 /// With the background reader's file in each of the five places.
-fn spread(kb: u64) -> [Run; 5] {
-    let at = |place| chosen(Machine::Unlimited, Layout::Spread(place), JUDGED, kb);
+fn spread(kb: u64) -> [AbissRun; 5] {
+    let at = |place| chosen(Machine::Unlimited, FileLayout::Spread(place), JUDGED, kb);
     [0, 1, 2, 3, 4].map(at)
 }
 
 /// What the findings are made from.
-struct Beyond<'a> {
-    runs: &'a Runs,
+struct AbissBeyond<'a> {
+    runs: &'a AbissRuns,
     effort: Effort,
 }
 
-impl Beyond<'_> {
+impl AbissBeyond<'_> {
     /// The rows of Table 1 that have a batch.
     fn table(&self) -> Result<Finding, Failure> {
         let mut named = Vec::new();
@@ -105,12 +107,12 @@ impl Beyond<'_> {
         for policy in POLICIES.into_iter().filter(|&policy| policy != JUDGED) {
             let report = self
                 .runs
-                .get(&chosen(machine, Layout::Adjacent, policy, KB))?;
+                .get(&chosen(machine, FileLayout::Adjacent, policy, KB))?;
             others.push(format!("{policy} {}", told(report)));
         }
         let report = self
             .runs
-            .get(&chosen(machine, Layout::Adjacent, JUDGED, KB))?;
+            .get(&chosen(machine, FileLayout::Adjacent, JUDGED, KB))?;
         let more = format!(
             "4 streams, buffers of 564 kB, read-ahead 1 MiB; {JUDGED}: {}; among others under other elevators: {}",
             told(report),

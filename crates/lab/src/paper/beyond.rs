@@ -16,10 +16,10 @@ use block::{Duration, Switch};
 use drive::imperfection::Chance;
 use scheduler::freeblock::Caution;
 
-use super::finding::{Finding, Shape};
+use super::finding::{Finding, ShapeVerdict};
 use super::scene::{HeadSwitch, Model, Noise};
-use super::trial::{Known, Outcome, Tracks, Trial, Trials, fixed, remark};
-use super::{Bench, Effort, Found, Measurement};
+use super::trial::{ScanTrial, Tracks, TrialBelief, TrialOutcome, Trials, fixed, remark};
+use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
 /// The measurement.
@@ -53,19 +53,19 @@ const KNOWN: &str = "beyond.profiled";
 const GAP_FIXED: &str = "beyond.gap.fixed";
 const GAP_LEARNED: &str = "beyond.gap.learned";
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let mut trials = Trials::of(bench, trials())?;
     // The last two depend on what was learned.
     let guard = learned_guard(trials.get(&learned(SW60, NOISE))?);
     trials.add(bench, [guarded(guard), noisy(guard)])?;
-    let beyond = Beyond {
+    let beyond = FreeblockBeyond {
         trials: &trials,
         effort: bench.effort,
         guard,
     };
     let fixed_parts = beyond.fixed_parts()?;
     let learned_parts = beyond.learned_parts()?;
-    Ok(Found::figures(vec![
+    Ok(MeasurementOutcome::figures(vec![
         beyond.share(SHARE_SW60, SW60)?,
         beyond.share(SHARE_SPTF, SPTF)?,
         beyond.same_noise(NOISY_SW60, SW60)?,
@@ -80,7 +80,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
     ]))
 }
 
-fn trials() -> Vec<Trial> {
+fn trials() -> Vec<ScanTrial> {
     let mut all = Vec::new();
     for policy in [SW60, SPTF] {
         all.push(inside(policy));
@@ -96,25 +96,25 @@ fn trials() -> Vec<Trial> {
 }
 
 /// From outside with all that we have, to the end of the disk.
-fn whole(policy: &'static str) -> Trial {
-    Trial {
+fn whole(policy: &'static str) -> ScanTrial {
+    ScanTrial {
         part: 100,
         ..learned(policy, NOISE)
     }
 }
 
 /// A noise-free scheduler in the firmware.
-fn inside(policy: &'static str) -> Trial {
-    Trial {
+fn inside(policy: &'static str) -> ScanTrial {
+    ScanTrial {
         part: HALF,
-        ..Trial::in_firmware(ATLAS, policy)
+        ..ScanTrial::in_firmware(ATLAS, policy)
     }
 }
 
 /// From outside with all that we have.
-fn learned(policy: &'static str, noise: Noise) -> Trial {
-    Trial {
-        known: Known::Profiled,
+fn learned(policy: &'static str, noise: Noise) -> ScanTrial {
+    ScanTrial {
+        known: TrialBelief::Profiled,
         noise,
         look_ahead: Switch::Off,
         caution: Caution::Learned {
@@ -125,33 +125,33 @@ fn learned(policy: &'static str, noise: Noise) -> Trial {
 }
 
 /// The same with another load of the same kind.
-fn seeded(policy: &'static str, seed: u64) -> Trial {
-    Trial {
+fn seeded(policy: &'static str, seed: u64) -> ScanTrial {
+    ScanTrial {
         seed,
         ..learned(policy, NOISE)
     }
 }
 
 /// From outside, as in the paper.
-fn fixed_outside(policy: &'static str, noise: Noise) -> Trial {
-    Trial {
+fn fixed_outside(policy: &'static str, noise: Noise) -> ScanTrial {
+    ScanTrial {
         part: HALF,
-        ..Trial::external(ATLAS, noise, policy, GUARD)
+        ..ScanTrial::external(ATLAS, noise, policy, GUARD)
     }
 }
 
 /// The firmware with a guard that it does not need.
-fn guarded(guard: Duration) -> Trial {
-    Trial {
+fn guarded(guard: Duration) -> ScanTrial {
+    ScanTrial {
         caution: fixed(guard),
         ..inside(SW60)
     }
 }
 
 /// What a firmware with noisy seeks may choose its fixed guard from.
-fn candidates(policy: &'static str) -> Vec<Trial> {
+fn candidates(policy: &'static str) -> Vec<ScanTrial> {
     let of = |near_miss: Duration| {
-        (0..CANDIDATES).map(move |step| Trial {
+        (0..CANDIDATES).map(move |step| ScanTrial {
             noise: NOISE,
             caution: Caution::Fixed {
                 guard: STEP * step,
@@ -165,8 +165,8 @@ fn candidates(policy: &'static str) -> Vec<Trial> {
 
 /// From the paper's way, with the near-miss rule besides, to the noise-free firmware: one thing
 /// less each time.
-const FIXED_WAY: [fn(&'static str) -> Trial; 5] = [
-    |policy| Trial {
+const FIXED_WAY: [fn(&'static str) -> ScanTrial; 5] = [
+    |policy| ScanTrial {
         caution: Caution::Fixed {
             guard: GUARD,
             near_miss: NEAR_MISS,
@@ -174,13 +174,13 @@ const FIXED_WAY: [fn(&'static str) -> Trial; 5] = [
         ..fixed_outside(policy, NOISE)
     },
     |policy| fixed_outside(policy, NOISE),
-    |policy| Trial {
+    |policy| ScanTrial {
         noise: Noise::default(),
-        known: Known::Truth,
+        known: TrialBelief::Truth,
         look_ahead: Switch::Off,
         ..fixed_outside(policy, NOISE)
     },
-    |policy| Trial {
+    |policy| ScanTrial {
         caution: fixed(GUARD),
         ..inside(policy)
     },
@@ -188,7 +188,7 @@ const FIXED_WAY: [fn(&'static str) -> Trial; 5] = [
 ];
 
 /// What the findings are made from.
-struct Beyond<'a> {
+struct FreeblockBeyond<'a> {
     trials: &'a Trials,
     effort: Effort,
     /// The mean of the learned guards of reads.
@@ -196,14 +196,14 @@ struct Beyond<'a> {
 }
 
 /// Parts of the noise-free firmware's free bandwidth, in percent.
-type Parts = [(&'static str, f64); 4];
+type GapParts = [(&'static str, f64); 4];
 
-impl Beyond<'_> {
-    fn of(&self, trial: Trial) -> Result<&Outcome, Failure> {
+impl FreeblockBeyond<'_> {
+    fn of(&self, trial: ScanTrial) -> Result<&TrialOutcome, Failure> {
         self.trials.get(&trial)
     }
 
-    fn note(&self, trial: Trial, more: &str) -> Result<String, Failure> {
+    fn note(&self, trial: ScanTrial, more: &str) -> Result<String, Failure> {
         let (guard, tracks) = match (trial.caution, trial.tracks) {
             (Caution::Fixed { .. }, Tracks::Others) => ("fixed guard", "not on foreground tracks"),
             (Caution::Fixed { .. }, Tracks::All) => ("fixed guard", "on all tracks"),
@@ -222,7 +222,7 @@ impl Beyond<'_> {
 
     /// How much of what is free inside is free outside, in percent: at the start and over the
     /// first half.
-    fn shares(&self, outside: &Outcome, policy: &'static str) -> Result<[f64; 2], Failure> {
+    fn shares(&self, outside: &TrialOutcome, policy: &'static str) -> Result<[f64; 2], Failure> {
         let inside = self.of(inside(policy))?;
         Ok([1, HALF].map(|part| outside.until(part) / inside.until(part) * 100.0))
     }
@@ -249,8 +249,8 @@ impl Beyond<'_> {
     }
 
     /// The best of the candidates that keep to the budget; if none does, the one that costs least.
-    fn best(&self, policy: &'static str) -> Result<(Trial, &Outcome), Failure> {
-        let mut best: Option<(Trial, &Outcome)> = None;
+    fn best(&self, policy: &'static str) -> Result<(ScanTrial, &TrialOutcome), Failure> {
+        let mut best: Option<(ScanTrial, &TrialOutcome)> = None;
         for trial in candidates(policy) {
             let outcome = self.of(trial)?;
             let is_better = best.is_none_or(|(_, other)| match within(outcome) {
@@ -332,12 +332,12 @@ impl Beyond<'_> {
     }
 
     fn heavy_tail(&self) -> Result<Finding, Failure> {
-        let share = |trial: Trial| {
+        let share = |trial: ScanTrial| {
             let outcome = self.of(trial)?;
             Ok::<_, Failure>((self.shares(outcome, trial.policy)?, outcome))
         };
         let (sw60, sptf) = (share(learned(SW60, TAIL))?, share(learned(SPTF, TAIL))?);
-        let said = |(shares, outcome): &([f64; 2], &Outcome)| {
+        let said = |(shares, outcome): &([f64; 2], &TrialOutcome)| {
             format!(
                 "start / first half {:.1} / {:.1} %, mean {:+.2} %, p99 {:+.2} %, guard of reads after \
                  long seeks {}",
@@ -362,12 +362,12 @@ impl Beyond<'_> {
 
     /// In percent of the noise-free firmware's, what is free when this is switched off and not
     /// when it is on.
-    fn part(&self, on: Trial, off: Trial) -> Result<f64, Failure> {
+    fn part(&self, on: ScanTrial, off: ScanTrial) -> Result<f64, Failure> {
         let [on, off] = [on, off].map(|trial| self.of(trial).map(|found| found.until(HALF)));
         Ok((off? - on?) / self.of(inside(SW60))?.until(HALF) * 100.0)
     }
 
-    fn fixed_parts(&self) -> Result<Parts, Failure> {
+    fn fixed_parts(&self) -> Result<GapParts, Failure> {
         let [near, noisy, quiet, tracks, inside] = FIXED_WAY.map(|way| way(SW60));
         Ok([
             (GUARDS, self.part(tracks, inside)?),
@@ -379,7 +379,7 @@ impl Beyond<'_> {
 
     /// The learned guard is taken apart by a fixed one of its mean length: without noise, then
     /// with it; what is left is what is not worth its price.
-    fn learned_parts(&self) -> Result<Parts, Failure> {
+    fn learned_parts(&self) -> Result<GapParts, Failure> {
         let quiet = guarded(self.guard);
         let noisy = noisy(self.guard);
         Ok([
@@ -390,7 +390,7 @@ impl Beyond<'_> {
         ])
     }
 
-    fn gap_fixed(&self, parts: &Parts) -> Result<Finding, Failure> {
+    fn gap_fixed(&self, parts: &GapParts) -> Result<Finding, Failure> {
         let [(_, guard), (_, tracks), (_, mispredicted), (_, near)] = *parts;
         let checks = [guard, tracks].map(|large| large > mispredicted.max(near));
         let near_miss = self.of(FIXED_WAY[0](SW60))?;
@@ -406,10 +406,10 @@ impl Beyond<'_> {
         );
         let note = self.note(fixed_outside(SW60, NOISE), &more)?;
         let finding = Finding::several(GAP_FIXED, Label::External, parts, note);
-        Ok(finding.shaped(Shape::of(&checks)))
+        Ok(finding.shaped(ShapeVerdict::of(&checks)))
     }
 
-    fn gap_learned(&self, parts: &Parts, fixed_way: &Parts) -> Result<Finding, Failure> {
+    fn gap_learned(&self, parts: &GapParts, fixed_way: &GapParts) -> Result<Finding, Failure> {
         let [(_, guard), ..] = *fixed_way;
         let checks = parts.map(|(_, part)| part <= guard);
         let noisy = self.of(noisy(self.guard))?;
@@ -423,24 +423,24 @@ impl Beyond<'_> {
         );
         let note = self.note(learned(SW60, NOISE), &more)?;
         let finding = Finding::several(GAP_LEARNED, Label::External, parts, note);
-        Ok(finding.shaped(Shape::of(&checks)))
+        Ok(finding.shaped(ShapeVerdict::of(&checks)))
     }
 }
 
 /// The firmware of noisy seeks with a fixed guard.
-fn noisy(guard: Duration) -> Trial {
-    Trial {
+fn noisy(guard: Duration) -> ScanTrial {
+    ScanTrial {
         noise: NOISE,
         ..guarded(guard)
     }
 }
 
-fn within(outcome: &Outcome) -> bool {
+fn within(outcome: &TrialOutcome) -> bool {
     outcome.mean_loss <= f64::from(BUDGET_PPM) / 1e4
 }
 
 /// The mean of the guards of reads.
-fn learned_guard(outcome: &Outcome) -> Duration {
+fn learned_guard(outcome: &TrialOutcome) -> Duration {
     let [short, long, ..] = outcome.guards;
     Duration::from_nanos((short + long).as_nanos() / 2)
 }

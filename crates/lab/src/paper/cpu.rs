@@ -19,9 +19,9 @@ use simulator::driver::{Activity, Driver, Host};
 use simulator::run::{Arrival, Load as _, Part, RunError};
 use simulator::workload::{Overrides, Synthetic};
 
-use super::finding::{Finding, Measured, Shape};
-use super::scene::{HeadSwitch, Model, Scene, load};
-use super::{Bench, Found, Measurement, prediction};
+use super::finding::{Finding, MeasuredFigure, ShapeVerdict};
+use super::scene::{HeadSwitch, Model, PaperScene, load};
+use super::{Measurement, MeasurementOutcome, PaperBench, prediction};
 use crate::Failure;
 use crate::cpu_time;
 
@@ -56,14 +56,14 @@ struct Cost {
     rate: f64,
 }
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let cases = [
         ("stock_percent", "c-look", Background::None),
         ("sptf_percent", "sptf", Background::None),
         ("sptf_and_freeblock_percent", "sptf", Background::Scan),
     ];
     bench.expect(cases.len());
-    let scene = Scene::external(Model::Atlas10k(HeadSwitch::Paper), prediction::ATLAS)?;
+    let scene = PaperScene::external(Model::Atlas10k(HeadSwitch::Paper), prediction::ATLAS)?;
     let mut ours = Vec::new();
     let mut costs = Vec::new();
     for (name, policy, background) in cases {
@@ -71,14 +71,14 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
         let cost = cost(&scene, policy, background, bench.requests(REQUESTS))?;
         bench.done();
         let value = cost.each * cost.rate * 100.0;
-        ours.push(Measured {
+        ours.push(MeasuredFigure {
             name: Some(name.to_owned()),
             value,
         });
         let micros = cost.each * 1e6;
         costs.push(format!("{micros:.2} us at {:.0}/s", cost.rate));
     }
-    let shape = Shape::of(&[ours[0].value < ours[1].value, ours[1].value < ours[2].value]);
+    let shape = ShapeVerdict::of(&[ours[0].value < ours[1].value, ours[1].value < ours[2].value]);
     let note = format!(
         "CPU time of the engine's decisions alone, of this machine, without kernel or copying: \
          each request takes {}; c-look stands for the stock kernel; {TASKS} readers of small files, \
@@ -92,11 +92,11 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
         shape: Some(shape),
         note,
     };
-    Ok(Found::figures(vec![finding]))
+    Ok(MeasurementOutcome::figures(vec![finding]))
 }
 
 fn cost(
-    scene: &Scene,
+    scene: &PaperScene,
     policy: &str,
     background: Background,
     requests: u64,
@@ -119,7 +119,7 @@ fn cost(
     })
 }
 
-fn engine(scene: &Scene, policy: &str, background: Background) -> Result<Engine, Failure> {
+fn engine(scene: &PaperScene, policy: &str, background: Background) -> Result<Engine, Failure> {
     let scenario = scene.scenario(policy)?;
     let belief = Arc::clone(&scenario.belief);
     let policy = scenario.policy;
@@ -138,7 +138,7 @@ fn engine(scene: &Scene, policy: &str, background: Background) -> Result<Engine,
 }
 
 /// Serves the load, and writes down what came in. The last requests may still be under way.
-fn record(scene: &Scene, engine: Engine, requests: u64) -> Result<Vec<Moment>, Failure> {
+fn record(scene: &PaperScene, engine: Engine, requests: u64) -> Result<Vec<Moment>, Failure> {
     let flags = Overrides {
         tasks: Some(TASKS),
         ..Overrides::default()

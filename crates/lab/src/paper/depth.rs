@@ -5,9 +5,9 @@ use crate::plot::{Curve, Panel};
 use rayon::prelude::*;
 use simulator::workload::Overrides;
 
-use super::finding::{Finding, Shape};
-use super::scene::{Asked, HeadSwitch, Model, Noise, Scene, load};
-use super::{Bench, Drawing, Found, Measurement};
+use super::finding::{Finding, ShapeVerdict};
+use super::scene::{HeadSwitch, Model, Noise, PaperScene, PolicyRunSpec, load};
+use super::{Drawing, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
 /// The measurement.
@@ -20,28 +20,28 @@ pub const MEASUREMENT: Measurement = Measurement {
 const ID: &str = "fb.sptf.external-matches-firmware";
 
 /// Throughputs by policy, then by depth.
-struct Sweep {
+struct DepthSweep {
     model: Model,
-    scene: Scene,
+    scene: PaperScene,
     rates: Vec<Vec<f64>>,
 }
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let models = [Model::Atlas10k(HeadSwitch::Paper), Model::Cheetah18lp];
     bench.expect(models.len() * POLICIES.len() * DEPTHS.len());
     let sweeps = models
         .into_iter()
         .map(|model| sweep(bench, model))
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Found {
+    Ok(MeasurementOutcome {
         findings: vec![finding(&sweeps)],
         drawings: vec![drawing(&sweeps)],
-        ..Found::default()
+        ..MeasurementOutcome::default()
     })
 }
 
-fn sweep(bench: &Bench, model: Model) -> Result<Sweep, Failure> {
-    let scene = Scene::external(model, noise_of(model))?;
+fn sweep(bench: &PaperBench, model: Model) -> Result<DepthSweep, Failure> {
+    let scene = PaperScene::external(model, noise_of(model))?;
     let points: Vec<(&str, u32)> = POLICIES
         .iter()
         .flat_map(|policy| DEPTHS.map(|depth| (*policy, depth)))
@@ -53,7 +53,7 @@ fn sweep(bench: &Bench, model: Model) -> Result<Sweep, Failure> {
                 tasks: Some(depth),
                 ..Overrides::default()
             };
-            let asked = Asked {
+            let asked = PolicyRunSpec {
                 load: &load("uniform-4k", &flags)?,
                 policy,
                 requests: bench.requests(REQUESTS),
@@ -63,14 +63,14 @@ fn sweep(bench: &Bench, model: Model) -> Result<Sweep, Failure> {
             Ok(report.requests_per_second)
         })
         .collect::<Result<Vec<f64>, Failure>>()?;
-    Ok(Sweep {
+    Ok(DepthSweep {
         model,
         scene,
         rates: rates.chunks(DEPTHS.len()).map(<[f64]>::to_vec).collect(),
     })
 }
 
-impl Sweep {
+impl DepthSweep {
     fn rate(&self, policy: &str, depth: u32) -> f64 {
         let policy = POLICIES.iter().position(|other| *other == policy);
         let depth = DEPTHS.iter().position(|other| *other == depth);
@@ -106,8 +106,8 @@ impl Sweep {
     }
 }
 
-fn finding(sweeps: &[Sweep]) -> Finding {
-    let checks: Vec<bool> = sweeps.iter().flat_map(Sweep::checks).collect();
+fn finding(sweeps: &[DepthSweep]) -> Finding {
+    let checks: Vec<bool> = sweeps.iter().flat_map(DepthSweep::checks).collect();
     let lines = sweeps.iter().map(|sweep| {
         let at = |depth| {
             let rates = POLICIES.map(|policy| format!("{:.0}", sweep.rate(policy, depth)));
@@ -121,9 +121,12 @@ fn finding(sweeps: &[Sweep]) -> Finding {
         POLICIES.join(" / "),
         lines.collect::<Vec<_>>().join("; ")
     );
-    let furthest = |of: fn(&Sweep) -> f64| sweeps.first().map_or(f64::NAN, of);
+    let furthest = |of: fn(&DepthSweep) -> f64| sweeps.first().map_or(f64::NAN, of);
     let ours = [
-        ("external_over_drive_percent", furthest(Sweep::distance)),
+        (
+            "external_over_drive_percent",
+            furthest(DepthSweep::distance),
+        ),
         (
             "sptf_over_sw60_percent",
             furthest(|s| s.lead(SPTF, SW60, DEEP)),
@@ -141,10 +144,10 @@ fn finding(sweeps: &[Sweep]) -> Finding {
             furthest(|s| s.lead(SPTF, SSTF, SHALLOW)),
         ),
     ];
-    Finding::several(ID, Label::External, &ours, note).shaped(Shape::of(&checks))
+    Finding::several(ID, Label::External, &ours, note).shaped(ShapeVerdict::of(&checks))
 }
 
-fn drawing(sweeps: &[Sweep]) -> Drawing {
+fn drawing(sweeps: &[DepthSweep]) -> Drawing {
     let panels = sweeps.iter().map(|sweep| Panel::Lines {
         title: format!("Throughput over depth, {}", sweep.model.name()),
         x_label: "requests pending".to_owned(),

@@ -12,16 +12,16 @@ pub struct Finding {
     /// In which mode, if a scheduler had to know anything of the drive.
     pub mode: Option<Label>,
     /// The figures, under the names that the claim has for its own.
-    pub ours: Vec<Measured>,
+    pub ours: Vec<MeasuredFigure>,
     /// Of a claim that has a shape: what its check said.
-    pub shape: Option<Shape>,
+    pub shape: Option<ShapeVerdict>,
     /// Under which circumstances.
     pub note: String,
 }
 
 /// One figure of ours.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredFigure {
     /// Its name; a claim's only figure has none.
     pub name: Option<String>,
     /// How much.
@@ -30,7 +30,7 @@ pub struct Measured {
 
 /// What the check of a shape said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ShapeVerdict {
     /// It holds.
     Holds,
     /// It does not.
@@ -39,7 +39,7 @@ pub enum Shape {
 
 /// A finding beside its claim.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct JudgedFinding {
     /// The paper's claim.
     pub claim: Claim,
     /// What we found.
@@ -48,12 +48,12 @@ pub struct Judged {
     pub holds: bool,
 }
 
-impl Shape {
+impl ShapeVerdict {
     /// Holds if all of these do.
-    pub fn of(checks: &[bool]) -> Shape {
+    pub fn of(checks: &[bool]) -> ShapeVerdict {
         match checks.iter().all(|&good| good) {
-            true => Shape::Holds,
-            false => Shape::Fails,
+            true => ShapeVerdict::Holds,
+            false => ShapeVerdict::Fails,
         }
     }
 }
@@ -64,7 +64,7 @@ impl Finding {
         Finding {
             id,
             mode: Some(mode),
-            ours: vec![Measured { name: None, value }],
+            ours: vec![MeasuredFigure { name: None, value }],
             shape: None,
             note,
         }
@@ -72,7 +72,7 @@ impl Finding {
 
     /// Of a claim with several figures.
     pub fn several(id: &'static str, mode: Label, ours: &[(&str, f64)], note: String) -> Finding {
-        let figure = |&(name, value): &(&str, f64)| Measured {
+        let figure = |&(name, value): &(&str, f64)| MeasuredFigure {
             name: Some(name.to_owned()),
             value,
         };
@@ -86,7 +86,7 @@ impl Finding {
     }
 
     /// Of a claim whose shape was checked.
-    pub fn shaped(self, shape: Shape) -> Finding {
+    pub fn shaped(self, shape: ShapeVerdict) -> Finding {
         Finding {
             shape: Some(shape),
             ..self
@@ -98,13 +98,13 @@ impl Finding {
     /// # Errors
     /// If it is not about what the claim is about: a figure is missing, too many, or there is no
     /// shape where one is claimed.
-    pub fn judge(self, claim: &Claim) -> Result<Judged, Failure> {
+    pub fn judge(self, claim: &Claim) -> Result<JudgedFinding, Failure> {
         let holds = match (self.shape, &claim.shape) {
-            (Some(shape), Some(_)) => shape == Shape::Holds,
+            (Some(shape), Some(_)) => shape == ShapeVerdict::Holds,
             (None, None) => self.agrees(claim)?,
             (Some(_), None) | (None, Some(_)) => return Err(self.astray()),
         };
-        Ok(Judged {
+        Ok(JudgedFinding {
             claim: claim.clone(),
             finding: self,
             holds,
@@ -196,15 +196,15 @@ mod tests {
             id: "p.shape",
             ..two(&[("whatever", 1.0)]).shaped(shape)
         };
-        assert_eq!(holds(shape(Shape::of(&[true, true]))), Some(true));
-        assert_eq!(holds(shape(Shape::of(&[true, false]))), Some(false));
+        assert_eq!(holds(shape(ShapeVerdict::of(&[true, true]))), Some(true));
+        assert_eq!(holds(shape(ShapeVerdict::of(&[true, false]))), Some(false));
     }
 
     #[test]
     fn other_figures_than_those_of_the_claim_are_no_answer() {
         assert_eq!(holds(two(&[("a", 3.0)])), None);
         assert_eq!(holds(two(&[("a", 3.0), ("c", 2.0)])), None);
-        assert_eq!(holds(one(10.0).shaped(Shape::Holds)), None);
+        assert_eq!(holds(one(10.0).shaped(ShapeVerdict::Holds)), None);
         let unchecked = Finding {
             id: "p.shape",
             ..one(10.0)

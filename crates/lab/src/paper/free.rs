@@ -5,8 +5,8 @@ use block::Duration;
 
 use super::finding::Finding;
 use super::scene::{HeadSwitch, Model, Noise};
-use super::trial::{Outcome, Search, Tracks, Trial, Trials, fixed, remark};
-use super::{Bench, Effort, Found, Measurement, prediction};
+use super::trial::{ScanTrial, Search, Tracks, TrialOutcome, Trials, fixed, remark};
+use super::{Effort, Measurement, MeasurementOutcome, PaperBench, prediction};
 use crate::{Failure, Label};
 
 mod beside;
@@ -47,13 +47,13 @@ const SW60_BETWEEN: &str = "fb.policy.sptf-sw60";
 const VS_FIRMWARE: &str = "fb.external-vs-firmware";
 const VS_NO_TRACK: &str = "fb.external-vs-no-track-simulation";
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let trials = Trials::of(bench, trials())?;
     let free = Free {
         trials: &trials,
         effort: bench.effort,
     };
-    Ok(Found {
+    Ok(MeasurementOutcome {
         findings: vec![
             free.share_inside()?,
             free.scans_inside()?,
@@ -70,25 +70,25 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
             free.beside_no_track()?,
         ],
         drawings: drawn::all(&trials)?,
-        ..Found::default()
+        ..MeasurementOutcome::default()
     })
 }
 
 /// All runs of which the findings and the drawings are made.
-fn trials() -> Vec<Trial> {
+fn trials() -> Vec<ScanTrial> {
     let mut all = Vec::new();
     for policy in POLICIES {
         all.extend(GUARDS.map(|guard| outside(policy, guard)));
-        all.push(Trial::in_firmware(ATLAS, policy));
-        all.push(Trial::in_firmware(EXTRACTED, policy));
-        all.push(Trial::in_firmware(CHEETAH, policy));
+        all.push(ScanTrial::in_firmware(ATLAS, policy));
+        all.push(ScanTrial::in_firmware(EXTRACTED, policy));
+        all.push(ScanTrial::in_firmware(CHEETAH, policy));
         all.push(quiet(outside(policy, GUARD)));
         all.push(extracted(outside(policy, GUARD)));
         all.push(cheetah(policy, GUARD));
     }
-    all.extend(GUARDS.map(|guard| Trial {
+    all.extend(GUARDS.map(|guard| ScanTrial {
         caution: fixed(micros(guard)),
-        ..Trial::in_firmware(ATLAS, SW60)
+        ..ScanTrial::in_firmware(ATLAS, SW60)
     }));
     all.extend(GUARDS.map(no_track));
     all.extend([0, 400].map(|guard| cheetah(SW60, guard)));
@@ -100,50 +100,50 @@ fn trials() -> Vec<Trial> {
 }
 
 /// The paper's system: from outside, with a guard of so many microseconds.
-fn outside(policy: &'static str, guard: u64) -> Trial {
-    Trial::external(ATLAS, NOISE, policy, micros(guard))
+fn outside(policy: &'static str, guard: u64) -> ScanTrial {
+    ScanTrial::external(ATLAS, NOISE, policy, micros(guard))
 }
 
-fn cheetah(policy: &'static str, guard: u64) -> Trial {
-    Trial::external(CHEETAH, prediction::CHEETAH, policy, micros(guard))
+fn cheetah(policy: &'static str, guard: u64) -> ScanTrial {
+    ScanTrial::external(CHEETAH, prediction::CHEETAH, policy, micros(guard))
 }
 
 /// The simulated firmware under the rule of one command a track.
-fn no_track(guard: u64) -> Trial {
-    Trial {
+fn no_track(guard: u64) -> ScanTrial {
+    ScanTrial {
         tracks: Tracks::Others,
         caution: fixed(micros(guard)),
-        ..Trial::in_firmware(ATLAS, SW60)
+        ..ScanTrial::in_firmware(ATLAS, SW60)
     }
 }
 
 /// With less noise.
-fn quiet(trial: Trial) -> Trial {
-    Trial {
+fn quiet(trial: ScanTrial) -> ScanTrial {
+    ScanTrial {
         noise: Noise::sigma(QUIET),
         ..trial
     }
 }
 
 /// With the noise that has rotations lost and won apart, by late seeks.
-fn late(trial: Trial) -> Trial {
-    Trial {
+fn late(trial: ScanTrial) -> ScanTrial {
+    ScanTrial {
         noise: prediction::ATLAS,
         ..trial
     }
 }
 
 /// With the head switch that was extracted from a drive.
-fn extracted(trial: Trial) -> Trial {
-    Trial {
+fn extracted(trial: ScanTrial) -> ScanTrial {
+    ScanTrial {
         model: EXTRACTED,
         ..trial
     }
 }
 
 /// With plans of up to three stops, and no bound on the search for them.
-fn harder(trial: Trial) -> Trial {
-    Trial {
+fn harder(trial: ScanTrial) -> ScanTrial {
+    ScanTrial {
         search: Search {
             tracks: u32::MAX,
             stops: 3,
@@ -153,7 +153,7 @@ fn harder(trial: Trial) -> Trial {
 }
 
 /// Over how much of a scan so many MB/s are free.
-fn held(outcome: &Outcome, rate: f64) -> String {
+fn held(outcome: &TrialOutcome, rate: f64) -> String {
     let part = (1..=WHOLE).rev().find(|part| outcome.until(*part) >= rate);
     part.map_or("nothing".to_owned(), |part| format!("the first {part} %"))
 }
@@ -169,15 +169,15 @@ struct Free<'a> {
 }
 
 impl Free<'_> {
-    fn of(&self, trial: Trial) -> Result<&Outcome, Failure> {
+    fn of(&self, trial: ScanTrial) -> Result<&TrialOutcome, Failure> {
         self.trials.get(&trial)
     }
 
     /// A figure of each policy, by which it is told from the others.
     fn each(
         &self,
-        trial: impl Fn(&'static str) -> Trial,
-        figure: impl Fn(&Outcome) -> String,
+        trial: impl Fn(&'static str) -> ScanTrial,
+        figure: impl Fn(&TrialOutcome) -> String,
     ) -> Result<String, Failure> {
         let mut said = Vec::new();
         for policy in POLICIES {
@@ -187,7 +187,7 @@ impl Free<'_> {
     }
 
     /// The note of figures under a trial's circumstances.
-    fn note(&self, trial: Trial, more: &str) -> Result<String, Failure> {
+    fn note(&self, trial: ScanTrial, more: &str) -> Result<String, Failure> {
         let rule = match trial.tracks {
             Tracks::Others => "no commands of their own on the foreground's tracks",
             Tracks::All => "free commands on all tracks, in up to two ranges",
@@ -200,12 +200,12 @@ impl Free<'_> {
     }
 
     fn share_inside(&self) -> Result<Finding, Failure> {
-        let trial = Trial::in_firmware(ATLAS, SW60);
-        let shares = |outcome: &Outcome| {
+        let trial = ScanTrial::in_firmware(ATLAS, SW60);
+        let shares = |outcome: &TrialOutcome| {
             let [start, half, whole] = PARTS.map(|part| outcome.share(part));
             format!("{start:.1} / {half:.1} / {whole:.1}")
         };
-        let inside = |model| move |policy| Trial::in_firmware(model, policy);
+        let inside = |model| move |policy| ScanTrial::in_firmware(model, policy);
         let more = format!(
             "judged: {SW60}, first half of the scan; start / first half / whole: {}; head switch \
              0.176 ms: {}; Cheetah 18LP: {}; of {:.1} MB/s, the drive's bytes over a revolution \
@@ -221,16 +221,16 @@ impl Free<'_> {
     }
 
     fn scans_inside(&self) -> Result<Finding, Failure> {
-        let trial = Trial::in_firmware(ATLAS, SSTF);
-        let scans = |outcome: &Outcome| format!("{:.1}", outcome.scans_a_day(WHOLE));
-        let inside = |model| move |policy| Trial::in_firmware(model, policy);
+        let trial = ScanTrial::in_firmware(ATLAS, SSTF);
+        let scans = |outcome: &TrialOutcome| format!("{:.1}", outcome.scans_a_day(WHOLE));
+        let inside = |model| move |policy| ScanTrial::in_firmware(model, policy);
         let more = format!(
             "judged: {SSTF}, whole scan; {}; head switch 0.176 ms: {}; Cheetah 18LP: {}; MB/s at the \
              start / first half / whole: {}",
             self.each(inside(ATLAS), scans)?,
             self.each(inside(EXTRACTED), scans)?,
             self.each(inside(CHEETAH), scans)?,
-            self.each(inside(ATLAS), Outcome::parts)?,
+            self.each(inside(ATLAS), TrialOutcome::parts)?,
         );
         let ours = self.of(trial)?.scans_a_day(WHOLE);
         let note = self.note(trial, &more)?;
@@ -241,11 +241,11 @@ impl Free<'_> {
     fn bandwidth(&self) -> Result<Finding, Failure> {
         let trial = outside(SW60, GUARD);
         let found = self.of(trial)?;
-        let both = |outcome: &Outcome| {
+        let both = |outcome: &TrialOutcome| {
             let loss = outcome.mean_loss;
             format!("{} at {loss:.2} % loss", outcome.parts())
         };
-        let reached = |outcome: &Outcome| held(outcome, MB_S_CLAIMED);
+        let reached = |outcome: &TrialOutcome| held(outcome, MB_S_CLAIMED);
         let alone = |trial| Ok::<String, Failure>(both(self.of(trial)?));
         let more = format!(
             "judged: {SW60}, whole scan, guard 0.3 ms; foreground mean response {:+.2} %, p99 {:+.2} \
@@ -275,7 +275,7 @@ impl Free<'_> {
     fn share(&self) -> Result<Finding, Failure> {
         let trial = outside(SSTF, GUARD);
         let found = self.of(trial)?;
-        let shares = |outcome: &Outcome| {
+        let shares = |outcome: &TrialOutcome| {
             let [start, half, whole] = PARTS.map(|part| outcome.share(part));
             format!("{start:.1} / {half:.1} / {whole:.1}")
         };
@@ -302,9 +302,9 @@ impl Free<'_> {
     fn scans(&self) -> Result<Finding, Failure> {
         let trial = outside(SSTF, GUARD);
         let found = self.of(trial)?;
-        let scans = |outcome: &Outcome| format!("{:.1}", outcome.scans_a_day(WHOLE));
+        let scans = |outcome: &TrialOutcome| format!("{:.1}", outcome.scans_a_day(WHOLE));
         let rate = SCANS_CLAIMED * found.drive.megabytes / 86_400.0;
-        let reached = |outcome: &Outcome| held(outcome, rate);
+        let reached = |outcome: &TrialOutcome| held(outcome, rate);
         let more = format!(
             "judged: {SSTF}, whole scan, guard 0.3 ms; {}; head switch 0.176 ms: {}; Cheetah 18LP: \
              {}; a rate of {SCANS_CLAIMED} a day is held over: {}",
@@ -320,8 +320,8 @@ impl Free<'_> {
 
     fn impact(&self) -> Result<Finding, Failure> {
         let trial = outside(SW60, GUARD);
-        let loss = |outcome: &Outcome| format!("{:.2}", outcome.mean_loss);
-        let late_ones = |outcome: &Outcome| format!("{:.1}", outcome.mispredicted);
+        let loss = |outcome: &TrialOutcome| format!("{:.2}", outcome.mean_loss);
+        let late_ones = |outcome: &TrialOutcome| format!("{:.1}", outcome.mispredicted);
         let more = format!(
             "judged: {SW60}, mean response time over the whole scan, guard 0.3 ms; {}; sigma 60 us: \
              {}; with {}, which has rotations lost and won as in Figure 7: {SW60} {}, so that \
@@ -342,7 +342,7 @@ impl Free<'_> {
 
     fn utilisation(&self) -> Result<Finding, Failure> {
         let trial = outside(SSTF, GUARD);
-        let times = |outcome: &Outcome| {
+        let times = |outcome: &TrialOutcome| {
             let [start, half, whole] = PARTS.map(|part| outcome.utilisation(part));
             format!("{start:.2} / {half:.2} / {whole:.2}")
         };

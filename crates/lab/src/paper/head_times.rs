@@ -20,12 +20,12 @@ use simulator::driver::{Activity, Driver, Host};
 use simulator::run::{Arrival, Load as _, Part, RunError};
 use simulator::workload::{Synthetic, Workload};
 
-use super::scene::Scene;
+use super::scene::PaperScene;
 use crate::Failure;
 
 /// The head time of one command.
 #[derive(Clone, Copy, Debug)]
-pub struct HeadTime {
+pub struct CommandHeadTime {
     /// The prediction at dispatch.
     pub predicted: Duration,
     /// The time from the end of the previous command to the command's own end.
@@ -34,7 +34,7 @@ pub struct HeadTime {
     pub hit: BufferHit,
 }
 
-impl HeadTime {
+impl CommandHeadTime {
     /// The measured less the predicted time, in nanoseconds.
     pub fn error(&self) -> i64 {
         self.measured.as_nanos() as i64 - self.predicted.as_nanos() as i64
@@ -46,10 +46,10 @@ impl HeadTime {
 /// # Errors
 /// If the load does not fit on the drive.
 pub fn measure_head_times(
-    scene: &Scene,
+    scene: &PaperScene,
     load: &Workload,
     commands: u64,
-) -> Result<Vec<HeadTime>, Failure> {
+) -> Result<Vec<CommandHeadTime>, Failure> {
     let scenario = scene.scenario("fcfs")?;
     let belief = Arc::clone(&scenario.belief);
     let engine = Engine::new(belief, &|| scenario.policy.make(), scenario.limits);
@@ -95,7 +95,7 @@ struct HeadTimeHost<'a> {
     end: Instant,
     /// The number of head times that end the run.
     wanted: usize,
-    times: Vec<HeadTime>,
+    times: Vec<CommandHeadTime>,
 }
 
 impl Host for HeadTimeHost<'_> {
@@ -108,7 +108,7 @@ impl Host for HeadTimeHost<'_> {
         let course = self.head.course(self.belief, sent.dispatched, &sent.route);
         let ends = (self.end, outcome.at);
         self.head = course.ended(self.belief, &sent.route, ends);
-        self.times.push(HeadTime {
+        self.times.push(CommandHeadTime {
             predicted: sent.head_time,
             measured: outcome.at.since(self.end),
             hit: outcome

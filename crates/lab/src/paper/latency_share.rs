@@ -19,8 +19,8 @@ use simulator::run::Watch;
 use simulator::workload::{Overrides, Placement, Workload};
 
 use super::finding::Finding;
-use super::scene::{Asked, HeadSwitch, Model, Scene, load};
-use super::{Bench, Found, Measurement};
+use super::scene::{HeadSwitch, Model, PaperScene, PolicyRunSpec, load};
+use super::{Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
 /// The measurement.
@@ -37,7 +37,7 @@ const SEEKS: &str = "fb.latency-share.seek-reducing";
 const SPTF: &str = "fb.latency-share.sptf";
 
 /// One run: which claim it is for, under which policy, at which depth.
-struct Case {
+struct LatencyShareCase {
     id: &'static str,
     policy: &'static str,
     depth: u32,
@@ -55,14 +55,14 @@ enum Role {
     Aside,
 }
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let cases = cases()?;
     bench.expect(cases.len());
     let shares = cases
         .par_iter()
         .map(|case| {
-            let scene = Scene::in_firmware(Model::Atlas10k(case.head_switch))?;
-            let asked = Asked {
+            let scene = PaperScene::in_firmware(Model::Atlas10k(case.head_switch))?;
+            let asked = PolicyRunSpec {
                 load: &case.load,
                 policy: case.policy,
                 requests: bench.requests(REQUESTS),
@@ -77,24 +77,24 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
             Ok(waits.sum.as_millis_f64() / busy_ms * 100.0)
         })
         .collect::<Result<Vec<f64>, Failure>>()?;
-    let measured: Vec<(&Case, f64)> = cases.iter().zip(shares).collect();
-    let scene = Scene::in_firmware(Model::Atlas10k(HeadSwitch::Paper))?;
+    let measured: Vec<(&LatencyShareCase, f64)> = cases.iter().zip(shares).collect();
+    let scene = PaperScene::in_firmware(Model::Atlas10k(HeadSwitch::Paper))?;
     let findings = MEASUREMENT
         .claims
         .iter()
         .map(|id| finding(id, &scene, &measured))
         .collect();
-    Ok(Found::figures(findings))
+    Ok(MeasurementOutcome::figures(findings))
 }
 
-fn cases() -> Result<Vec<Case>, Failure> {
+fn cases() -> Result<Vec<LatencyShareCase>, Failure> {
     let mut cases = Vec::new();
     for (id, name) in [
         (SMALL, SMALL_LOAD),
         (LARGE, "random-256k"),
         (LOCAL, "local-small"),
     ] {
-        cases.push(Case {
+        cases.push(LatencyShareCase {
             id,
             policy: "fcfs",
             depth: FCFS_DEPTH,
@@ -108,7 +108,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
         *group_bytes = TIGHT_GROUP;
     }
     for head_switch in [HeadSwitch::Paper, HeadSwitch::Extracted] {
-        cases.push(Case {
+        cases.push(LatencyShareCase {
             id: LOCAL,
             policy: "fcfs",
             depth: FCFS_DEPTH,
@@ -119,7 +119,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
     }
     for (id, policy) in [(SEEKS, "c-look"), (SEEKS, "sstf"), (SPTF, "sptf")] {
         for depth in DEPTHS {
-            cases.push(Case {
+            cases.push(LatencyShareCase {
                 id,
                 policy,
                 depth,
@@ -135,8 +135,9 @@ fn cases() -> Result<Vec<Case>, Failure> {
     Ok(cases)
 }
 
-fn finding(id: &'static str, scene: &Scene, measured: &[(&Case, f64)]) -> Finding {
-    let of_claim: Vec<&(&Case, f64)> = measured.iter().filter(|(case, _)| case.id == id).collect();
+fn finding(id: &'static str, scene: &PaperScene, measured: &[(&LatencyShareCase, f64)]) -> Finding {
+    let of_claim: Vec<&(&LatencyShareCase, f64)> =
+        measured.iter().filter(|(case, _)| case.id == id).collect();
     let judged = of_claim
         .iter()
         .filter(|(case, _)| case.role == Role::Judged);
@@ -146,7 +147,7 @@ fn finding(id: &'static str, scene: &Scene, measured: &[(&Case, f64)]) -> Findin
         .max_by(|a, b| (a - HALF).abs().total_cmp(&(b - HALF).abs()))
         .unwrap_or(f64::NAN);
     let runs = of_claim.iter().map(|(case, share)| {
-        let Case { policy, depth, .. } = case;
+        let LatencyShareCase { policy, depth, .. } = case;
         match (id, case.head_switch) {
             (LOCAL, HeadSwitch::Paper) => format!("{share:.1} % with {}", case.load.placement),
             (LOCAL, HeadSwitch::Extracted) => {

@@ -2,11 +2,11 @@
 
 use simulator::caching::cases::{ALGORITHMS, Algorithm, Case, L2_PERCENT, Upper};
 
-use super::finding::{Finding, Measured, Shape};
-use super::{Bench, Found, Measurement};
+use super::finding::{Finding, MeasuredFigure, ShapeVerdict};
+use super::{Measurement, MeasurementOutcome, PaperBench};
 use crate::Failure;
 use loads::{NAMES, Which};
-use served::{Run, Runs};
+use served::{CachingRun, CachingRuns};
 
 mod drawn;
 pub mod loads;
@@ -33,8 +33,8 @@ const HIT_RATIO: &str = "pfc.hit-ratio";
 const ACTIONS: &str = "pfc.actions";
 const BEST: &str = "pfc.best-case";
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
-    let paper = Paper::of(bench)?;
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
+    let paper = PfcPaper::of(bench)?;
     let findings = vec![
         paper.wins()?,
         paper.mean()?,
@@ -52,7 +52,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
         paper.all_cases()?,
         sensitivity::table(bench)?,
     ];
-    Ok(Found {
+    Ok(MeasurementOutcome {
         findings,
         drawings: drawn::all(&paper)?,
         tables,
@@ -60,8 +60,8 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
 }
 
 /// What the findings are made from.
-struct Paper {
-    runs: Runs,
+struct PfcPaper {
+    runs: CachingRuns,
     /// PFC as it is read, then letting past alone, then reading more alone.
     readings: [String; 3],
 }
@@ -91,27 +91,27 @@ fn pfc(readings: &str, more: &str) -> String {
     format!("pfc({})", parts.join(","))
 }
 
-impl Paper {
-    fn of(bench: &Bench) -> Result<Paper, Failure> {
+impl PfcPaper {
+    fn of(bench: &PaperBench) -> Result<PfcPaper, Failure> {
         let readings = ["", "actions=bypass", "actions=readmore"];
         let readings = readings.map(|more| pfc(bench.readings, more));
         let mut wanted = Vec::new();
         for (load, case) in cases() {
             let others = ["none", "du"].into_iter();
             for coordinator in others.chain(readings.iter().map(String::as_str)) {
-                wanted.push(Run::new(load, case, coordinator));
+                wanted.push(CachingRun::new(load, case, coordinator));
             }
         }
-        let mut runs = Runs::of(bench, 1, wanted)?;
+        let mut runs = CachingRuns::of(bench, 1, wanted)?;
         if loads::are_lent(bench)? {
             // To stand beside what is calibrated on them.
             runs.also(bench, &[Which::Genuine(0), Which::Genuine(1)])?;
         }
-        Ok(Paper { runs, readings })
+        Ok(PfcPaper { runs, readings })
     }
 
-    fn pfc(&self, (load, case): (Which, Case)) -> Run {
-        Run::new(load, case, &self.readings[0])
+    fn pfc(&self, (load, case): (Which, Case)) -> CachingRun {
+        CachingRun::new(load, case, &self.readings[0])
     }
 
     /// PFC's gains in all cases.
@@ -133,10 +133,10 @@ impl Paper {
     }
 
     fn one(&self, id: &'static str, value: f64, note: &str) -> Finding {
-        self.several(id, vec![Measured { name: None, value }], note)
+        self.several(id, vec![MeasuredFigure { name: None, value }], note)
     }
 
-    fn several(&self, id: &'static str, ours: Vec<Measured>, note: &str) -> Finding {
+    fn several(&self, id: &'static str, ours: Vec<MeasuredFigure>, note: &str) -> Finding {
         Finding {
             id,
             mode: None,
@@ -170,7 +170,7 @@ impl Paper {
 
     fn beats_du(&self) -> Result<Finding, Failure> {
         let beaten = self.count(|(load, case)| {
-            let du = self.runs.gain(&Run::new(load, case, "du"))?;
+            let du = self.runs.gain(&CachingRun::new(load, case, "du"))?;
             Ok(self.runs.gain(&self.pfc((load, case)))? > du)
         })?;
         let share = 100.0 * beaten / cases().len() as f64;
@@ -180,7 +180,7 @@ impl Paper {
     fn table(&self) -> Result<Finding, Failure> {
         let mut ours = Vec::new();
         for case in table_cases() {
-            ours.push(Measured {
+            ours.push(MeasuredFigure {
                 name: Some(cell(case)),
                 value: self.runs.gain(&self.pfc(case))?,
             });
@@ -189,12 +189,12 @@ impl Paper {
     }
 
     fn direction(&self) -> Result<Finding, Failure> {
-        let ahead = |run: &Run| Ok::<_, Failure>(self.runs.get(run)?.ahead);
+        let ahead = |run: &CachingRun| Ok::<_, Failure>(self.runs.get(run)?.ahead);
         let both = |case| {
             let pfc = self.pfc(case);
             Ok::<_, Failure>((ahead(&pfc)?, ahead(&pfc.alone())?))
         };
-        let figure = |name: &str, value| Measured {
+        let figure = |name: &str, value| MeasuredFigure {
             name: Some(name.to_owned()),
             value,
         };
@@ -217,13 +217,14 @@ impl Paper {
         let share = 100.0 * falls / cases().len() as f64;
         let is_half = (30.0..=70.0).contains(&share);
         let finding = self.one(HIT_RATIO, share, "percent of the cases");
-        Ok(finding.shaped(Shape::of(&[is_half])))
+        Ok(finding.shaped(ShapeVerdict::of(&[is_half])))
     }
 
     fn actions(&self) -> Result<Finding, Failure> {
         let (mut best, mut others, mut readmore, mut amp) = (0, 0, 0, 0);
         for (load, case) in cases() {
-            let gain = |coordinator: &String| self.runs.gain(&Run::new(load, case, coordinator));
+            let gain =
+                |coordinator: &String| self.runs.gain(&CachingRun::new(load, case, coordinator));
             let [both, bypass, more] = &self.readings;
             let (both, bypass, more) = (gain(both)?, gain(bypass)?, gain(more)?);
             if case.below.name == "amp" {
@@ -237,7 +238,7 @@ impl Paper {
         let note = format!(
             "both is the best in {best} of {others} cases of RA, Linux and SARC; readmore alone beats both in {readmore} of {amp} of AMP"
         );
-        let is_so = Shape::of(&[2 * best > others, 2 * readmore > amp]);
+        let is_so = ShapeVerdict::of(&[2 * best > others, 2 * readmore > amp]);
         Ok(self.several(ACTIONS, Vec::new(), &note).shaped(is_so))
     }
 
@@ -249,7 +250,7 @@ impl Paper {
         let pfc = self.pfc(case);
         let without = self.runs.get(&pfc.alone())?.hit_ratio;
         let with = self.runs.get(&pfc)?.hit_ratio;
-        let figure = |name: &str, value| Measured {
+        let figure = |name: &str, value| MeasuredFigure {
             name: Some(name.to_owned()),
             value,
         };

@@ -5,11 +5,11 @@
 
 use simulator::caching::cases::{ALGORITHMS, Case, L2_PERCENT, Upper};
 
-use super::finding::{Finding, Measured};
+use super::finding::{Finding, MeasuredFigure};
 use super::pfc::loads::{self, GENUINE, NAMES, Which};
-use super::pfc::served::{Run, Runs, Served};
+use super::pfc::served::{CachingRun, CachingRuns, ServedCase};
 use super::pfc::{cases, named};
-use super::{Bench, Found, Measurement, Table};
+use super::{Measurement, MeasurementOutcome, PaperBench, Table};
 use crate::Failure;
 
 pub mod free_blocks;
@@ -34,10 +34,10 @@ const ADAPTIVE: &str = "adaptive";
 /// Worse by so many percent is worse. The goal's.
 const WORSE: f64 = 1.0;
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let groups = Groups::all(loads::are_lent(bench)?);
-    let runs = Runs::of(bench, 1, groups.runs())?;
-    let beyond = Beyond { groups, runs };
+    let runs = CachingRuns::of(bench, 1, groups.runs())?;
+    let beyond = PfcBeyond { groups, runs };
     let mut findings = vec![
         beyond.literal()?,
         beyond.never_worse()?,
@@ -48,10 +48,10 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
     if !beyond.groups.genuine.is_empty() {
         findings.push(beyond.genuine()?);
     }
-    Ok(Found {
+    Ok(MeasurementOutcome {
         findings,
         tables: vec![beyond.homogeneous()?, beyond.others()?],
-        ..Found::default()
+        ..MeasurementOutcome::default()
     })
 }
 
@@ -66,9 +66,9 @@ struct Groups {
     genuine: Cases,
 }
 
-struct Beyond {
+struct PfcBeyond {
     groups: Groups,
-    runs: Runs,
+    runs: CachingRuns,
 }
 
 impl Groups {
@@ -100,11 +100,15 @@ impl Groups {
         groups
     }
 
-    fn runs(&self) -> Vec<Run> {
+    fn runs(&self) -> Vec<CachingRun> {
         let mut runs = Vec::new();
         let mut add = |cases: &Cases, coordinators: &[&str]| {
             for &(load, case) in cases {
-                runs.extend(coordinators.iter().map(|name| Run::new(load, case, name)));
+                runs.extend(
+                    coordinators
+                        .iter()
+                        .map(|name| CachingRun::new(load, case, name)),
+                );
             }
         };
         add(&self.homogeneous, &["none", "du", PFC, ADAPTIVE]);
@@ -136,10 +140,11 @@ fn genuine() -> Cases {
     all
 }
 
-impl Beyond {
+impl PfcBeyond {
     fn gains(&self, cases: &Cases, coordinator: &str) -> Result<Vec<f64>, Failure> {
-        let gain =
-            |&(load, case): &(Which, Case)| self.runs.gain(&Run::new(load, case, coordinator));
+        let gain = |&(load, case): &(Which, Case)| {
+            self.runs.gain(&CachingRun::new(load, case, coordinator))
+        };
         cases.iter().map(gain).collect()
     }
 
@@ -152,7 +157,7 @@ impl Beyond {
     fn worst(&self, cases: &Cases) -> Result<String, Failure> {
         let mut worst = (f64::MAX, String::new());
         for &(load, case) in cases {
-            let gain = self.runs.gain(&Run::new(load, case, ADAPTIVE))?;
+            let gain = self.runs.gain(&CachingRun::new(load, case, ADAPTIVE))?;
             if gain < worst.0 {
                 worst = (gain, named((load, case)));
             }
@@ -161,7 +166,7 @@ impl Beyond {
     }
 
     fn finding(id: &'static str, ours: &[(&str, f64)], note: &str) -> Finding {
-        let figure = |&(name, value): &(&str, f64)| Measured {
+        let figure = |&(name, value): &(&str, f64)| MeasuredFigure {
             name: Some(name.to_owned()),
             value,
         };
@@ -251,8 +256,8 @@ impl Beyond {
         let mut worse = [0.0; 2];
         let mut sums = [(0u64, 0u64, 0.0); 2];
         for &(load, case) in &self.groups.homogeneous {
-            let own = self.runs.get(&Run::new(load, case, ADAPTIVE))?;
-            let alone = self.runs.get(&Run::new(load, case, "none"))?;
+            let own = self.runs.get(&CachingRun::new(load, case, ADAPTIVE))?;
+            let alone = self.runs.get(&CachingRun::new(load, case, "none"))?;
             for (at, worse) in worse.iter_mut().enumerate() {
                 let (own, alone) = (own.percentiles_ms[at + 1], alone.percentiles_ms[at + 1]);
                 *worse += f64::from(u8::from(own > alone * (1.0 + WORSE / 100.0)));
@@ -290,9 +295,9 @@ impl Beyond {
             ],
         );
         for &(load, case) in &self.groups.homogeneous {
-            let run = |coordinator| Run::new(load, case, coordinator);
+            let run = |coordinator| CachingRun::new(load, case, coordinator);
             let (alone, own) = (self.runs.get(&run("none"))?, self.runs.get(&run(ADAPTIVE))?);
-            let both = |figure: &dyn Fn(&Served) -> f64, digits: usize| {
+            let both = |figure: &dyn Fn(&ServedCase) -> f64, digits: usize| {
                 format!("{:.digits$} / {:.digits$}", figure(alone), figure(own))
             };
             table.rows.push(vec![
@@ -325,7 +330,7 @@ impl Beyond {
             &groups.genuine,
         ];
         for &(load, case) in others.into_iter().flatten() {
-            let run = |coordinator| Run::new(load, case, coordinator);
+            let run = |coordinator| CachingRun::new(load, case, coordinator);
             table.rows.push(vec![
                 named((load, case)),
                 format!("{:.2}", self.runs.get(&run("none"))?.mean_ms),

@@ -12,16 +12,16 @@
 //! A seek that takes a little longer or shorter than believed is absorbed by the wait for the
 //! sector, unless the sector has just passed: errors are whole revolutions or next to nothing.
 
-use crate::plot::{Bar, Curve, Ink, Panel, Part, Series};
+use crate::plot::{Bar, BarPart, Curve, Ink, Panel, Series};
 use block::{BufferHit, Duration};
 use drive::imperfection::Chance;
 use rayon::prelude::*;
 use simulator::workload::{Overrides, Workload};
 
 use super::finding::Finding;
-use super::head_times::{HeadTime, measure_head_times};
-use super::scene::{HeadSwitch, Model, Noise, Scene, load};
-use super::{Bench, Drawing, Found, Measurement};
+use super::head_times::{CommandHeadTime, measure_head_times};
+use super::scene::{HeadSwitch, Model, Noise, PaperScene, load};
+use super::{Drawing, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
 /// The measurement.
@@ -37,24 +37,24 @@ const ATLAS_40K: &str = "fb.prediction.atlas.40k";
 const FILES: &str = "fb.prediction.files";
 
 /// One run: for which claim, and how noisy the seeks are.
-struct Case {
+struct PredictionCase {
     id: &'static str,
     noise: Noise,
-    scene: Scene,
+    scene: PaperScene,
     load: Workload,
 }
 
 /// The head times of a run, and how long a revolution is.
-struct Run {
-    times: Vec<HeadTime>,
+struct PredictionRun {
+    times: Vec<CommandHeadTime>,
     revolution: Duration,
 }
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let mut cases = Vec::new();
     for id in MEASUREMENT.claims {
         for noise in noises_of(id) {
-            cases.push(Case::new(id, noise)?);
+            cases.push(PredictionCase::new(id, noise)?);
         }
     }
     bench.expect(cases.len());
@@ -65,23 +65,24 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
             let times = measure_head_times(&case.scene, &case.load, requests)?;
             bench.done();
             let revolution = case.scene.belief().spindle.period();
-            Ok(Run { times, revolution })
+            Ok(PredictionRun { times, revolution })
         })
         .collect::<Result<Vec<_>, Failure>>()?;
-    let all: Vec<(Case, Run)> = cases.into_iter().zip(runs).collect();
+    let all: Vec<(PredictionCase, PredictionRun)> = cases.into_iter().zip(runs).collect();
     let findings = MEASUREMENT.claims.iter().map(|id| {
-        let runs: Vec<&(Case, Run)> = all.iter().filter(|(case, _)| case.id == *id).collect();
+        let runs: Vec<&(PredictionCase, PredictionRun)> =
+            all.iter().filter(|(case, _)| case.id == *id).collect();
         finding(id, &runs)
     });
-    Ok(Found {
+    Ok(MeasurementOutcome {
         findings: findings.collect(),
         drawings: vec![drawing(&all)],
-        ..Found::default()
+        ..MeasurementOutcome::default()
     })
 }
 
-impl Case {
-    fn new(id: &'static str, noise: Noise) -> Result<Case, Failure> {
+impl PredictionCase {
+    fn new(id: &'static str, noise: Noise) -> Result<PredictionCase, Failure> {
         let model = match id {
             CHEETAH_4K => Model::Cheetah18lp,
             _ => Model::Atlas10k(HeadSwitch::Paper),
@@ -96,18 +97,18 @@ impl Case {
             size_kib,
             ..Overrides::default()
         };
-        Ok(Case {
+        Ok(PredictionCase {
             id,
             noise,
-            scene: Scene::external(model, noise)?,
+            scene: PaperScene::external(model, noise)?,
             load: load(name, &flags)?,
         })
     }
 }
 
-impl Run {
+impl PredictionRun {
     /// The share of the commands of which this is true, in percent.
-    fn share(&self, is_so: impl Fn(&HeadTime) -> bool) -> f64 {
+    fn share(&self, is_so: impl Fn(&CommandHeadTime) -> bool) -> f64 {
         let count = self.times.iter().filter(|time| is_so(time)).count();
         count as f64 * 100.0 / self.times.len().max(1) as f64
     }
@@ -128,7 +129,7 @@ impl Run {
 
     /// Those that were mispredicted after another one that was.
     fn after_surprise(&self, micros: u64) -> f64 {
-        let is_off = |time: &HeadTime| !is_near(time.error(), 0, micros);
+        let is_off = |time: &CommandHeadTime| !is_near(time.error(), 0, micros);
         let pairs = self.times.windows(2);
         let count = pairs
             .filter(|two| is_off(&two[0]) && is_off(&two[1]))
@@ -141,7 +142,7 @@ fn is_near(error: i64, to: i64, micros: u64) -> bool {
     error.abs_diff(to) <= micros * 1_000
 }
 
-fn finding(id: &'static str, runs: &[&(Case, Run)]) -> Finding {
+fn finding(id: &'static str, runs: &[&(PredictionCase, PredictionRun)]) -> Finding {
     let mut judged = None;
     let mut others = Vec::new();
     for (case, run) in runs {
@@ -190,7 +191,7 @@ fn reads(id: &str) -> &'static str {
     }
 }
 
-fn figures(id: &str, run: &Run) -> Vec<(&'static str, f64)> {
+fn figures(id: &str, run: &PredictionRun) -> Vec<(&'static str, f64)> {
     match id {
         ATLAS_4K => vec![
             ("within_50us_percent", run.within(50)),
@@ -230,8 +231,8 @@ fn noises_of(id: &str) -> Vec<Noise> {
 }
 
 /// Where the errors lie, and the distributions of head times, as in the paper's figure.
-fn drawing(all: &[(Case, Run)]) -> Drawing {
-    let judged: Vec<&(Case, Run)> = all
+fn drawing(all: &[(PredictionCase, PredictionRun)]) -> Drawing {
+    let judged: Vec<&(PredictionCase, PredictionRun)> = all
         .iter()
         .filter(|(case, _)| case.noise == noise_of(case.id))
         .collect();
@@ -254,7 +255,7 @@ fn drawing(all: &[(Case, Run)]) -> Drawing {
     }
 }
 
-fn bar(case: &Case, run: &Run) -> Bar {
+fn bar(case: &PredictionCase, run: &PredictionRun) -> Bar {
     let near = [run.within(50), run.within(150), run.within(800)];
     let turns = [run.turns(1), run.turns(-1)];
     let shares = [
@@ -268,7 +269,7 @@ fn bar(case: &Case, run: &Run) -> Bar {
     let parts = shares
         .into_iter()
         .enumerate()
-        .map(|(number, (name, value))| Part {
+        .map(|(number, (name, value))| BarPart {
             name,
             value: value.max(0.0),
             ink: match name {
@@ -282,7 +283,7 @@ fn bar(case: &Case, run: &Run) -> Bar {
     }
 }
 
-fn curve(name: &str, run: &Run, time: fn(&HeadTime) -> Duration) -> Curve {
+fn curve(name: &str, run: &PredictionRun, time: fn(&CommandHeadTime) -> Duration) -> Curve {
     let values = run.times.iter().map(|times| time(times).as_millis_f64());
     let series = Series {
         name: name.to_owned(),

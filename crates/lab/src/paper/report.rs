@@ -4,12 +4,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::Effort;
-use super::finding::{Judged, Measured, rounded};
+use super::finding::{JudgedFinding, MeasuredFigure, rounded};
 use crate::claims::{Claim, Theirs};
 
 /// A finding beside its claim.
 #[derive(Debug, Serialize)]
-pub struct Row<'a> {
+pub struct FindingRow<'a> {
     id: &'a str,
     mode: Option<&'static str>,
     theirs: Value,
@@ -19,15 +19,15 @@ pub struct Row<'a> {
     note: String,
 }
 
-impl<'a> Row<'a> {
+impl<'a> FindingRow<'a> {
     /// A judged finding of a run of this effort.
-    pub fn new(judged: &'a Judged, effort: Effort) -> Self {
-        let Judged {
+    pub fn new(judged: &'a JudgedFinding, effort: Effort) -> Self {
+        let JudgedFinding {
             claim,
             finding,
             holds,
         } = judged;
-        Row {
+        FindingRow {
             id: &claim.id,
             mode: finding.mode.map(|mode| mode.name()),
             theirs: theirs(claim),
@@ -69,7 +69,7 @@ fn theirs(claim: &Claim) -> Value {
     Value::Object(all)
 }
 
-fn ours(measured: &[Measured]) -> Value {
+fn ours(measured: &[MeasuredFigure]) -> Value {
     let mut all = Map::new();
     for figure in measured {
         match &figure.name {

@@ -22,10 +22,10 @@ use crate::profiled;
 use crate::{Failure, Label};
 
 /// A drive as far as the papers' differ: its name, its head switch, its noise.
-type Key = (String, Duration, Noise);
+type ProfiledKey = (String, Duration, Noise);
 
 /// The beliefs that were found.
-static PROFILED: Mutex<Vec<(Key, Arc<Profile>)>> = Mutex::new(Vec::new());
+static PROFILED: Mutex<Vec<(ProfiledKey, Arc<Profile>)>> = Mutex::new(Vec::new());
 
 /// A drive of the papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub enum HeadSwitch {
 
 /// A drive and what is believed of it.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct PaperScene {
     mode: Label,
     truth: Arc<Profile>,
     belief: Arc<Profile>,
@@ -71,7 +71,7 @@ pub struct Noise {
 
 /// A load, and how it is served.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct PolicyRunSpec<'a> {
     /// The load.
     pub load: &'a Workload,
     /// By its name.
@@ -80,14 +80,14 @@ pub struct Asked<'a> {
     pub requests: u64,
 }
 
-impl Scene {
+impl PaperScene {
     /// Of a scheduler that knows the drive as it is.
     ///
     /// # Errors
     /// If the drive is not shipped.
-    pub fn in_firmware(model: Model) -> Result<Scene, Failure> {
+    pub fn in_firmware(model: Model) -> Result<PaperScene, Failure> {
         let truth = Arc::new(model.profile()?);
-        Ok(Scene {
+        Ok(PaperScene {
             mode: Label::InFirmware,
             belief: Arc::clone(&truth),
             truth,
@@ -99,10 +99,10 @@ impl Scene {
     ///
     /// # Errors
     /// If the drive is not shipped, or cannot be profiled.
-    pub fn external(model: Model, noise: Noise) -> Result<Scene, Failure> {
-        let known = Scene::noisy(model, noise)?;
+    pub fn external(model: Model, noise: Noise) -> Result<PaperScene, Failure> {
+        let known = PaperScene::noisy(model, noise)?;
         let belief = known.profiled()?;
-        Ok(Scene {
+        Ok(PaperScene {
             mode: Label::External,
             belief,
             ..known
@@ -126,20 +126,20 @@ impl Scene {
     ///
     /// # Errors
     /// If the drive is not shipped.
-    pub fn noisy(model: Model, noise: Noise) -> Result<Scene, Failure> {
-        let known = Scene::in_firmware(model)?;
-        Ok(Scene { noise, ..known })
+    pub fn noisy(model: Model, noise: Noise) -> Result<PaperScene, Failure> {
+        let known = PaperScene::in_firmware(model)?;
+        Ok(PaperScene { noise, ..known })
     }
 
     /// The same after the host has switched look-ahead off.
-    pub fn without_look_ahead(self) -> Scene {
+    pub fn without_look_ahead(self) -> PaperScene {
         let off = |profile: &Profile| Arc::new(profile.switched(Switch::Off, Switch::On));
         let truth = off(&self.truth);
         let belief = match Arc::ptr_eq(&self.belief, &self.truth) {
             true => Arc::clone(&truth),
             false => off(&self.belief),
         };
-        Scene {
+        PaperScene {
             truth,
             belief,
             ..self
@@ -179,7 +179,7 @@ impl Scene {
     ///
     /// # Errors
     /// If there is no such policy, or the load does not fit on the drive.
-    pub fn run(&self, asked: &Asked<'_>, watch: &mut dyn Watch) -> Result<Report, Failure> {
+    pub fn run(&self, asked: &PolicyRunSpec<'_>, watch: &mut dyn Watch) -> Result<Report, Failure> {
         let scenario = self.scenario(asked.policy)?;
         let options = Options {
             requests: Some(asked.requests),
@@ -255,7 +255,7 @@ impl Model {
     }
 }
 
-impl fmt::Display for Scene {
+impl fmt::Display for PaperScene {
     /// What a reader of a figure has to know of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ahead = match self.truth.buffer.look_ahead {

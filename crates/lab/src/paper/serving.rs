@@ -14,13 +14,13 @@ use simulator::run::Options;
 use simulator::workload::{Mixed, Mixture};
 
 use super::delivery::Delivery;
-use super::scene::{Model, Noise, Scene};
-use super::{Bench, Effort};
+use super::scene::{Model, Noise, PaperScene};
+use super::{Effort, PaperBench};
 use crate::Failure;
 
 /// A run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Serving {
+pub struct ServingSetup {
     /// The drive.
     pub model: Model,
     /// How large requests are given to it.
@@ -59,7 +59,7 @@ pub enum Urgent {
 
 /// What a run came to.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct ServedLoad {
     report: Report,
     /// What was read ahead, in bytes.
     read_ahead: u64,
@@ -70,23 +70,23 @@ pub struct Served {
 /// Runs and what they came to.
 #[derive(Debug, Default)]
 pub struct Servings {
-    all: Vec<(Serving, Served)>,
+    all: Vec<(ServingSetup, ServedLoad)>,
 }
 
-impl Serving {
+impl ServingSetup {
     /// The drive, and what its profiler has found of it.
     ///
     /// # Errors
     /// If the drive is not shipped, or cannot be profiled.
-    pub fn scene(&self) -> Result<Scene, Failure> {
-        Scene::external(self.model, NOISE)
+    pub fn scene(&self) -> Result<PaperScene, Failure> {
+        PaperScene::external(self.model, NOISE)
     }
 
     /// The load on a drive.
     ///
     /// # Errors
     /// If it does not fit on it.
-    pub fn load(&self, scene: &Scene) -> Result<Mixed, Failure> {
+    pub fn load(&self, scene: &PaperScene) -> Result<Mixed, Failure> {
         let mixture = Mixture::parse(self.model.name(), &self.text()).map_err(Failure::failed)?;
         let belief = scene.belief();
         let capacity = belief.geometry.sectors().0;
@@ -145,7 +145,7 @@ impl Serving {
     ///
     /// # Errors
     /// If the drive is not shipped or cannot be profiled, or the load does not fit on it.
-    pub fn run(&self, effort: Effort) -> Result<Served, Failure> {
+    pub fn run(&self, effort: Effort) -> Result<ServedLoad, Failure> {
         let scene = self.scene()?;
         let mut scenario = scene.scenario(self.policy)?;
         scenario.limits.commands_at_drive = self.delivery.at_drive();
@@ -154,18 +154,18 @@ impl Serving {
         let played = scenario.play(&mut load, &self.options(effort), &mut ());
         let played = played.map_err(Failure::failed)?;
         let ahead = played.preempted.read_ahead.0 * u64::from(scene.belief().block_bytes);
-        Ok(Served::new(&played.ledger, &played.ran, ahead))
+        Ok(ServedLoad::new(&played.ledger, &played.ran, ahead))
     }
 
     /// By which rules transfers step aside; none in one command.
-    pub fn rules(&self, scene: &Scene) -> Option<Preemption> {
+    pub fn rules(&self, scene: &PaperScene) -> Option<Preemption> {
         self.delivery.rules(scene.belief())
     }
 }
 
-impl Served {
+impl ServedLoad {
     /// What a run came to that has read so many bytes ahead.
-    pub fn new(ledger: &Ledger, ran: &Ran, read_ahead: u64) -> Served {
+    pub fn new(ledger: &Ledger, ran: &Ran, read_ahead: u64) -> ServedLoad {
         let mut lengths: Vec<(f64, u64)> = Vec::new();
         for (length, count) in ledger.command_distribution() {
             let upto = (length.as_millis_f64() / LENGTHS).ceil() * LENGTHS;
@@ -174,7 +174,7 @@ impl Served {
                 _ => lengths.push((upto, count)),
             }
         }
-        Served {
+        ServedLoad {
             report: ledger.report(ran),
             read_ahead,
             lengths,
@@ -222,17 +222,17 @@ impl Servings {
     /// # Errors
     /// If one of them cannot be run.
     pub fn of(
-        bench: &Bench,
-        servings: impl IntoIterator<Item = Serving>,
+        bench: &PaperBench,
+        servings: impl IntoIterator<Item = ServingSetup>,
     ) -> Result<Servings, Failure> {
-        let mut new: Vec<Serving> = Vec::new();
+        let mut new: Vec<ServingSetup> = Vec::new();
         for serving in servings {
             if !new.contains(&serving) {
                 new.push(serving);
             }
         }
         bench.expect(new.len());
-        let run = |serving: Serving| {
+        let run = |serving: ServingSetup| {
             let served = serving.run(bench.effort)?;
             bench.done();
             Ok((serving, served))
@@ -245,7 +245,7 @@ impl Servings {
     ///
     /// # Errors
     /// If it is none of them.
-    pub fn get(&self, serving: &Serving) -> Result<&Served, Failure> {
+    pub fn get(&self, serving: &ServingSetup) -> Result<&ServedLoad, Failure> {
         let found = self.all.iter().find(|(other, _)| other == serving);
         let found = found.ok_or_else(|| Failure::failed(format!("not run: {serving:?}")));
         found.map(|(_, served)| served)

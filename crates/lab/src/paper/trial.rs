@@ -15,17 +15,17 @@ use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Played, Scanned};
 use simulator::workload::{Overrides, Workload};
 
-use super::scene::{Model, Noise, Scene, load};
-use super::{Bench, Effort};
+use super::scene::{Model, Noise, PaperScene, load};
+use super::{Effort, PaperBench};
 use crate::Failure;
 
 /// A run with a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Trial {
+pub struct ScanTrial {
     /// The drive.
     pub model: Model,
     /// What is known of it.
-    pub known: Known,
+    pub known: TrialBelief,
     /// How noisy its seeks are.
     pub noise: Noise,
     /// Whether the host lets it look ahead.
@@ -55,7 +55,7 @@ pub struct Search {
 
 /// What a scheduler knows of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum TrialBelief {
     /// All but its noise.
     Truth,
     /// What its profiler has found.
@@ -73,7 +73,7 @@ pub enum Tracks {
 
 /// What a trial came to.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct TrialOutcome {
     /// MB/s by free blocks until so many hundredths were read, by hundredths.
     pub curve: Vec<(u32, f64)>,
     /// MB/s by free blocks over the whole run.
@@ -96,12 +96,12 @@ pub struct Outcome {
     /// The last guards: of reads after short and long seeks, then of writes.
     pub guards: [Duration; 4],
     /// The drive.
-    pub drive: Drive,
+    pub drive: TrialDrive,
 }
 
 /// What a disk could do if all of it were read in a row.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Drive {
+pub struct TrialDrive {
     /// Its bytes, in MB.
     pub megabytes: f64,
     /// Bytes over revolutions, one for each track, in MB/s: the mean rate of its medium.
@@ -111,16 +111,16 @@ pub struct Drive {
 /// Trials and what they came to.
 #[derive(Debug, Default)]
 pub struct Trials {
-    all: Vec<(Trial, Outcome)>,
+    all: Vec<(ScanTrial, TrialOutcome)>,
 }
 
-impl Trial {
+impl ScanTrial {
     /// A scheduler in the firmware: belief = truth, no noise, no guard, any track. That the
     /// firmware does not look ahead into what it does not want is why any track may be read.
-    pub fn in_firmware(model: Model, policy: &'static str) -> Trial {
-        Trial {
+    pub fn in_firmware(model: Model, policy: &'static str) -> ScanTrial {
+        ScanTrial {
             model,
-            known: Known::Truth,
+            known: TrialBelief::Truth,
             noise: Noise::default(),
             look_ahead: Switch::Off,
             policy,
@@ -133,14 +133,19 @@ impl Trial {
     }
 
     /// A scheduler outside, as the paper's.
-    pub fn external(model: Model, noise: Noise, policy: &'static str, guard: Duration) -> Trial {
-        Trial {
-            known: Known::Profiled,
+    pub fn external(
+        model: Model,
+        noise: Noise,
+        policy: &'static str,
+        guard: Duration,
+    ) -> ScanTrial {
+        ScanTrial {
+            known: TrialBelief::Profiled,
             noise,
             look_ahead: Switch::On,
             tracks: Tracks::Others,
             caution: fixed(guard),
-            ..Trial::in_firmware(model, policy)
+            ..ScanTrial::in_firmware(model, policy)
         }
     }
 
@@ -148,10 +153,10 @@ impl Trial {
     ///
     /// # Errors
     /// If the drive is not shipped.
-    pub fn scene(&self) -> Result<Scene, Failure> {
+    pub fn scene(&self) -> Result<PaperScene, Failure> {
         let scene = match self.known {
-            Known::Truth => Scene::noisy(self.model, self.noise),
-            Known::Profiled => Scene::external(self.model, self.noise),
+            TrialBelief::Truth => PaperScene::noisy(self.model, self.noise),
+            TrialBelief::Profiled => PaperScene::external(self.model, self.noise),
         }?;
         Ok(match self.look_ahead {
             Switch::On => scene,
@@ -179,7 +184,7 @@ impl Trial {
     ///
     /// # Errors
     /// If the drive is not shipped, or the load does not fit on it.
-    pub fn run(&self, effort: Effort) -> Result<Outcome, Failure> {
+    pub fn run(&self, effort: Effort) -> Result<TrialOutcome, Failure> {
         let scene = self.scene()?;
         let load = oltp(self.seed)?;
         let mut scenario = scene.scenario(self.policy)?;
@@ -212,11 +217,11 @@ impl Trial {
         let Some(scanned) = &with.scan else {
             return Err(Failure::failed("a scan that was begun is unknown"));
         };
-        let outcome = Outcome::new(&with, scanned, &without, drive.block_bytes);
+        let outcome = TrialOutcome::new(&with, scanned, &without, drive.block_bytes);
         let megabytes = drive.capacity_bytes() as f64 / 1e6;
         let revolution = drive.spindle.period().as_secs_f64();
-        Ok(Outcome {
-            drive: Drive {
+        Ok(TrialOutcome {
+            drive: TrialDrive {
                 megabytes,
                 potential: megabytes / (drive.geometry.tracks() as f64 * revolution),
             },
@@ -233,8 +238,8 @@ impl Default for Search {
     }
 }
 
-impl Outcome {
-    fn new(with: &Played, scanned: &Scanned, without: &Played, block_bytes: u32) -> Outcome {
+impl TrialOutcome {
+    fn new(with: &Played, scanned: &Scanned, without: &Played, block_bytes: u32) -> TrialOutcome {
         let report = |played: &Played| played.ledger.report(&played.ran);
         let (busy, alone) = (report(with), report(without));
         let response = |report: &Report| {
@@ -249,7 +254,7 @@ impl Outcome {
             let hundredths = point.hundredths;
             (hundredths, scanned.rates(hundredths, block_bytes)[0])
         });
-        Outcome {
+        TrialOutcome {
             curve: curve.collect(),
             free: scanned.rates(101, block_bytes)[0],
             foreground: busy.megabytes_per_second,
@@ -260,7 +265,7 @@ impl Outcome {
             mispredicted: of_1000(gaps.mispredicted),
             left_alone: of_1000(gaps.near_miss + gaps.unworthy),
             guards: scanned.guards,
-            drive: Drive::default(),
+            drive: TrialDrive::default(),
         }
     }
 
@@ -298,7 +303,10 @@ impl Trials {
     ///
     /// # Errors
     /// If one of them cannot be run.
-    pub fn of(bench: &Bench, trials: impl IntoIterator<Item = Trial>) -> Result<Trials, Failure> {
+    pub fn of(
+        bench: &PaperBench,
+        trials: impl IntoIterator<Item = ScanTrial>,
+    ) -> Result<Trials, Failure> {
         let mut run = Trials::default();
         run.add(bench, trials)?;
         Ok(run)
@@ -310,17 +318,17 @@ impl Trials {
     /// If one of them cannot be run.
     pub fn add(
         &mut self,
-        bench: &Bench,
-        trials: impl IntoIterator<Item = Trial>,
+        bench: &PaperBench,
+        trials: impl IntoIterator<Item = ScanTrial>,
     ) -> Result<(), Failure> {
-        let mut new: Vec<Trial> = Vec::new();
+        let mut new: Vec<ScanTrial> = Vec::new();
         for trial in trials {
             if !new.contains(&trial) && self.get(&trial).is_err() {
                 new.push(trial);
             }
         }
         bench.expect(new.len());
-        let run = |trial: Trial| {
+        let run = |trial: ScanTrial| {
             let outcome = trial.run(bench.effort)?;
             bench.done();
             Ok((trial, outcome))
@@ -334,7 +342,7 @@ impl Trials {
     ///
     /// # Errors
     /// If it is none of them.
-    pub fn get(&self, trial: &Trial) -> Result<&Outcome, Failure> {
+    pub fn get(&self, trial: &ScanTrial) -> Result<&TrialOutcome, Failure> {
         let found = self.all.iter().find(|(other, _)| other == trial);
         let found = found.ok_or_else(|| Failure::failed(format!("not run: {trial:?}")));
         found.map(|(_, outcome)| outcome)

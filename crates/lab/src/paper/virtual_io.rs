@@ -4,10 +4,10 @@
 use block::Direction;
 
 use super::delivery::Delivery;
-use super::finding::{Finding, Measured};
+use super::finding::{Finding, MeasuredFigure};
 use super::scene::Model;
-use super::serving::{Bulk, Served, Serving, Servings, Urgent};
-use super::{Bench, Effort, Found, Measurement};
+use super::serving::{Bulk, ServedLoad, ServingSetup, Servings, Urgent};
+use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
 pub mod chunks;
@@ -52,9 +52,9 @@ const READS: [&str; 3] = ["vio.table1.50kb", "vio.table1.500kb", "vio.table1.200
 /// Table 3, by size.
 const WRITES: [&str; 3] = ["vio.table3.50kb", "vio.table3.500kb", "vio.table3.2000kb"];
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let servings = Servings::of(bench, servings())?;
-    let paper = Paper {
+    let paper = VirtualIoPaper {
         servings: &servings,
         effort: bench.effort,
     };
@@ -73,15 +73,15 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
             findings.push(paper.table(claim, direction, kib)?);
         }
     }
-    Ok(Found {
+    Ok(MeasurementOutcome {
         findings,
         drawings: drawn::all(&paper)?,
-        ..Found::default()
+        ..MeasurementOutcome::default()
     })
 }
 
 /// All runs of which the findings and the drawings are made.
-fn servings() -> Vec<Serving> {
+fn servings() -> Vec<ServingSetup> {
     let mut all = Vec::new();
     for direction in [Direction::Read, Direction::Write] {
         for kib in SIZES {
@@ -111,8 +111,8 @@ fn pairs<'a>(
 }
 
 /// Greedy clients without anything urgent.
-pub fn alone(delivery: Delivery, direction: Direction, kib: u32) -> Serving {
-    Serving {
+pub fn alone(delivery: Delivery, direction: Direction, kib: u32) -> ServingSetup {
+    ServingSetup {
         model: Model::St318437lw,
         delivery,
         policy: FCFS,
@@ -127,9 +127,9 @@ pub fn alone(delivery: Delivery, direction: Direction, kib: u32) -> Serving {
 }
 
 /// Greedy clients beside urgent reads at a constant rate.
-pub fn at_rate(delivery: Delivery, direction: Direction, kib: u32, rate: f64) -> Serving {
+pub fn at_rate(delivery: Delivery, direction: Direction, kib: u32, rate: f64) -> ServingSetup {
     let seconds = (URGENT_REQUESTS / rate).clamp(LEAST_SECONDS, MOST_SECONDS);
-    Serving {
+    ServingSetup {
         urgent: Urgent::Constant(rate),
         seconds: seconds as u32,
         ..alone(delivery, direction, kib)
@@ -137,13 +137,13 @@ pub fn at_rate(delivery: Delivery, direction: Direction, kib: u32, rate: f64) ->
 }
 
 /// What the findings are made from.
-pub struct Paper<'a> {
+pub struct VirtualIoPaper<'a> {
     servings: &'a Servings,
     effort: Effort,
 }
 
-impl Paper<'_> {
-    fn of(&self, serving: Serving) -> Result<&Served, Failure> {
+impl VirtualIoPaper<'_> {
+    fn of(&self, serving: ServingSetup) -> Result<&ServedLoad, Failure> {
         self.servings.get(&serving)
     }
 
@@ -151,14 +151,14 @@ impl Paper<'_> {
     fn over<T: Copy>(
         &self,
         all: &[T],
-        serving: impl Fn(T) -> Serving,
-        figure: impl Fn(&Served) -> Result<f64, Failure>,
+        serving: impl Fn(T) -> ServingSetup,
+        figure: impl Fn(&ServedLoad) -> Result<f64, Failure>,
     ) -> Result<Vec<f64>, Failure> {
         let all = all.iter();
         all.map(|&one| figure(self.of(serving(one))?)).collect()
     }
 
-    fn note(&self, serving: Serving, more: &str) -> Result<String, Failure> {
+    fn note(&self, serving: ServingSetup, more: &str) -> Result<String, Failure> {
         let remark = match self.effort {
             Effort::Full => "",
             Effort::Quick | Effort::Requests(_) => "SHORT RUNS; ",
@@ -174,7 +174,7 @@ impl Paper<'_> {
     fn at_one_hertz(
         &self,
         claim: &'static str,
-        figure: impl Fn(&Served) -> Result<f64, Failure>,
+        figure: impl Fn(&ServedLoad) -> Result<f64, Failure>,
         more: &str,
     ) -> Result<Finding, Failure> {
         let mut ours = Vec::new();
@@ -182,7 +182,7 @@ impl Paper<'_> {
             for (direction, of_direction) in DIRECTIONS {
                 for kib in SIZES {
                     let serving = at_rate(delivery, direction, kib, TABLE_RATE);
-                    ours.push(Measured {
+                    ours.push(MeasuredFigure {
                         name: Some(format!("{of_way}_{of_direction}_{kib}kb")),
                         value: figure(self.of(serving)?)?,
                     });
@@ -208,7 +208,7 @@ impl Paper<'_> {
             busy(Delivery::Single)?,
             busy(Delivery::Paper)?,
         );
-        self.at_one_hertz(WAIT_TABLE, Served::wait, &more)
+        self.at_one_hertz(WAIT_TABLE, ServedLoad::wait, &more)
     }
 
     fn responses(&self) -> Result<Finding, Failure> {
@@ -222,7 +222,7 @@ impl Paper<'_> {
             p99(Delivery::Single)?,
             p99(Delivery::Paper)?,
         );
-        let mean = |served: &Served| Ok(served.response()?.mean_ms);
+        let mean = |served: &ServedLoad| Ok(served.response()?.mean_ms);
         self.at_one_hertz(RESPONSE_TABLE, mean, &more)
     }
 
@@ -237,7 +237,7 @@ impl Paper<'_> {
         let mut errors = 0;
         for rate in RATES {
             let mut cell = |name: &str, value: f64| {
-                ours.push(Measured {
+                ours.push(MeasuredFigure {
                     name: Some(format!("{name}_{rate}hz")),
                     value,
                 });
@@ -270,7 +270,7 @@ impl Paper<'_> {
     fn external(
         &self,
         id: &'static str,
-        ours: Vec<Measured>,
+        ours: Vec<MeasuredFigure>,
         note: String,
     ) -> Result<Finding, Failure> {
         Ok(Finding {

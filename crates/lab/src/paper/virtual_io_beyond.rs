@@ -3,9 +3,9 @@
 
 use super::delivery::Delivery;
 use super::finding::Finding;
-use super::serving::{Served, Serving, Servings};
+use super::serving::{ServedLoad, ServingSetup, Servings};
 use super::virtual_io::{alone, at_rate};
-use super::{Bench, Effort, Found, Measurement};
+use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 use block::Direction;
 
@@ -23,46 +23,46 @@ const SMALL: &str = "vio-beyond.small-reads";
 const SMALLER: &str = "vio-beyond.small-reads.small-chunks";
 const BUSY: &str = "vio-beyond.busy";
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let deliveries = [Delivery::Single, Delivery::Paper, OWN, SMALL_CHUNKS];
     let small = deliveries.map(small);
     let large = deliveries.map(busy).into_iter().chain(deliveries.map(calm));
     let servings = Servings::of(bench, small.into_iter().chain(large))?;
-    let beyond = Beyond {
+    let beyond = VirtualIoBeyond {
         servings: &servings,
         effort: bench.effort,
     };
-    Ok(Found::figures(vec![
+    Ok(MeasurementOutcome::figures(vec![
         beyond.small_reads(SMALL, OWN)?,
         beyond.small_reads(SMALLER, SMALL_CHUNKS)?,
         beyond.busy()?,
     ]))
 }
 
-fn small(delivery: Delivery) -> Serving {
+fn small(delivery: Delivery) -> ServingSetup {
     at_rate(delivery, Direction::Read, SMALL_KIB, SLOW)
 }
 
-fn busy(delivery: Delivery) -> Serving {
+fn busy(delivery: Delivery) -> ServingSetup {
     at_rate(delivery, Direction::Read, LARGE_KIB, FAST)
 }
 
-fn calm(delivery: Delivery) -> Serving {
+fn calm(delivery: Delivery) -> ServingSetup {
     alone(delivery, Direction::Read, LARGE_KIB)
 }
 
 /// What the findings are made from.
-struct Beyond<'a> {
+struct VirtualIoBeyond<'a> {
     servings: &'a Servings,
     effort: Effort,
 }
 
-impl Beyond<'_> {
-    fn of(&self, serving: Serving) -> Result<&Served, Failure> {
+impl VirtualIoBeyond<'_> {
+    fn of(&self, serving: ServingSetup) -> Result<&ServedLoad, Failure> {
         self.servings.get(&serving)
     }
 
-    fn note(&self, serving: Serving, more: &str) -> Result<String, Failure> {
+    fn note(&self, serving: ServingSetup, more: &str) -> Result<String, Failure> {
         note(serving, self.effort, more)
     }
 
@@ -125,7 +125,7 @@ impl Beyond<'_> {
 }
 
 /// What a reader of a figure has to know of a run.
-fn note(serving: Serving, effort: Effort, more: &str) -> Result<String, Failure> {
+fn note(serving: ServingSetup, effort: Effort, more: &str) -> Result<String, Failure> {
     let remark = match effort {
         Effort::Full => "",
         Effort::Quick | Effort::Requests(_) => "SHORT RUNS; ",

@@ -6,7 +6,7 @@ use super::axis::{Axis, Scale};
 use super::canvas::{
     Canvas, GRID, INK, INK_SOFT, Look, PALE, PAPER, Side, colour, is_dark, width_of,
 };
-use super::{Bar, Ink, MARGIN, Part, WIDTH};
+use super::{Bar, BarPart, Ink, MARGIN, WIDTH};
 
 /// The height of a panel with this many bars.
 pub(super) fn height(bars: usize) -> f64 {
@@ -74,7 +74,7 @@ fn stacked(canvas: &Canvas<'_>, across: &Axis, y: f64, bar: &Bar) {
     }
 }
 
-fn legend(canvas: &Canvas<'_>, left: f64, y: f64, parts: &[Part]) {
+fn legend(canvas: &Canvas<'_>, left: f64, y: f64, parts: &[BarPart]) {
     let mut x = left;
     for part in parts {
         canvas.rectangle((x, y - 5.0), (x + 10.0, y + 5.0), fill(part.ink));

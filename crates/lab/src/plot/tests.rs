@@ -11,7 +11,7 @@ fn series(name: &str, scale: f64) -> Series {
 }
 
 fn bar(name: &str, seek: f64) -> Bar {
-    let part = |name, value, ink| Part { name, value, ink };
+    let part = |name, value, ink| BarPart { name, value, ink };
     Bar {
         name: name.to_owned(),
         parts: vec![

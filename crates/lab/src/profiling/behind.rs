@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::comparison::load::{LoadSettings, Source};
+use crate::comparison::load::{LoadSettings, LoadSource};
 use block::{Duration, Instant};
 use drive::{Profile, VirtualDrive};
 use engine::{Engine, Limits};
@@ -19,7 +19,7 @@ use crate::Failure;
 /// The load, and the times for probes.
 #[derive(Clone, Debug)]
 pub struct BehindPlan {
-    source: Source,
+    source: LoadSource,
     name: String,
     percent: f64,
     budget: Duration,

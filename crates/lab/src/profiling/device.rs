@@ -14,7 +14,7 @@ use profiler::{DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermis
 use rustix::fs::OFlags;
 
 use super::ProfilingObserver;
-use super::found::{Ended, FoundDrive, kebab};
+use super::found::{FoundDrive, ProfilingEnd, kebab};
 use crate::Failure;
 
 /// Largest alignment of direct reads: memory, addresses and lengths.
@@ -140,7 +140,7 @@ impl DeviceThreads {
             let (waiting, ended) = (Arc::clone(&waiting), ended.clone());
             let file = Arc::clone(&file);
             thread::spawn(move || {
-                let mut memory = Memory::default();
+                let mut memory = ReadBuffer::default();
                 loop {
                     let next = waiting.lock().map(|waiting| waiting.recv());
                     let Ok(Ok(command)) = next else { return };
@@ -172,13 +172,13 @@ impl DeviceThreads {
         mut profiler: Profiler,
         budget: Duration,
         progress: &dyn ProfilingObserver,
-    ) -> (Profiler, Instant, Ended) {
+    ) -> (Profiler, Instant, ProfilingEnd) {
         let end = Instant::ZERO + budget;
         let mut shown = Instant::ZERO;
         loop {
             let now = since(self.begun);
             if now >= end {
-                return (profiler, now, Ended::OutOfTime);
+                return (profiler, now, ProfilingEnd::OutOfTime);
             }
             if now >= shown + SHOW {
                 progress.show(now, &self.device, &profiler.findings());
@@ -190,7 +190,7 @@ impl DeviceThreads {
                     let _ = self.commands.send(command);
                     continue;
                 }
-                NextProbe::Finished => return (profiler, now, Ended::Finished),
+                NextProbe::Finished => return (profiler, now, ProfilingEnd::Finished),
                 NextProbe::Wait => end,
                 NextProbe::WaitUntil(at) => at.min(end),
             };
@@ -227,11 +227,11 @@ fn status(done: &io::Result<()>, action: Action) -> Status {
 
 /// A thread's read buffer, aligned inside a larger allocation.
 #[derive(Default)]
-struct Memory {
+struct ReadBuffer {
     bytes: Vec<u8>,
 }
 
-impl Memory {
+impl ReadBuffer {
     fn aligned(&mut self, length: usize) -> &mut [u8] {
         if self.bytes.len() < length + ALIGNMENT {
             self.bytes = vec![0; length + ALIGNMENT];

@@ -27,12 +27,12 @@ pub struct FoundDrive {
     /// The number of the profiler's commands.
     pub probes: u64,
     /// The reason for the end.
-    pub ended: Ended,
+    pub ended: ProfilingEnd,
 }
 
 /// The reason for the end of profiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProfilingEnd {
     /// No question was left.
     Finished,
     /// The budget was spent.
@@ -83,7 +83,7 @@ pub fn kebab(name: &str) -> String {
 /// The stored part of the findings. Angles are stored up to a constant, which reads of known blocks
 /// determine again.
 #[derive(Debug, Default, Deserialize, Serialize)]
-struct Kept {
+struct StoredFindings {
     pieces: Vec<KeptPiece>,
     /// `[block, sectors before it]`
     slips: Vec<(u64, u32)>,
@@ -107,7 +107,8 @@ struct KeptPiece {
 /// If the text has another form.
 pub fn resumed(file: &Path, text: &str) -> Result<Findings, Failure> {
     let wrong = |problem: String| Failure::input(format!("{}: {problem}", file.display()));
-    let kept: Kept = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let kept: StoredFindings =
+        serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let map = kept.map();
     match is_map(&map) {
         true => Ok(Findings {
@@ -144,11 +145,12 @@ fn is_map(map: &TrackMap) -> bool {
 /// # Errors
 /// If they cannot be serialised.
 pub fn kept(findings: &Findings) -> Result<String, Failure> {
-    let text = serde_json::to_string(&Kept::of(&findings.map)).map_err(Failure::failed)?;
+    let text =
+        serde_json::to_string(&StoredFindings::of(&findings.map)).map_err(Failure::failed)?;
     Ok(text + "\n")
 }
 
-impl Kept {
+impl StoredFindings {
     fn of(map: &TrackMap) -> Self {
         let band = |band: &Band| {
             let (start, skew) = (band.start.raw(), band.skew.raw());
@@ -163,7 +165,7 @@ impl Kept {
         };
         let slips = map.slips.iter();
         let elsewhere = map.elsewhere.iter();
-        Kept {
+        StoredFindings {
             pieces: map.pieces.iter().map(piece).collect(),
             slips: slips.map(|slip| (slip.before.0, slip.sectors)).collect(),
             elsewhere: elsewhere
@@ -208,7 +210,7 @@ mod tests {
     use super::*;
 
     fn map() -> TrackMap {
-        let kept = Kept {
+        let kept = StoredFindings {
             pieces: vec![KeptPiece {
                 first: 7,
                 angle: u64::MAX - 3,
@@ -224,8 +226,8 @@ mod tests {
 
     #[test]
     fn a_map_that_is_kept_comes_back() {
-        let text = serde_json::to_string(&Kept::of(&map())).expect("JSON");
-        let kept: Kept = serde_json::from_str(&text).expect("the same");
+        let text = serde_json::to_string(&StoredFindings::of(&map())).expect("JSON");
+        let kept: StoredFindings = serde_json::from_str(&text).expect("the same");
         assert_eq!(kept.map(), map());
         assert!(is_map(&map()));
     }

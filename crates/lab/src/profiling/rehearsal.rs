@@ -9,7 +9,7 @@ use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, proce
 use rayon::prelude::*;
 
 use super::ProfilingObserver;
-use super::found::{Ended, FoundDrive};
+use super::found::{FoundDrive, ProfilingEnd};
 use crate::{Failure, named};
 
 /// The noise of a simulated drive.
@@ -77,8 +77,8 @@ fn profile(
     let (at, ended) = loop {
         let slice = SLICE.min(end.since(now));
         match rehearse(&mut profiler, &mut drive, now, slice) {
-            Rehearsed::Finished(at) => break (at, Ended::Finished),
-            Rehearsed::OutOfTime(at) if at >= end => break (at, Ended::OutOfTime),
+            Rehearsed::Finished(at) => break (at, ProfilingEnd::Finished),
+            Rehearsed::OutOfTime(at) if at >= end => break (at, ProfilingEnd::OutOfTime),
             Rehearsed::OutOfTime(at) => now = at,
         }
         progress.show(now, &device, &profiler.findings());

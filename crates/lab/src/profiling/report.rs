@@ -5,7 +5,7 @@ use profiler::findings::MapPiece;
 use profiler::{Findings, belief};
 use serde::Serialize;
 
-use super::found::{Ended, FoundDrive};
+use super::found::{FoundDrive, ProfilingEnd};
 use crate::{Failure, drive_drawing};
 
 /// The figures of a profiled drive.
@@ -102,7 +102,7 @@ pub fn figures(found: &FoundDrive) -> Result<ProfileFigures, Failure> {
     let shares = belief::shares(findings, &found.device);
     Ok(ProfileFigures {
         drive: found.name.clone(),
-        finished: found.ended == Ended::Finished,
+        finished: found.ended == ProfilingEnd::Finished,
         drive_seconds: found.at.as_secs_f64(),
         commands: found.probes,
         blocks: found.device.blocks,

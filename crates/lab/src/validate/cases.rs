@@ -6,14 +6,14 @@ use block::Duration;
 use drive::Profile;
 use simulator::trace::OnBad;
 
-use super::judgement::{Judged, Judgement, judge};
+use super::judgement::{JudgedModel, Judgement, judge};
 use super::measurement::{self, Measurements};
 use crate::plot::{Panel, Series, distributions};
 use crate::{Failure, lent, named};
 
 /// The selection of drives and traces.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ValidationSettings {
     /// Only this drive: a name, or a profile file.
     pub drive: Option<String>,
     /// This trace instead of the drive's own.
@@ -45,7 +45,7 @@ pub struct Validation {
 }
 
 /// A drive with its trace.
-struct Case {
+struct ValidationCase {
     profile: Profile,
     measurements: Measurements,
     disksim: Option<Vec<Duration>>,
@@ -55,7 +55,7 @@ struct Case {
 ///
 /// # Errors
 /// If a drive or trace is invalid; with `CI=true` also if there are no traces.
-pub fn validate(settings: &Settings) -> Result<Validation, Failure> {
+pub fn validate(settings: &ValidationSettings) -> Result<Validation, Failure> {
     let (cases, remarks) = cases(settings)?;
     let (mut judgements, mut drawings) = (Vec::new(), Vec::new());
     for case in &cases {
@@ -72,7 +72,7 @@ pub fn validate(settings: &Settings) -> Result<Validation, Failure> {
 }
 
 /// The cases, and remarks on missing ones.
-fn cases(settings: &Settings) -> Result<(Vec<Case>, String), Failure> {
+fn cases(settings: &ValidationSettings) -> Result<(Vec<ValidationCase>, String), Failure> {
     let mut profiles = named::drive_or_all(settings.drive.as_deref())?;
     if settings.constants == Constants::Published {
         profiles = profiles.iter().map(Profile::published).collect();
@@ -92,7 +92,7 @@ fn cases(settings: &Settings) -> Result<(Vec<Case>, String), Failure> {
         };
         let measurements = measurement::read_trace(&file, &profile, OnBad::Refuse)?;
         let disksim = measurement::disksim_of(&profile, &measurements.samples)?;
-        cases.push(Case {
+        cases.push(ValidationCase {
             profile,
             measurements,
             disksim,
@@ -119,7 +119,7 @@ fn users_own(
     file: &Path,
     profile: &Profile,
     on_bad: OnBad,
-) -> Result<(Vec<Case>, String), Failure> {
+) -> Result<(Vec<ValidationCase>, String), Failure> {
     let measurements = measurement::read_trace(file, profile, on_bad)?;
     let remarks = match measurements.left_out() {
         0 => String::new(),
@@ -128,7 +128,7 @@ fn users_own(
             measurements.bad_lines, measurements.past_end, profile.name
         ),
     };
-    let case = Case {
+    let case = ValidationCase {
         profile: profile.clone(),
         measurements,
         disksim: None,
@@ -136,9 +136,9 @@ fn users_own(
     Ok((vec![case], remarks))
 }
 
-impl Case {
+impl ValidationCase {
     /// The distributions in one plot.
-    fn drawing(&self, judged: &Judged) -> Panel {
+    fn drawing(&self, judged: &JudgedModel) -> Panel {
         let millis = |times: &[Duration]| times.iter().map(|time| time.as_millis_f64()).collect();
         let samples = &self.measurements.samples;
         let measured: Vec<Duration> = samples.iter().map(|sample| sample.service).collect();

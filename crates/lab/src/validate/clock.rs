@@ -12,7 +12,7 @@ use super::{Replayed, Sample};
 
 /// The residual phases of a replay under the measured clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Phase {
+pub struct ClockPhase {
     /// The mean residual.
     pub angle: Angle,
     /// The length of the mean vector: 1 if all agree, near 0 if there is no phase.
@@ -36,7 +36,7 @@ pub fn is_medium(replayed: &Replayed) -> bool {
 }
 
 /// The mean residual of the requests that the medium served.
-pub fn phase(spindle: &Spindle, samples: &[Sample], replayed: &[Replayed]) -> Phase {
+pub fn phase(spindle: &Spindle, samples: &[Sample], replayed: &[Replayed]) -> ClockPhase {
     mean_angle(
         samples
             .iter()
@@ -47,7 +47,7 @@ pub fn phase(spindle: &Spindle, samples: &[Sample], replayed: &[Replayed]) -> Ph
 }
 
 /// The direction and the length of the mean vector.
-pub fn mean_angle(angles: impl Iterator<Item = Angle>) -> Phase {
+pub fn mean_angle(angles: impl Iterator<Item = Angle>) -> ClockPhase {
     let (mut x, mut y, mut n) = (0.0, 0.0, 0.0);
     for angle in angles {
         let radians = angle.revolutions() * std::f64::consts::TAU;
@@ -56,7 +56,7 @@ pub fn mean_angle(angles: impl Iterator<Item = Angle>) -> Phase {
         n += 1.0;
     }
     let turns = f64::atan2(y, x) / std::f64::consts::TAU;
-    Phase {
+    ClockPhase {
         angle: Angle::from_revolutions(turns).unwrap_or_default(),
         concentration: if n > 0.0 { f64::hypot(x, y) / n } else { 0.0 },
     }

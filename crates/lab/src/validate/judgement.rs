@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::clock::{self, COHERENT};
 use super::score::{Score, median_error};
-use super::{Clock, Sample, replay};
+use super::{ReplayClock, Sample, replay};
 
 /// The figures of one drive, in milliseconds. `null` means not applicable.
 #[derive(Clone, Debug, Serialize)]
@@ -20,16 +20,16 @@ pub struct Judgement {
     pub fitted: bool,
     /// All requests of the trace.
     #[serde(flatten)]
-    pub whole: Figures,
+    pub whole: DemeritFigures,
     /// The second half, which `headtime fit` does not see.
-    pub held_out: Figures,
+    pub held_out: DemeritFigures,
     /// The agreement of the trace's clock with the platter, 0 to 1.
     pub phase_concentration: f64,
 }
 
 /// Our figures beside DiskSim's, for the same requests.
 #[derive(Clone, Debug, Serialize)]
-pub struct Figures {
+pub struct DemeritFigures {
     /// The number of requests.
     pub requests: usize,
     /// The demerit of our model.
@@ -56,7 +56,7 @@ pub struct Figures {
 
 /// A judgement, and its service times for a plot.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct JudgedModel {
     /// The figures.
     pub judgement: Judgement,
     /// Our service times under the model's own clock, in the order of the trace.
@@ -68,11 +68,11 @@ pub struct Judged {
 /// Distributions come from a replay under the model's own clock, as DiskSim's do. Per-request
 /// errors come from a replay under the measured clock with tracking. The second half is part of the
 /// same replays, so that the drive is warm at its beginning, as the real one was.
-pub fn judge(profile: &Profile, samples: &[Sample], disksim: Option<&[Duration]>) -> Judged {
+pub fn judge(profile: &Profile, samples: &[Sample], disksim: Option<&[Duration]>) -> JudgedModel {
     let shared = Arc::new(profile.clone());
-    let own = replay(&shared, samples, Clock::Own);
+    let own = replay(&shared, samples, ReplayClock::Own);
     let simulated: Vec<Duration> = own.iter().map(|replayed| replayed.service).collect();
-    let tracked = replay(&shared, samples, Clock::Tracked);
+    let tracked = replay(&shared, samples, ReplayClock::Tracked);
     let request_times: Vec<Duration> = tracked.iter().map(|replayed| replayed.service).collect();
     let figures = |from: usize| {
         let (samples, tracked) = (&samples[from..], &tracked[from..]);
@@ -80,7 +80,7 @@ pub fn judge(profile: &Profile, samples: &[Sample], disksim: Option<&[Duration]>
         let ours = Score::of(samples, &simulated[from..]);
         let disksim = disksim.map(|times| &times[from..]);
         let theirs = disksim.map(|times| Score::of(samples, times));
-        Figures {
+        DemeritFigures {
             requests: ours.requests,
             demerit_ms: rounded(ours.demerit),
             demerit_read_ms: rounded(ours.demerit_read),
@@ -105,7 +105,7 @@ pub fn judge(profile: &Profile, samples: &[Sample], disksim: Option<&[Duration]>
         held_out: figures(samples.len() / 2),
         phase_concentration: rounded(phase.concentration),
     };
-    Judged {
+    JudgedModel {
         judgement,
         simulated,
     }

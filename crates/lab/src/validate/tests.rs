@@ -20,7 +20,10 @@ fn a_drive_like_its_model_is_met_to_the_clock_tick() {
     let profile = Arc::new(profile());
     let samples = measured(&profile, 400, Clockwork::Steady);
     // The trace's clock has microseconds, with up to four of noise, which a tracker follows.
-    for (clock, nanos, most) in [(Clock::Measured, 4_000, 4), (Clock::Tracked, 8_000, 0)] {
+    for (clock, nanos, most) in [
+        (ReplayClock::Measured, 4_000, 4),
+        (ReplayClock::Tracked, 8_000, 0),
+    ] {
         let times = services(&replay(&profile, &samples, clock));
         let far = |(time, sample): &(&Duration, &Sample)| {
             time.as_nanos().abs_diff(sample.service.as_nanos()) > nanos
@@ -39,7 +42,11 @@ fn a_drive_like_its_model_is_met_to_the_clock_tick() {
 fn the_second_half_is_judged_on_a_warm_drive() {
     let profile = profile();
     let samples = measured(&profile, 301, Clockwork::Steady);
-    let own = services(&replay(&Arc::new(profile.clone()), &samples, Clock::Own));
+    let own = services(&replay(
+        &Arc::new(profile.clone()),
+        &samples,
+        ReplayClock::Own,
+    ));
     let judged = judge(&profile, &samples, Some(&own));
     assert_eq!(judged.simulated, own);
     let held_out = judged.judgement.held_out;
@@ -76,7 +83,7 @@ proptest! {
             sample.service += more;
             later += more;
         }
-        for clock in [Clock::Own, Clock::Measured, Clock::Tracked] {
+        for clock in [ReplayClock::Own, ReplayClock::Measured, ReplayClock::Tracked] {
             let before = replay(&profile, &samples, clock);
             let after = replay(&profile, &other, clock);
             prop_assert_eq!(&before[..=from], &after[..=from]);

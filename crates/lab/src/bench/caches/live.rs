@@ -9,11 +9,11 @@ use nbd::request::Asked;
 use server::cache_setting::{PAGE, Readmore};
 use server::status::Cache;
 
-use super::readers::Reader;
+use super::readers::CacheReader;
 use super::told::CacheFigures;
 use super::{CachesBench, NONE, SimulatedDisk};
-use crate::bench::rig::Service;
-use crate::nbd_client::Client;
+use crate::bench::rig::ServeProcess;
+use crate::nbd_client::LoadClient;
 use crate::{Failure, Progress};
 
 /// Runs both readers once, with empty caches.
@@ -28,7 +28,7 @@ pub(super) fn once(
     let folder = tempfile::tempdir().map_err(Failure::failed)?;
     let [lower, first, second] = services(settings, coordinator, folder.path())?;
     let times = thread::scope(|scope| {
-        let begun: Vec<_> = Reader::both(settings)
+        let begun: Vec<_> = CacheReader::both(settings)
             .into_iter()
             .map(|reader| {
                 let socket = folder.path().join(format!("upper-{}", reader.client));
@@ -63,7 +63,7 @@ fn services(
     settings: &CachesBench,
     coordinator: &str,
     folder: &Path,
-) -> Result<[Service; 3], Failure> {
+) -> Result<[ServeProcess; 3], Failure> {
     let path = |name: &str| folder.join(name);
     let profile = match settings.simulated_disk {
         SimulatedDisk::Elevator => one_at_a_time(&settings.drive)?,
@@ -72,7 +72,7 @@ fn services(
     std::fs::write(path("drive.toml"), profile).map_err(Failure::failed)?;
     let start = |name: &str, of: &ServiceOfLevel<'_>| {
         let config = config(settings, of, &path(name));
-        Service::start(name, &config, folder)
+        ServeProcess::start(name, &config, folder)
     };
     let (upper, lower) = settings.sizes();
     let readmore = match coordinator {
@@ -186,8 +186,8 @@ socket = "{control}"
 }
 
 /// Reads all blocks of a reader in order, and returns the response times in seconds.
-fn read(reader: Reader, socket: &Path, progress: &dyn Progress) -> std::io::Result<Vec<f64>> {
-    let mut client = Client::connect(socket, 1)?;
+fn read(reader: CacheReader, socket: &Path, progress: &dyn Progress) -> std::io::Result<Vec<f64>> {
+    let mut client = LoadClient::connect(socket, 1)?;
     let mut times = Vec::with_capacity(reader.left as usize);
     for blocks in reader {
         let begun = Instant::now();

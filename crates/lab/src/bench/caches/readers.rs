@@ -8,7 +8,7 @@ use crate::Progress;
 
 /// The requests of one reader, in order.
 #[derive(Clone, Debug)]
-pub(super) struct Reader {
+pub(super) struct CacheReader {
     pub(super) client: u32,
     /// The reader's blocks.
     own: Interval,
@@ -23,11 +23,11 @@ pub(super) struct Reader {
 /// Blocks of a sequential request. A choice: that of a copying program.
 const SEQUENTIAL: u64 = 4;
 
-impl Reader {
-    pub(super) fn both(settings: &CachesBench) -> [Reader; 2] {
+impl CacheReader {
+    pub(super) fn both(settings: &CachesBench) -> [CacheReader; 2] {
         let reader = |client: u32, left: u32, dice| {
             let own = Interval::of(u64::from(client) * settings.footprint, settings.footprint);
-            Reader {
+            CacheReader {
                 client,
                 own,
                 left,
@@ -52,7 +52,7 @@ impl Reader {
     }
 }
 
-impl Iterator for Reader {
+impl Iterator for CacheReader {
     type Item = Interval;
 
     /// The next request. The mixed reader picks a random place, and half of the time continues
@@ -81,7 +81,7 @@ impl Iterator for Reader {
 
 /// Both readers as one load of the simulator.
 pub(super) struct BothReaders<'a> {
-    pub(super) readers: [Reader; 2],
+    pub(super) readers: [CacheReader; 2],
     /// The blocks of the disk.
     pub(super) within: Interval,
     /// Advances with each request.
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn readers_stay_within_their_blocks_and_one_of_them_goes_straight_on() {
         let own = Interval::new(100, 163);
-        let reader = |dice| Reader {
+        let reader = |dice| CacheReader {
             client: 0,
             own,
             left: 1000,

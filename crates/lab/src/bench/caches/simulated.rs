@@ -11,7 +11,7 @@ use simulator::caching::{
     Level, Link, Lower, Pace, Readmore, Scheduled, Scheduler, Setup, System, run,
 };
 
-use super::readers::{BothReaders, Reader};
+use super::readers::{BothReaders, CacheReader};
 use super::told::CacheFigures;
 use super::{CachesBench, SimulatedDisk};
 use crate::{Failure, Progress};
@@ -46,7 +46,7 @@ pub(super) fn simulated(
     };
     let mut system = System::new(&setup).map_err(Failure::input)?;
     let mut load = BothReaders {
-        readers: Reader::both(settings),
+        readers: CacheReader::both(settings),
         within: Interval::of(0, blocks),
         progress,
     };

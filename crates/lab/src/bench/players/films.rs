@@ -8,12 +8,16 @@ use std::process::Command;
 use crate::Failure;
 
 /// A mounted file system. Dropping it unmounts the file system.
-pub(super) struct Mounted {
+pub(super) struct MountedFileSystem {
     pub(super) at: PathBuf,
 }
 
-impl Mounted {
-    pub(super) fn at(at: &Path, device: &Path, options: &str) -> Result<Mounted, Failure> {
+impl MountedFileSystem {
+    pub(super) fn at(
+        at: &Path,
+        device: &Path,
+        options: &str,
+    ) -> Result<MountedFileSystem, Failure> {
         fs::create_dir_all(at).map_err(Failure::failed)?;
         called(
             Command::new("mount")
@@ -21,11 +25,11 @@ impl Mounted {
                 .arg(device)
                 .arg(at),
         )?;
-        Ok(Mounted { at: at.to_owned() })
+        Ok(MountedFileSystem { at: at.to_owned() })
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedFileSystem {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.at).status();
     }

@@ -40,7 +40,7 @@ pub struct ScanFigures {
     /// Blocks that were not read.
     pub left_blocks: u64,
     /// The rate of free blocks until 1 %, 50 % and all of the scan were read.
-    pub free_mb_s_by_part: Parts,
+    pub free_mb_s_by_part: RatesByProgress,
     /// The guard and its budget.
     pub guard: GuardFigures,
     /// The counts of gaps.
@@ -66,7 +66,7 @@ pub struct Baseline {
 
 /// The rate of free blocks until three points of the scan, in MB/s.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Parts {
+pub struct RatesByProgress {
     /// One percent.
     pub start: Option<f64>,
     /// Half.
@@ -153,7 +153,7 @@ impl ScanFigures {
             idle_blocks: progress.account.idle.blocks.0,
             paid_blocks: progress.account.paid.blocks.0,
             left_blocks: progress.left.0,
-            free_mb_s_by_part: Parts::new(scanned, block_bytes),
+            free_mb_s_by_part: RatesByProgress::new(scanned, block_bytes),
             guard: guard_figures(plan, scanned),
             gaps: gap_figures(scanned),
             head_time_percent: match scanned.end.as_nanos() {
@@ -180,13 +180,13 @@ impl ScanFigures {
     }
 }
 
-impl Parts {
+impl RatesByProgress {
     fn new(scanned: &Scanned, block_bytes: u32) -> Self {
         let part = |hundredths| {
             scanned.reached(hundredths)?;
             Some(thousandth(scanned.rates(hundredths, block_bytes)[0]))
         };
-        Parts {
+        RatesByProgress {
             start: part(1),
             first_half: part(50),
             whole: part(100),

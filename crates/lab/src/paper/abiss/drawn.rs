@@ -5,24 +5,24 @@ use crate::plot::{Curve, Panel};
 use simulator::playing::Report;
 
 use super::run::Machine;
-use super::{BACKGROUND, FIGURE_18, PAGES, Paper, ROWS, Row, STREAMS, cell, ours};
+use super::{AbissPaper, AbissRow, BACKGROUND, FIGURE_18, PAGES, ROWS, STREAMS, cell, ours};
 use crate::Failure;
 use crate::paper::Drawing;
 
 /// All of them.
-pub(super) fn all(paper: &Paper<'_>) -> Result<Vec<Drawing>, Failure> {
+pub(super) fn all(paper: &AbissPaper<'_>) -> Result<Vec<Drawing>, Failure> {
     Ok(vec![figure_18(paper)?, table_1(paper)?])
 }
 
 /// The delay of every read of four streams.
-fn figure_18(paper: &Paper<'_>) -> Result<Drawing, Failure> {
-    let theirs = Row::Batch(FIGURE_18).run(Machine::Paper, 4);
+fn figure_18(paper: &AbissPaper<'_>) -> Result<Drawing, Failure> {
+    let theirs = AbissRow::Batch(FIGURE_18).run(Machine::Paper, 4);
     let mut reports = vec![
         ("their scheme, batch 20", paper.of(theirs)?),
         ("our guarantees", paper.of(ours(FIGURE_18, 4))?),
     ];
     for row in ROWS {
-        if let Row::Elevator(name @ ("anticipatory" | "deadline" | "cfq" | "noop"), _) = row {
+        if let AbissRow::Elevator(name @ ("anticipatory" | "deadline" | "cfq" | "noop"), _) = row {
             reports.push((name, paper.of(row.run(Machine::Paper, 4))?));
         }
     }
@@ -78,7 +78,7 @@ fn distribution(report: &Report) -> Vec<(f64, f64)> {
 }
 
 /// What is left to the background reader over the batch.
-fn table_1(paper: &Paper<'_>) -> Result<Drawing, Failure> {
+fn table_1(paper: &AbissPaper<'_>) -> Result<Drawing, Failure> {
     let mut panels = Vec::new();
     for streams in STREAMS {
         let over = |rate: &dyn Fn(u64) -> Result<f64, Failure>| {
@@ -94,7 +94,7 @@ fn table_1(paper: &Paper<'_>) -> Result<Drawing, Failure> {
             },
             Curve {
                 name: "their scheme".to_owned(),
-                points: over(&|pages| paper.left(Row::Batch(pages), streams))?,
+                points: over(&|pages| paper.left(AbissRow::Batch(pages), streams))?,
             },
             Curve {
                 name: "our guarantees".to_owned(),
@@ -123,7 +123,7 @@ fn theirs(streams: usize) -> Result<Vec<(f64, f64)>, Failure> {
     let paper = paper.paper().map_err(Failure::failed)?;
     let claim = paper.claim(BACKGROUND);
     let points = PAGES.into_iter().filter_map(|pages| {
-        let name = cell(Row::Batch(pages), streams);
+        let name = cell(AbissRow::Batch(pages), streams);
         match claim?.figure(Some(&name))?.theirs {
             Theirs::Within(value, _) => Some((pages as f64, value)),
             _ => None,

@@ -1,29 +1,29 @@
 //! The orderings of Table 1, one by one.
 
 use super::run::Machine;
-use super::{ORDER, PAGES, Paper, ROWS, Row, STREAMS, figures};
+use super::{AbissPaper, AbissRow, ORDER, PAGES, ROWS, STREAMS, figures};
 use crate::Failure;
-use crate::paper::finding::{Finding, Shape};
+use crate::paper::finding::{Finding, ShapeVerdict};
 
-impl Paper<'_> {
+impl AbissPaper<'_> {
     /// Which of the orderings hold in our cells.
     pub(super) fn order(&self) -> Result<Finding, Failure> {
         let mut checks: Vec<(String, bool)> = Vec::new();
         for streams in STREAMS {
             for pair in PAGES.windows(2) {
-                let [less, more] = [pair[0], pair[1]].map(Row::Batch);
+                let [less, more] = [pair[0], pair[1]].map(AbissRow::Batch);
                 let holds = self.left(less, streams)? < self.left(more, streams)?;
                 let said = format!("{streams}: batch {} < {}", pair[0], pair[1]);
                 checks.push((said, holds));
             }
             let mut best = 0.0f64;
             for row in ROWS {
-                if let Row::Elevator(..) = row {
+                if let AbissRow::Elevator(..) = row {
                     best = best.max(self.left(row, streams)?);
                 }
             }
             for pages in PAGES.into_iter().filter(|&pages| pages >= 40) {
-                let holds = self.left(Row::Batch(pages), streams)? > best;
+                let holds = self.left(AbissRow::Batch(pages), streams)? > best;
                 let said = format!("{streams}: every best effort < batch {pages}");
                 checks.push((said, holds));
             }
@@ -52,14 +52,14 @@ impl Paper<'_> {
             ("orderings".to_owned(), checks.len() as f64),
             ("hold".to_owned(), (checks.len() - failed.len()) as f64),
         ];
-        let shape = Shape::of(&[failed.is_empty()]);
+        let shape = ShapeVerdict::of(&[failed.is_empty()]);
         Ok(figures(ORDER, counted, self.note(Machine::Paper, &more)).shaped(shape))
     }
 
     /// What 4 best-effort streams leave under an elevator.
     fn elevator(&self, name: &str) -> Result<f64, Failure> {
         let mut rows = ROWS.into_iter();
-        let row = rows.find(|row| matches!(row, Row::Elevator(other, _) if *other == name));
+        let row = rows.find(|row| matches!(row, AbissRow::Elevator(other, _) if *other == name));
         let row = row.ok_or_else(|| Failure::failed(format!("no row {name}")))?;
         self.left(row, 4)
     }

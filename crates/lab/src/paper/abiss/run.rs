@@ -12,11 +12,11 @@ use simulator::playing::{
 };
 
 use crate::Failure;
-use crate::paper::{Bench, Effort};
+use crate::paper::{Effort, PaperBench};
 
 /// A run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct AbissRun {
     /// On which drive, in which machine.
     pub machine: Machine,
     /// How many streams of 1 MB/s play.
@@ -26,9 +26,9 @@ pub struct Run {
     /// The elevator.
     pub policy: &'static str,
     /// Where the files are.
-    pub layout: Layout,
+    pub layout: FileLayout,
     /// Who else is there.
-    pub others: Others,
+    pub others: CompetingLoad,
 }
 
 /// A drive in a machine.
@@ -68,7 +68,7 @@ pub struct Buffered {
 
 /// Where the files are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum FileLayout {
     /// One after the other from the first block, the background reader's last.
     Adjacent,
     /// Evenly over the disk, the background reader's in this place among them, from 0.
@@ -77,7 +77,7 @@ pub enum Layout {
 
 /// Who is there beside the streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
+pub enum CompetingLoad {
     /// The background reader, with so many kB of read-ahead.
     Reader(u64),
     /// So many greedy tasks.
@@ -86,11 +86,11 @@ pub enum Others {
 
 /// Runs and what they came to.
 #[derive(Debug, Default)]
-pub struct Runs {
-    all: Vec<(Run, Report)>,
+pub struct AbissRuns {
+    all: Vec<(AbissRun, Report)>,
 }
 
-impl Run {
+impl AbissRun {
     /// Plays it.
     ///
     /// # Errors
@@ -105,11 +105,11 @@ impl Run {
         let policy = scheduler::policy::find(self.policy).map_err(Failure::failed)?;
         let (files, reader) = self.files(&truth)?;
         let beside = match self.others {
-            Others::Reader(kb) => Beside::Reader {
+            CompetingLoad::Reader(kb) => Beside::Reader {
                 file: reader,
                 read_ahead: kb * KB,
             },
-            Others::Tasks(tasks) => Beside::Tasks(Greed {
+            CompetingLoad::Tasks(tasks) => Beside::Tasks(Greed {
                 tasks,
                 bytes: engine::guarantees::FOREGROUND_BYTES,
                 seed: SEED,
@@ -159,8 +159,8 @@ impl Run {
         let mut files = Vec::new();
         for _ in 0..self.streams {
             let at = match self.layout {
-                Layout::Adjacent => None,
-                Layout::Spread(reader) => {
+                FileLayout::Adjacent => None,
+                FileLayout::Spread(reader) => {
                     place += u64::from(place == reader as u64);
                     Some(place)
                 }
@@ -169,8 +169,8 @@ impl Run {
             place += 1;
         }
         let at = match self.layout {
-            Layout::Adjacent => None,
-            Layout::Spread(reader) => Some(reader as u64),
+            FileLayout::Adjacent => None,
+            FileLayout::Spread(reader) => Some(reader as u64),
         };
         Ok((files, file(READER_BYTES, at)?))
     }
@@ -272,33 +272,36 @@ fn their_kb(pages: u64) -> u64 {
     }
 }
 
-impl Runs {
+impl AbissRuns {
     /// Plays each of them once, on all cores.
     ///
     /// # Errors
     /// If one of them cannot be played.
-    pub fn of(bench: &Bench, runs: impl IntoIterator<Item = Run>) -> Result<Runs, Failure> {
-        let mut new: Vec<Run> = Vec::new();
+    pub fn of(
+        bench: &PaperBench,
+        runs: impl IntoIterator<Item = AbissRun>,
+    ) -> Result<AbissRuns, Failure> {
+        let mut new: Vec<AbissRun> = Vec::new();
         for run in runs {
             if !new.contains(&run) {
                 new.push(run);
             }
         }
         bench.expect(new.len());
-        let play = |run: Run| {
+        let play = |run: AbissRun| {
             let report = run.play(bench.effort)?;
             bench.done();
             Ok((run, report))
         };
         let all: Result<Vec<_>, Failure> = new.into_par_iter().map(play).collect();
-        Ok(Runs { all: all? })
+        Ok(AbissRuns { all: all? })
     }
 
     /// What a run came to.
     ///
     /// # Errors
     /// If it is none of them.
-    pub fn get(&self, run: &Run) -> Result<&Report, Failure> {
+    pub fn get(&self, run: &AbissRun) -> Result<&Report, Failure> {
         let found = self.all.iter().find(|(other, _)| other == run);
         let found = found.ok_or_else(|| Failure::failed(format!("not run: {run:?}")));
         found.map(|(_, report)| report)

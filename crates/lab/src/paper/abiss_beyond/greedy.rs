@@ -3,10 +3,12 @@
 use simulator::playing::{PAGE, Report};
 
 use crate::Failure;
-use crate::paper::abiss::run::{Buffered, Layout, Machine, Others, Run, Runs, Scheme};
+use crate::paper::abiss::run::{
+    AbissRun, AbissRuns, Buffered, CompetingLoad, FileLayout, Machine, Scheme,
+};
 use crate::paper::abiss::{figures, note};
 use crate::paper::finding::Finding;
-use crate::paper::{Bench, Effort, Found, Measurement};
+use crate::paper::{Effort, Measurement, MeasurementOutcome, PaperBench};
 
 /// The measurement.
 pub const MEASUREMENT: Measurement = Measurement {
@@ -25,10 +27,10 @@ struct Crowd {
     machine: Machine,
     streams: usize,
     kb: u64,
-    layout: Layout,
+    layout: FileLayout,
 }
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let all = CROWDS.into_iter().flat_map(|crowd| {
         let with = TASKS.into_iter().flat_map(move |tasks| {
             let one = move |pages| crowd.with(tasks, pages);
@@ -36,34 +38,36 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
         });
         with.collect::<Vec<_>>()
     });
-    let runs = Runs::of(bench, all)?;
+    let runs = AbissRuns::of(bench, all)?;
     let findings = CROWDS
         .into_iter()
         .map(|crowd| crowd.finding(&runs, bench.effort));
-    Ok(Found::figures(findings.collect::<Result<_, _>>()?))
+    Ok(MeasurementOutcome::figures(
+        findings.collect::<Result<_, _>>()?,
+    ))
 }
 
 impl Crowd {
-    fn with(self, tasks: usize, pages: Option<u64>) -> Run {
-        Run {
+    fn with(self, tasks: usize, pages: Option<u64>) -> AbissRun {
+        AbissRun {
             machine: self.machine,
             streams: self.streams,
             scheme: Scheme::Ours(Buffered { kb: self.kb, pages }),
             policy: "sptf",
             layout: self.layout,
-            others: Others::Tasks(tasks),
+            others: CompetingLoad::Tasks(tasks),
         }
     }
 
-    fn without(self, tasks: usize) -> Run {
-        Run {
+    fn without(self, tasks: usize) -> AbissRun {
+        AbissRun {
             streams: 0,
             scheme: Scheme::Plain,
             ..self.with(tasks, None)
         }
     }
 
-    fn finding(self, runs: &Runs, effort: Effort) -> Result<Finding, Failure> {
+    fn finding(self, runs: &AbissRuns, effort: Effort) -> Result<Finding, Failure> {
         let (mut waited, mut late) = (0, 0);
         let mut said = Vec::new();
         for tasks in TASKS {
@@ -92,8 +96,8 @@ impl Crowd {
             self.streams,
             self.kb,
             match self.layout {
-                Layout::Adjacent => "one after the other from the first block",
-                Layout::Spread(_) => "evenly over the disk",
+                FileLayout::Adjacent => "one after the other from the first block",
+                FileLayout::Spread(_) => "evenly over the disk",
             },
             said.join("; ")
         );
@@ -122,14 +126,14 @@ const CROWDS: [Crowd; 2] = [
         machine: Machine::Written,
         streams: 4,
         kb: 1064,
-        layout: Layout::Adjacent,
+        layout: FileLayout::Adjacent,
     },
     Crowd {
         claim: MODERN,
         machine: Machine::Modern,
         streams: 32,
         kb: 4096,
-        layout: Layout::Spread(32),
+        layout: FileLayout::Spread(32),
     },
 ];
 

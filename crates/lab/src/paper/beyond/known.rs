@@ -1,20 +1,20 @@
 //! What it costs that a drive was profiled, and not known: the same rules on the same noisy drive,
 //! by a belief that is the truth and by one that the profiler has found.
 
-use super::{Beyond, HALF, KNOWN, NOISE, SPTF, SW60, learned};
+use super::{FreeblockBeyond, HALF, KNOWN, NOISE, SPTF, SW60, learned};
 use crate::paper::finding::Finding;
-use crate::paper::trial::{Known, Trial};
+use crate::paper::trial::{ScanTrial, TrialBelief};
 use crate::{Failure, Label};
 
 /// The learned guard on a drive of which all but its noise is known.
-pub(super) fn known(policy: &'static str) -> Trial {
-    Trial {
-        known: Known::Truth,
+pub(super) fn known(policy: &'static str) -> ScanTrial {
+    ScanTrial {
+        known: TrialBelief::Truth,
         ..learned(policy, NOISE)
     }
 }
 
-impl Beyond<'_> {
+impl FreeblockBeyond<'_> {
     pub(super) fn known(&self) -> Result<Finding, Failure> {
         let rates = |policy| {
             let [found, known] = [learned(policy, NOISE), known(policy)].map(|trial| {

@@ -7,13 +7,13 @@ use super::{
 };
 use crate::paper::finding::Finding;
 use crate::paper::prediction;
-use crate::paper::trial::Trial;
+use crate::paper::trial::ScanTrial;
 use crate::{Failure, Label};
 
 impl Free<'_> {
     /// What a guard does to the foreground's throughput and costs the background.
     pub(super) fn guard(&self, id: &'static str, guard: u64) -> Result<Finding, Failure> {
-        let both = |with: Trial, without: Trial| {
+        let both = |with: ScanTrial, without: ScanTrial| {
             let (with, without) = (self.of(with)?, self.of(without)?);
             let lost = percent_less(with.until(WHOLE), without.until(WHOLE));
             Ok::<_, Failure>((with.throughput_loss, lost))
@@ -44,13 +44,13 @@ impl Free<'_> {
     }
 
     pub(super) fn sstf_beside_sptf(&self) -> Result<Finding, Failure> {
-        let both = |trial: fn(Trial) -> Trial| {
+        let both = |trial: fn(ScanTrial) -> ScanTrial| {
             let sstf = self.of(trial(outside(SSTF, GUARD)))?;
             let sptf = self.of(trial(outside(SPTF, GUARD)))?;
             let ratio = PARTS.map(|part| sstf.until(part) / sptf.until(part));
             Ok::<_, Failure>((percent_less(sstf.rate, sptf.rate), ratio))
         };
-        let said = |(loss, [start, half, whole]): Beside| {
+        let said = |(loss, [start, half, whole]): BesideRates| {
             format!("{loss:.2} %, {start:.2} / {half:.2} / {whole:.2}")
         };
         let (loss, [.., whole]) = both(|trial| trial)?;
@@ -64,14 +64,14 @@ impl Free<'_> {
     }
 
     pub(super) fn sw60_between(&self) -> Result<Finding, Failure> {
-        let both = |trial: fn(Trial) -> Trial| {
+        let both = |trial: fn(ScanTrial) -> ScanTrial| {
             let [sstf, sw60, sptf] =
                 [SSTF, SW60, SPTF].map(|policy| self.of(trial(outside(policy, GUARD))));
             let (sstf, sw60, sptf) = (sstf?, sw60?, sptf?);
             let share = PARTS.map(|part| sw60.until(part) / sstf.until(part) * 100.0);
             Ok::<_, Failure>((percent_less(sw60.rate, sptf.rate), share))
         };
-        let said = |(loss, [start, half, whole]): Beside| {
+        let said = |(loss, [start, half, whole]): BesideRates| {
             format!("{loss:.2} %, {start:.1} / {half:.1} / {whole:.1} %")
         };
         let (loss, [.., whole]) = both(|trial| trial)?;
@@ -85,13 +85,13 @@ impl Free<'_> {
     }
 
     pub(super) fn beside_firmware(&self) -> Result<Finding, Failure> {
-        let share = |outside: Trial, inside: Trial| {
+        let share = |outside: ScanTrial, inside: ScanTrial| {
             let (outside, inside) = (self.of(outside)?, self.of(inside)?);
             let share = |part| outside.until(part) / inside.until(part) * 100.0;
             let [start, half, whole] = PARTS.map(share);
             Ok::<_, Failure>(format!("{start:.1} / {half:.1} / {whole:.1}"))
         };
-        let inside = |policy| Trial::in_firmware(ATLAS, policy);
+        let inside = |policy| ScanTrial::in_firmware(ATLAS, policy);
         let mut said = Vec::new();
         for policy in [SSTF, SW60, SPTF] {
             let here = outside(policy, GUARD);
@@ -104,10 +104,10 @@ impl Free<'_> {
              whole: {}; {SW60} with sigma 60 us: {}; with head switch 0.176 ms: {}; Cheetah 18LP: {}",
             said.join(", "),
             share(quiet(here), inside(SW60))?,
-            share(extracted(here), Trial::in_firmware(EXTRACTED, SW60))?,
+            share(extracted(here), ScanTrial::in_firmware(EXTRACTED, SW60))?,
             share(
                 cheetah(SW60, GUARD),
-                Trial::in_firmware(super::CHEETAH, SW60)
+                ScanTrial::in_firmware(super::CHEETAH, SW60)
             )?,
         );
         let ours = self.of(here)?.until(HALF) / self.of(inside(SW60))?.until(HALF) * 100.0;
@@ -145,13 +145,13 @@ fn percent_less(one: f64, other: f64) -> f64 {
 }
 
 /// Throughput lost and a figure of each part of the scan.
-type Beside = (f64, [f64; 3]);
+type BesideRates = (f64, [f64; 3]);
 
 /// The figures as judged, and under other circumstances.
 fn elsewhere(
     what: &str,
-    both: impl Fn(fn(Trial) -> Trial) -> Result<Beside, Failure>,
-    said: impl Fn(Beside) -> String,
+    both: impl Fn(fn(ScanTrial) -> ScanTrial) -> Result<BesideRates, Failure>,
+    said: impl Fn(BesideRates) -> String,
 ) -> Result<String, Failure> {
     Ok(format!(
         "judged: whole scan, guard 0.3 ms; throughput lost, and {what} at the start / first half / \

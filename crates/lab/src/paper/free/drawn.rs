@@ -5,7 +5,7 @@ use crate::plot::{Curve, Panel};
 use super::{ATLAS, GUARD, GUARDS, NOISE, POLICIES, SW60, WHOLE, micros, no_track, outside};
 use crate::Failure;
 use crate::paper::Drawing;
-use crate::paper::trial::{Outcome, Trial, Trials, fixed};
+use crate::paper::trial::{ScanTrial, TrialOutcome, Trials, fixed};
 
 /// All of them.
 pub(super) fn all(trials: &Trials) -> Result<Vec<Drawing>, Failure> {
@@ -18,7 +18,7 @@ pub(super) fn all(trials: &Trials) -> Result<Vec<Drawing>, Failure> {
 
 /// Free bandwidth and the load's throughput over the guard.
 fn figure_9(trials: &Trials) -> Result<Drawing, Failure> {
-    let panel = |title: &str, y_label: &str, value: fn(&Outcome) -> f64| {
+    let panel = |title: &str, y_label: &str, value: fn(&TrialOutcome) -> f64| {
         let curve = |policy| over_guards(trials, policy, |guard| outside(policy, guard), value);
         let curves: Result<_, Failure> = POLICIES.into_iter().map(curve).collect();
         Ok::<_, Failure>(Panel::Lines {
@@ -39,10 +39,10 @@ fn figure_9(trials: &Trials) -> Result<Drawing, Failure> {
 
 /// Free bandwidth from outside, in the firmware, and there with the outside's rule.
 fn figure_10(trials: &Trials) -> Result<Drawing, Failure> {
-    let whole = |outcome: &Outcome| outcome.until(WHOLE);
-    let inside = |guard| Trial {
+    let whole = |outcome: &TrialOutcome| outcome.until(WHOLE);
+    let inside = |guard| ScanTrial {
         caution: fixed(micros(guard)),
-        ..Trial::in_firmware(ATLAS, SW60)
+        ..ScanTrial::in_firmware(ATLAS, SW60)
     };
     let curves = vec![
         over_guards(trials, "in firmware", inside, whole)?,
@@ -86,8 +86,8 @@ fn figure_11(trials: &Trials) -> Result<Drawing, Failure> {
 fn over_guards(
     trials: &Trials,
     name: &str,
-    trial: impl Fn(u64) -> Trial,
-    value: impl Fn(&Outcome) -> f64,
+    trial: impl Fn(u64) -> ScanTrial,
+    value: impl Fn(&TrialOutcome) -> f64,
 ) -> Result<Curve, Failure> {
     let point = |guard: u64| Ok((guard as f64 / 1e3, value(trials.get(&trial(guard))?)));
     let points: Result<_, Failure> = GUARDS.into_iter().map(point).collect();

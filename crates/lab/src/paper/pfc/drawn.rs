@@ -3,14 +3,14 @@
 use crate::plot::{Curve, Panel};
 use simulator::caching::cases::{ALGORITHMS, Case, L2_PERCENT, Upper};
 
-use super::Paper;
+use super::PfcPaper;
 use super::loads::{NAMES, Which};
-use super::served::{Run, Served};
+use super::served::{CachingRun, ServedCase};
 use crate::Failure;
 use crate::paper::Drawing;
 
 /// All of them.
-pub(super) fn all(paper: &Paper) -> Result<Vec<Drawing>, Failure> {
+pub(super) fn all(paper: &PfcPaper) -> Result<Vec<Drawing>, Failure> {
     Ok(vec![
         Drawing {
             name: "pfc-figure-4",
@@ -38,24 +38,24 @@ pub(super) fn all(paper: &Paper) -> Result<Vec<Drawing>, Failure> {
 }
 
 /// A coordinator of a figure: its name there, and where it stands among the readings, if it is one.
-type Line = (&'static str, Option<usize>);
+type DrawnLine = (&'static str, Option<usize>);
 
-const COMPARED: &[Line] = &[("none", None), ("du", None), ("pfc", Some(0))];
-const ACTIONS: &[Line] = &[
+const COMPARED: &[DrawnLine] = &[("none", None), ("du", None), ("pfc", Some(0))];
+const ACTIONS: &[DrawnLine] = &[
     ("none", None),
     ("both", Some(0)),
     ("bypass alone", Some(1)),
     ("readmore alone", Some(2)),
 ];
 
-impl Paper {
+impl PfcPaper {
     /// A panel for each load and algorithm, over the size of L2, L1 set to H.
     fn panels(
         &self,
         what: &str,
         unit: &str,
-        lines: &[Line],
-        figure: impl Fn(&Served) -> f64,
+        lines: &[DrawnLine],
+        figure: impl Fn(&ServedCase) -> f64,
     ) -> Result<Vec<Panel>, Failure> {
         let mut panels = Vec::new();
         for (load, name) in NAMES.into_iter().enumerate() {
@@ -68,7 +68,7 @@ impl Paper {
                     x_label: "L2 in percent of L1".to_owned(),
                     y_label: unit.to_owned(),
                     curves: self.curves(lines, |line, percent| {
-                        let run = Run::new(which, case(percent), self.line(line));
+                        let run = CachingRun::new(which, case(percent), self.line(line));
                         self.runs.get(&run).map(&figure)
                     })?,
                 });
@@ -80,8 +80,8 @@ impl Paper {
     /// OLTP, RA, L: hit ratio and response time.
     fn best_case_panels(&self) -> Result<Vec<Panel>, Failure> {
         let case = |percent| Case::homogeneous(ALGORITHMS[0], Upper::Low, percent);
-        let served = |line: &Line, percent| {
-            let run = Run::new(Which::Calibrated(0, 1), case(percent), self.line(line));
+        let served = |line: &DrawnLine, percent| {
+            let run = CachingRun::new(Which::Calibrated(0, 1), case(percent), self.line(line));
             self.runs.get(&run).copied()
         };
         let panel = |what: &str, unit: &str, curves| Panel::Lines {
@@ -102,10 +102,10 @@ impl Paper {
 
     fn curves(
         &self,
-        lines: &[Line],
-        figure: impl Fn(&Line, u64) -> Result<f64, Failure>,
+        lines: &[DrawnLine],
+        figure: impl Fn(&DrawnLine, u64) -> Result<f64, Failure>,
     ) -> Result<Vec<Curve>, Failure> {
-        let curve = |line: &Line| {
+        let curve = |line: &DrawnLine| {
             let mut sizes = L2_PERCENT;
             sizes.sort_unstable();
             let point = |percent: u64| Ok((percent as f64, figure(line, percent)?));
@@ -120,7 +120,7 @@ impl Paper {
         lines.iter().map(curve).collect()
     }
 
-    fn line(&self, line: &Line) -> &str {
+    fn line(&self, line: &DrawnLine) -> &str {
         line.1.map_or(line.0, |reading| &self.readings[reading])
     }
 }

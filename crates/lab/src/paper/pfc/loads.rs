@@ -12,7 +12,7 @@ use simulator::trace::{OnBad, Reader, Record};
 
 use crate::Failure;
 use crate::lent;
-use crate::paper::{Bench, Table};
+use crate::paper::{PaperBench, Table};
 
 /// Which load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,7 +138,7 @@ impl Which {
 ///
 /// # Errors
 /// With `CI=true`, if they are not.
-pub fn are_lent(bench: &Bench) -> Result<bool, Failure> {
+pub fn are_lent(bench: &PaperBench) -> Result<bool, Failure> {
     let path = lent::folder().join("traces");
     if path.is_dir() {
         return Ok(true);

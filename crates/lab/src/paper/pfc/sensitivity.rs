@@ -4,9 +4,9 @@ use simulator::caching::cases::{ALGORITHMS, Case, Upper};
 
 use super::loads::{NAMES, Which};
 use super::pfc;
-use super::served::{Run, Runs};
+use super::served::{CachingRun, CachingRuns};
 use crate::Failure;
-use crate::paper::{Bench, Table};
+use crate::paper::{PaperBench, Table};
 
 /// The readings that differ from those that are used: which question, and the other answer.
 const OTHERS: [(&str, &str); 25] = [
@@ -47,16 +47,16 @@ const PART: u64 = 8;
 ///
 /// # Errors
 /// If a run is not possible.
-pub(super) fn table(bench: &Bench) -> Result<Table, Failure> {
+pub(super) fn table(bench: &PaperBench) -> Result<Table, Failure> {
     let readings: Vec<String> = OTHERS.map(|(_, other)| pfc("", other)).to_vec();
     let mut wanted = Vec::new();
     for (load, case) in cases() {
-        wanted.push(Run::new(load, case, "none"));
+        wanted.push(CachingRun::new(load, case, "none"));
         for coordinator in &readings {
-            wanted.push(Run::new(load, case, coordinator));
+            wanted.push(CachingRun::new(load, case, coordinator));
         }
     }
-    let runs = Runs::of(bench, PART, wanted)?;
+    let runs = CachingRuns::of(bench, PART, wanted)?;
     let mut table = Table::new(
         format!(
             "Sensitivity: PFC with one reading changed, {} cases (L2 of 200 and 5 %), an eighth of each load",
@@ -76,7 +76,7 @@ pub(super) fn table(bench: &Bench) -> Result<Table, Failure> {
     for ((what, _), coordinator) in OTHERS.iter().zip(&readings) {
         let mut gains = Vec::new();
         for (load, case) in cases() {
-            gains.push((load, runs.gain(&Run::new(load, case, coordinator))?));
+            gains.push((load, runs.gain(&CachingRun::new(load, case, coordinator))?));
         }
         let mean = |of: &dyn Fn(Which) -> bool| {
             let some: Vec<f64> = gains

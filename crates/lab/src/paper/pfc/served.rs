@@ -10,11 +10,11 @@ use simulator::caching::{BadSetup, Report, Scheduler};
 use super::loads::{self, Ready, Which};
 use crate::Failure;
 use crate::cpu_time;
-use crate::paper::{Bench, Effort};
+use crate::paper::{Effort, PaperBench};
 
 /// A run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct CachingRun {
     /// What is served.
     pub load: Which,
     /// By which caches.
@@ -27,7 +27,7 @@ pub struct Run {
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug)]
-pub struct Served {
+pub struct ServedCase {
     /// The mean response time in milliseconds.
     pub mean_ms: f64,
     /// Within which 50, 99 and 99.9 percent were answered, in milliseconds.
@@ -61,15 +61,15 @@ pub struct Wishes {
 
 /// All runs.
 #[derive(Debug)]
-pub struct Runs {
+pub struct CachingRuns {
     loads: BTreeMap<Which, Ready>,
-    all: Vec<(Run, Served)>,
+    all: Vec<(CachingRun, ServedCase)>,
 }
 
-impl Run {
+impl CachingRun {
     /// This load and these caches.
     pub fn new(load: Which, case: Case, coordinator: &str) -> Self {
-        Run {
+        CachingRun {
             load,
             case,
             coordinator: coordinator.to_owned(),
@@ -79,22 +79,26 @@ impl Run {
 
     /// The same with this before the disk.
     pub fn over(self, scheduler: Scheduler) -> Self {
-        Run { scheduler, ..self }
+        CachingRun { scheduler, ..self }
     }
 
     /// The same without coordination.
-    pub fn alone(&self) -> Run {
-        Run::new(self.load, self.case, "none").over(self.scheduler.clone())
+    pub fn alone(&self) -> CachingRun {
+        CachingRun::new(self.load, self.case, "none").over(self.scheduler.clone())
     }
 }
 
-impl Runs {
+impl CachingRuns {
     /// Serves them all, each once, one part in `part` of each load.
     ///
     /// # Errors
     /// If a load cannot be had, or a system cannot be built or cannot serve it.
-    pub fn of(bench: &Bench, part: u64, wanted: Vec<Run>) -> Result<Runs, Failure> {
-        let mut runs: Vec<Run> = Vec::new();
+    pub fn of(
+        bench: &PaperBench,
+        part: u64,
+        wanted: Vec<CachingRun>,
+    ) -> Result<CachingRuns, Failure> {
+        let mut runs: Vec<CachingRun> = Vec::new();
         for run in wanted {
             if !runs.contains(&run) {
                 runs.push(run);
@@ -110,7 +114,7 @@ impl Runs {
         let loads = loads?;
         let (drive, _) = loads::drive()?;
         let begun = cpu_time();
-        let serve = |run: Run| {
+        let serve = |run: CachingRun| {
             let load = &loads[&run.load];
             let mut setup = run
                 .case
@@ -118,7 +122,7 @@ impl Runs {
             setup.scheduler = run.scheduler.clone();
             let report = cases::serve(&setup, &load.arrivals, load.pace);
             let bad = |error: BadSetup| Failure::input(format!("{}: {error}", run.load.name()));
-            let served = Served::of(&report.map_err(bad)?);
+            let served = ServedCase::of(&report.map_err(bad)?);
             bench.done();
             Ok((run, served))
         };
@@ -128,14 +132,14 @@ impl Runs {
         let seconds = time.as_secs_f64();
         let remark = format!("{} runs, {seconds:.0} s of CPU time", all.len());
         bench.progress.remark(&remark);
-        Ok(Runs { loads, all })
+        Ok(CachingRuns { loads, all })
     }
 
     /// Makes more loads ready, to be looked at.
     ///
     /// # Errors
     /// If one cannot be had.
-    pub fn also(&mut self, bench: &Bench, loads: &[Which]) -> Result<(), Failure> {
+    pub fn also(&mut self, bench: &PaperBench, loads: &[Which]) -> Result<(), Failure> {
         for &which in loads {
             let ready = which.ready(bench.part(which, 1)?)?;
             self.loads.insert(which, ready);
@@ -147,7 +151,7 @@ impl Runs {
     ///
     /// # Errors
     /// If it is none of them.
-    pub fn get(&self, run: &Run) -> Result<&Served, Failure> {
+    pub fn get(&self, run: &CachingRun) -> Result<&ServedCase, Failure> {
         let found = self.all.iter().find(|(other, _)| other == run);
         let found = found.ok_or_else(|| Failure::failed(format!("not run: {run:?}")))?;
         Ok(&found.1)
@@ -157,7 +161,7 @@ impl Runs {
     ///
     /// # Errors
     /// If one of the two was not run.
-    pub fn gain(&self, run: &Run) -> Result<f64, Failure> {
+    pub fn gain(&self, run: &CachingRun) -> Result<f64, Failure> {
         let alone = self.get(&run.alone())?.mean_ms;
         Ok(100.0 * (1.0 - self.get(run)?.mean_ms / alone.max(f64::MIN_POSITIVE)))
     }
@@ -168,10 +172,10 @@ impl Runs {
     }
 }
 
-impl Served {
+impl ServedCase {
     fn of(report: &Report) -> Self {
         let lower = report.levels.get(1).copied().unwrap_or_default();
-        Served {
+        ServedCase {
             mean_ms: report.response.mean_ms(),
             percentiles_ms: [50.0, 99.0, 99.9].map(|of| report.response.percentile_ms(of)),
             hit_ratio: lower.hit_ratio(),
@@ -189,7 +193,7 @@ impl Served {
     }
 }
 
-impl Bench<'_> {
+impl PaperBench<'_> {
     /// One part in how many of a load is served.
     fn part(&self, which: Which, part: u64) -> Result<u64, Failure> {
         let requests = match which {

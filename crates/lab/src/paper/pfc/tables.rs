@@ -4,13 +4,13 @@ use crate::claims::{self, Theirs};
 use simulator::caching::cases::Upper;
 
 use super::loads::{self, NAMES, Which};
-use super::served::Run;
-use super::{Paper, TABLE, TABLE_COLUMNS, TABLE_PERCENT, algorithm, cases, cell, named};
+use super::served::CachingRun;
+use super::{PfcPaper, TABLE, TABLE_COLUMNS, TABLE_PERCENT, algorithm, cases, cell, named};
 use crate::Failure;
 use crate::paper::Table;
 use simulator::caching::cases::Case;
 
-impl Paper {
+impl PfcPaper {
     /// What the loads are like.
     pub(super) fn calibration(&self) -> Result<Table, Failure> {
         let of = |which: Which| self.runs.load(which).map(|ready| (which, ready));
@@ -82,7 +82,7 @@ impl Paper {
         );
         for case in cases() {
             let pfc = self.pfc(case);
-            let du = self.runs.gain(&Run::new(case.0, case.1, "du"))?;
+            let du = self.runs.gain(&CachingRun::new(case.0, case.1, "du"))?;
             let (with, without) = (self.runs.get(&pfc)?, self.runs.get(&pfc.alone())?);
             let ahead = with.ahead as f64 / without.ahead.max(1) as f64;
             table.rows.push(vec![

@@ -11,12 +11,12 @@ use block::Duration;
 use simulator::caching::cases::{ALGORITHMS, Case, Upper};
 use simulator::caching::{Outside, Readmore, Scheduled, Scheduler};
 
-use super::super::finding::{Finding, Measured};
+use super::super::finding::{Finding, MeasuredFigure};
 use super::super::pfc::loads::{NAMES, Which};
 use super::super::pfc::named;
-use super::super::pfc::served::{Run, Runs, Served};
-use super::super::scene::{Model, Noise, Scene};
-use super::super::{Bench, Found, Measurement, Table};
+use super::super::pfc::served::{CachingRun, CachingRuns, ServedCase};
+use super::super::scene::{Model, Noise, PaperScene};
+use super::super::{Measurement, MeasurementOutcome, PaperBench, Table};
 use super::{ADAPTIVE, PFC, WORSE, mean};
 use crate::{Failure, Label};
 
@@ -24,7 +24,7 @@ use crate::{Failure, Label};
 pub const IN_FIRMWARE: Measurement = Measurement {
     what: "readmore on free blocks",
     claims: &[FREE_BLOCKS],
-    run: |bench| run(bench, &Known::All),
+    run: |bench| run(bench, &BeliefKind::All),
 };
 
 /// External.
@@ -32,8 +32,8 @@ pub const EXTERNAL: Measurement = Measurement {
     what: "readmore on free blocks, external",
     claims: &[FREE_BLOCKS_EXTERNAL],
     run: |bench| {
-        let scene = Scene::external(Model::Cheetah9lp, NOISE)?;
-        run(bench, &Known::Found(scene.outside()))
+        let scene = PaperScene::external(Model::Cheetah9lp, NOISE)?;
+        run(bench, &BeliefKind::Found(scene.outside()))
     },
 };
 
@@ -41,7 +41,7 @@ const FREE_BLOCKS: &str = "pfc-beyond.free-blocks";
 const FREE_BLOCKS_EXTERNAL: &str = "pfc-beyond.free-blocks-external";
 
 /// What the engine knows of the drive.
-enum Known {
+enum BeliefKind {
     /// All.
     All,
     /// What its profiler has found; of all runs the same.
@@ -66,7 +66,7 @@ const WAYS: [Readmore; 3] = [
     Readmore::WishedWhileGranted,
 ];
 
-fn run(bench: &Bench, known: &Known) -> Result<Found, Failure> {
+fn run(bench: &PaperBench, known: &BeliefKind) -> Result<MeasurementOutcome, Failure> {
     let mut wanted = Vec::new();
     for case in cases() {
         wanted.push(known.alone(case));
@@ -75,11 +75,11 @@ fn run(bench: &Bench, known: &Known) -> Result<Found, Failure> {
             wanted.extend(WAYS.map(one));
         }
     }
-    let runs = Runs::of(bench, PART, wanted)?;
-    Ok(Found {
+    let runs = CachingRuns::of(bench, PART, wanted)?;
+    Ok(MeasurementOutcome {
         findings: vec![known.finding(&runs)?],
         tables: vec![known.table(&runs)?],
-        ..Found::default()
+        ..MeasurementOutcome::default()
     })
 }
 
@@ -96,34 +96,34 @@ fn cases() -> Vec<(Which, Case)> {
     all
 }
 
-impl Known {
+impl BeliefKind {
     fn mode(&self) -> Label {
         match self {
-            Known::All => Label::InFirmware,
-            Known::Found(_) => Label::External,
+            BeliefKind::All => Label::InFirmware,
+            BeliefKind::Found(_) => Label::External,
         }
     }
 
     /// The engine before the disk.
     fn engine(&self, readmore: Readmore) -> Scheduler {
         Scheduler::Engine(match self {
-            Known::All => Scheduled::exact(readmore),
-            Known::Found(outside) => Scheduled::external(Arc::clone(outside), readmore),
+            BeliefKind::All => Scheduled::exact(readmore),
+            BeliefKind::Found(outside) => Scheduled::external(Arc::clone(outside), readmore),
         })
     }
 
-    fn alone(&self, (load, case): (Which, Case)) -> Run {
-        Run::new(load, case, "none").over(self.engine(Readmore::Fetched))
+    fn alone(&self, (load, case): (Which, Case)) -> CachingRun {
+        CachingRun::new(load, case, "none").over(self.engine(Readmore::Fetched))
     }
 
-    fn run(&self, (load, case): (Which, Case), coordinator: &str, way: Readmore) -> Run {
-        Run::new(load, case, coordinator).over(self.engine(way))
+    fn run(&self, (load, case): (Which, Case), coordinator: &str, way: Readmore) -> CachingRun {
+        CachingRun::new(load, case, coordinator).over(self.engine(way))
     }
 
     /// The mean responses of all ways, in the order of [`WAYS`], and before them without coordination.
     fn means(
         &self,
-        runs: &Runs,
+        runs: &CachingRuns,
         coordinator: &str,
         case: (Which, Case),
     ) -> Result<[f64; 4], Failure> {
@@ -136,7 +136,7 @@ impl Known {
         ])
     }
 
-    fn finding(&self, runs: &Runs) -> Result<Finding, Failure> {
+    fn finding(&self, runs: &CachingRuns) -> Result<Finding, Failure> {
         let mut ours = Vec::new();
         let mut parts = Vec::new();
         let mut loss = f64::MIN;
@@ -167,14 +167,14 @@ impl Known {
             ours.push((format!("{coordinator}_worse"), worse));
         }
         ours.push(("loss_percent".to_owned(), loss));
-        let figure = |(name, value)| Measured {
+        let figure = |(name, value)| MeasuredFigure {
             name: Some(name),
             value,
         };
         Ok(Finding {
             id: match self {
-                Known::All => FREE_BLOCKS,
-                Known::Found(_) => FREE_BLOCKS_EXTERNAL,
+                BeliefKind::All => FREE_BLOCKS,
+                BeliefKind::Found(_) => FREE_BLOCKS_EXTERNAL,
             },
             mode: Some(self.mode()),
             ours: ours.into_iter().map(figure).collect(),
@@ -188,7 +188,7 @@ impl Known {
         })
     }
 
-    fn table(&self, runs: &Runs) -> Result<Table, Failure> {
+    fn table(&self, runs: &CachingRuns) -> Result<Table, Failure> {
         let title = format!(
             "Readmore on free blocks ({}): gains in % over no coordination where it is fetched, wished, wished \
          while\ngranted, then of each of the three: p99, blocks fetched ahead and not used, disk busy; blocks wished, \
@@ -220,7 +220,7 @@ impl Known {
                 let served = |way| runs.get(&self.run(case, coordinator, way));
                 let all = [served(WAYS[0])?, served(WAYS[1])?, served(WAYS[2])?];
                 let gains = ways.map(|way| 100.0 * (1.0 - way / alone.max(f64::MIN_POSITIVE)));
-                let each = |figure: &dyn Fn(&Served) -> f64, digits: usize| {
+                let each = |figure: &dyn Fn(&ServedCase) -> f64, digits: usize| {
                     let figures = all.map(|served| format!("{:.digits$}", figure(served)));
                     figures.join(" / ")
                 };
@@ -247,8 +247,8 @@ impl Known {
 
     fn said(&self) -> String {
         match self {
-            Known::All => "belief = truth".to_owned(),
-            Known::Found(_) => format!("belief profiled, seek noise {NOISE}"),
+            BeliefKind::All => "belief = truth".to_owned(),
+            BeliefKind::Found(_) => format!("belief profiled, seek noise {NOISE}"),
         }
     }
 }

@@ -11,9 +11,9 @@ use rayon::prelude::*;
 use simulator::driver::serve_alone;
 
 use crate::Failure;
-use crate::paper::finding::{Finding, Measured, Shape};
-use crate::paper::scene::{Model, Scene};
-use crate::paper::{Bench, Drawing, Found, Measurement};
+use crate::paper::finding::{Finding, MeasuredFigure, ShapeVerdict};
+use crate::paper::scene::{Model, PaperScene};
+use crate::paper::{Drawing, Measurement, MeasurementOutcome, PaperBench};
 
 /// The measurement.
 pub const MEASUREMENT: Measurement = Measurement {
@@ -34,9 +34,9 @@ struct Sized {
     length: f64,
 }
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     bench.expect(SIZES.len() * 2);
-    let scene = Scene::in_firmware(Model::St318437lw)?;
+    let scene = PaperScene::in_firmware(Model::St318437lw)?;
     let of = |direction| {
         let sized = SIZES.into_par_iter().map(|blocks| {
             let sized = sequential(scene.drive(), direction, blocks);
@@ -56,8 +56,8 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
     let finding = Finding {
         id: ID,
         mode: None,
-        ours: Vec::<Measured>::new(),
-        shape: Some(Shape::of(&holds)),
+        ours: Vec::<MeasuredFigure>::new(),
+        shape: Some(ShapeVerdict::of(&holds)),
         note: format!(
             "{}, no scheduler: one command after the other from block 0 on, {} MB each; blocks and MB/s: \
              reads {}; writes {}",
@@ -67,10 +67,10 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
             listed(&writes),
         ),
     };
-    Ok(Found {
+    Ok(MeasurementOutcome {
         findings: vec![finding],
         drawings: drawn(&[("reads", &reads), ("writes", &writes)]),
-        ..Found::default()
+        ..MeasurementOutcome::default()
     })
 }
 

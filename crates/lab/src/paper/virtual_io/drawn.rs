@@ -3,14 +3,14 @@
 use crate::plot::{Curve, Panel};
 use block::Direction;
 
-use super::{COMPONENT_WAYS, Paper, RATES, READ, SIZES, TABLE_SIZES, alone, at_rate};
+use super::{COMPONENT_WAYS, RATES, READ, SIZES, TABLE_SIZES, VirtualIoPaper, alone, at_rate};
 use crate::Failure;
 use crate::paper::Drawing;
 use crate::paper::delivery::Delivery;
-use crate::paper::serving::{Served, Serving};
+use crate::paper::serving::{ServedLoad, ServingSetup};
 
 /// All of them.
-pub(super) fn all(paper: &Paper<'_>) -> Result<Vec<Drawing>, Failure> {
+pub(super) fn all(paper: &VirtualIoPaper<'_>) -> Result<Vec<Drawing>, Failure> {
     let both = [Delivery::Single, Delivery::Paper];
     let [chunks, seeks, prefetch] = COMPONENT_WAYS;
     let parts = [Delivery::Single, chunks, seeks, Delivery::Paper];
@@ -19,8 +19,20 @@ pub(super) fn all(paper: &Paper<'_>) -> Result<Vec<Drawing>, Failure> {
         Drawing {
             name: "figure-9",
             panels: vec![
-                paper.over_sizes("Expected wait, reads", WAIT_MS, READ, &both, Served::wait)?,
-                paper.over_sizes("Expected wait, writes", WAIT_MS, WRITE, &both, Served::wait)?,
+                paper.over_sizes(
+                    "Expected wait, reads",
+                    WAIT_MS,
+                    READ,
+                    &both,
+                    ServedLoad::wait,
+                )?,
+                paper.over_sizes(
+                    "Expected wait, writes",
+                    WAIT_MS,
+                    WRITE,
+                    &both,
+                    ServedLoad::wait,
+                )?,
             ],
         },
         Drawing {
@@ -38,7 +50,7 @@ pub(super) fn all(paper: &Paper<'_>) -> Result<Vec<Drawing>, Failure> {
                 WAIT_MS,
                 READ,
                 &parts,
-                Served::wait,
+                ServedLoad::wait,
             )?],
         },
         Drawing {
@@ -56,11 +68,11 @@ pub(super) fn all(paper: &Paper<'_>) -> Result<Vec<Drawing>, Failure> {
     ])
 }
 
-fn rate(served: &Served) -> Result<f64, Failure> {
+fn rate(served: &ServedLoad) -> Result<f64, Failure> {
     Ok(served.rate_with_read_ahead())
 }
 
-impl Paper<'_> {
+impl VirtualIoPaper<'_> {
     /// A line for each way over the sizes, without anything urgent.
     fn over_sizes(
         &self,
@@ -68,7 +80,7 @@ impl Paper<'_> {
         y_label: &str,
         direction: Direction,
         deliveries: &[Delivery],
-        figure: impl Fn(&Served) -> Result<f64, Failure>,
+        figure: impl Fn(&ServedLoad) -> Result<f64, Failure>,
     ) -> Result<Panel, Failure> {
         let curve = |&delivery: &Delivery| {
             let values = self.over(&SIZES, |kib| alone(delivery, direction, kib), &figure)?;
@@ -91,7 +103,7 @@ impl Paper<'_> {
         &self,
         named: &[(Delivery, &str)],
         direction: Direction,
-        figure: impl Fn(&Served) -> Result<f64, Failure>,
+        figure: impl Fn(&ServedLoad) -> Result<f64, Failure>,
     ) -> Result<Vec<Curve>, Failure> {
         let mut curves = Vec::new();
         for kib in TABLE_SIZES {
@@ -109,7 +121,7 @@ impl Paper<'_> {
 }
 
 /// How many commands are how long.
-fn figure_11(paper: &Paper<'_>) -> Result<Drawing, Failure> {
+fn figure_11(paper: &VirtualIoPaper<'_>) -> Result<Drawing, Failure> {
     let panel = |delivery: Delivery| {
         let curve = |kib| {
             Ok(Curve {
@@ -131,7 +143,7 @@ fn figure_11(paper: &Paper<'_>) -> Result<Drawing, Failure> {
 }
 
 /// Which share of the commands is not longer.
-fn shares(paper: &Paper<'_>, serving: Serving) -> Result<Vec<(f64, f64)>, Failure> {
+fn shares(paper: &VirtualIoPaper<'_>, serving: ServingSetup) -> Result<Vec<(f64, f64)>, Failure> {
     let lengths = &paper.of(serving)?.lengths;
     let all: u64 = lengths.iter().map(|(_, count)| count).sum();
     let mut so_far = 0;
@@ -143,8 +155,8 @@ fn shares(paper: &Paper<'_>, serving: Serving) -> Result<Vec<(f64, f64)>, Failur
 }
 
 /// Responses of urgent requests over their rate.
-fn figure_14(paper: &Paper<'_>) -> Result<Drawing, Failure> {
-    let mean = |served: &Served| Ok(served.response()?.mean_ms);
+fn figure_14(paper: &VirtualIoPaper<'_>) -> Result<Drawing, Failure> {
+    let mean = |served: &ServedLoad| Ok(served.response()?.mean_ms);
     let panel = |title: &str, direction| {
         Ok::<_, Failure>(Panel::Lines {
             title: format!("Mean response of urgent requests beside {title}"),
@@ -160,7 +172,7 @@ fn figure_14(paper: &Paper<'_>) -> Result<Drawing, Failure> {
 }
 
 /// Throughput over the rate of urgent requests.
-fn figure_15(paper: &Paper<'_>) -> Result<Drawing, Failure> {
+fn figure_15(paper: &VirtualIoPaper<'_>) -> Result<Drawing, Failure> {
     let panel = |title: &str, direction, named| {
         Ok::<_, Failure>(Panel::Lines {
             title: format!("Throughput of {title} beside urgent requests"),

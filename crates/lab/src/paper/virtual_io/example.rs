@@ -4,8 +4,8 @@ use block::{Duration, Instant};
 use simulator::ledger::{Ledger, Ran};
 
 use crate::Failure;
-use crate::paper::finding::{Finding, Measured};
-use crate::paper::{Bench, Found, Measurement};
+use crate::paper::finding::{Finding, MeasuredFigure};
+use crate::paper::{Measurement, MeasurementOutcome, PaperBench};
 
 /// The measurement.
 pub const MEASUREMENT: Measurement = Measurement {
@@ -16,18 +16,18 @@ pub const MEASUREMENT: Measurement = Measurement {
 
 const ID: &str = "vio.example";
 
-fn run(_: &Bench) -> Result<Found, Failure> {
+fn run(_: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     // Seek, rotation and transfer are one command.
     let before = expected_wait(Duration::ZERO, &[millis(14 + 8 + 100)])?;
     // The seek is two, somebody else may have the rotation, and each chunk is one.
     let mut commands = vec![millis(9); 2];
     commands.extend([millis(1); 100]);
     let after = expected_wait(millis(8), &commands)?;
-    let figure = |name: &str, value| Measured {
+    let figure = |name: &str, value| MeasuredFigure {
         name: Some(name.to_owned()),
         value,
     };
-    Ok(Found::figures(vec![Finding {
+    Ok(MeasurementOutcome::figures(vec![Finding {
         id: ID,
         mode: None,
         ours: vec![figure("before_ms", before.0), figure("after_ms", after.0)],

@@ -1,19 +1,23 @@
 //! What grows, falls and is larger than what.
 
 use super::{
-    ALONE_SECONDS, COMPONENT_WAYS, COMPONENTS, FACTOR, LARGE, LONG, LONGEST, Paper, RATE, RATES,
-    READ, SIZES, TABLE_RATE, TABLE_SIZES, WAIT, alone, at_rate, listed,
+    ALONE_SECONDS, COMPONENT_WAYS, COMPONENTS, FACTOR, LARGE, LONG, LONGEST, RATE, RATES, READ,
+    SIZES, TABLE_RATE, TABLE_SIZES, VirtualIoPaper, WAIT, alone, at_rate, listed,
 };
 use crate::paper::delivery::Delivery;
-use crate::paper::finding::{Finding, Shape};
-use crate::paper::serving::Served;
+use crate::paper::finding::{Finding, ShapeVerdict};
+use crate::paper::serving::ServedLoad;
 use crate::{Failure, Label};
 use block::Direction;
 
-impl Paper<'_> {
+impl VirtualIoPaper<'_> {
     /// Expected waits over the sizes.
     fn waits_of(&self, delivery: Delivery, direction: Direction) -> Result<Vec<f64>, Failure> {
-        self.over(&SIZES, |kib| alone(delivery, direction, kib), Served::wait)
+        self.over(
+            &SIZES,
+            |kib| alone(delivery, direction, kib),
+            ServedLoad::wait,
+        )
     }
 
     pub(super) fn rates_of(
@@ -21,7 +25,7 @@ impl Paper<'_> {
         delivery: Delivery,
         direction: Direction,
     ) -> Result<Vec<f64>, Failure> {
-        let rate = |served: &Served| Ok(served.rate_with_read_ahead());
+        let rate = |served: &ServedLoad| Ok(served.rate_with_read_ahead());
         self.over(&SIZES, |kib| alone(delivery, direction, kib), rate)
     }
 
@@ -52,7 +56,7 @@ impl Paper<'_> {
         let note = self.note(alone(Delivery::Paper, read, SIZES[0]), &more)?;
         let ours: [(&str, f64); 0] = [];
         let finding = Finding::several(WAIT, Label::External, &ours, note);
-        Ok(finding.shaped(Shape::of(&checks)))
+        Ok(finding.shaped(ShapeVerdict::of(&checks)))
     }
 
     /// Figure 10.
@@ -80,12 +84,12 @@ impl Paper<'_> {
         let note = self.note(alone(Delivery::Paper, READ, SIZES[0]), &more)?;
         let ours: [(&str, f64); 0] = [];
         let finding = Finding::several(RATE, Label::External, &ours, note);
-        Ok(finding.shaped(Shape::of(&checks)))
+        Ok(finding.shaped(ShapeVerdict::of(&checks)))
     }
 
     /// Figure 11.
     pub(super) fn long_commands(&self) -> Result<Finding, Failure> {
-        let share = |served: &Served| Ok(served.commands()?.share_3_to_16_ms);
+        let share = |served: &ServedLoad| Ok(served.commands()?.share_3_to_16_ms);
         let of = |delivery| self.over(&TABLE_SIZES, |kib| alone(delivery, READ, kib), share);
         let shares = of(Delivery::Prefetch)?;
         let ours = [
@@ -139,7 +143,7 @@ impl Paper<'_> {
         let note = self.note(alone(Delivery::Paper, READ, SIZES[0]), &more)?;
         let ours: [(&str, f64); 0] = [];
         let finding = Finding::several(COMPONENTS, Label::External, &ours, note);
-        Ok(finding.shaped(Shape::of(&checks)))
+        Ok(finding.shaped(ShapeVerdict::of(&checks)))
     }
 
     /// Figure 14.
@@ -156,7 +160,7 @@ impl Paper<'_> {
         let serving = at_rate(Delivery::Paper, READ, LARGE, TABLE_RATE);
         let more = format!("at 0.5 to 20 Hz: {}", listed(&all));
         let finding = Finding::one(FACTOR, Label::External, ours, self.note(serving, &more)?);
-        Ok(finding.shaped(Shape::of(&[ours >= LEAST_FACTOR])))
+        Ok(finding.shaped(ShapeVerdict::of(&[ours >= LEAST_FACTOR])))
     }
 
     pub(super) fn longest(&self) -> Result<Finding, Failure> {
@@ -180,7 +184,7 @@ impl Paper<'_> {
         );
         let note = self.note(serving, &more)?;
         let finding = Finding::several(LONGEST, Label::External, &ours, note);
-        Ok(finding.shaped(Shape::of(&checks)))
+        Ok(finding.shaped(ShapeVerdict::of(&checks)))
     }
 }
 

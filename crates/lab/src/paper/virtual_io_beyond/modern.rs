@@ -3,12 +3,12 @@
 use block::{Direction, Duration};
 
 use super::note;
-use super::queue::{Told, by_the_drive};
+use super::queue::{QueueHint, by_the_drive};
 use crate::paper::delivery::Delivery;
-use crate::paper::finding::{Finding, Shape};
+use crate::paper::finding::{Finding, ShapeVerdict};
 use crate::paper::scene::Model;
-use crate::paper::serving::{Bulk, Served, Serving, Servings, Urgent};
-use crate::paper::{Bench, Effort, Found, Measurement};
+use crate::paper::serving::{Bulk, ServedLoad, ServingSetup, Servings, Urgent};
+use crate::paper::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
 /// The measurement.
@@ -25,14 +25,14 @@ const BESIDE: &str = "vio-beyond.20tb.beside";
 
 /// Who serves: so many greedy readers, in which order, by which way.
 #[derive(Clone, Copy)]
-struct Service {
+struct ModernService {
     clients: u32,
     policy: &'static str,
     delivery: Delivery,
 }
 
-fn run(bench: &Bench) -> Result<Found, Failure> {
-    let mut all: Vec<Serving> = Vec::new();
+fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
+    let mut all: Vec<ServingSetup> = Vec::new();
     for service in SERVICES {
         all.extend(RATES.map(|rate| service.at(Urgent::Constant(rate))));
     }
@@ -43,7 +43,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
         servings: &servings,
         effort: bench.effort,
     };
-    Ok(Found::figures(vec![
+    Ok(MeasurementOutcome::figures(vec![
         modern.worst(DEPTH_1, &[("p999_ms", ONE), ("split_p999_ms", ONE_SPLIT)])?,
         modern.worst(
             DEPTH_4,
@@ -54,13 +54,13 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
     ]))
 }
 
-impl Service {
-    fn at(self, urgent: Urgent) -> Serving {
+impl ModernService {
+    fn at(self, urgent: Urgent) -> ServingSetup {
         let rate = match urgent {
             Urgent::Never => 1.0,
             Urgent::Constant(rate) | Urgent::Poisson(rate) => rate,
         };
-        Serving {
+        ServingSetup {
             model: Model::Modern20tb,
             delivery: self.delivery,
             policy: self.policy,
@@ -86,7 +86,7 @@ impl Modern<'_> {
     fn worst(
         &self,
         claim: &'static str,
-        named: &[(&'static str, Service)],
+        named: &[(&'static str, ModernService)],
     ) -> Result<Finding, Failure> {
         let mut ours = Vec::new();
         let mut said = Vec::new();
@@ -112,7 +112,7 @@ impl Modern<'_> {
     }
 
     /// Beside the drive's own queue.
-    fn beside(&self, bench: &Bench) -> Result<Finding, Failure> {
+    fn beside(&self, bench: &PaperBench) -> Result<Finding, Failure> {
         let serving = FOUR_SSTF.at(Urgent::Constant(BESIDE_RATE));
         let ours = self.servings.get(&serving)?;
         let poisson = self
@@ -147,12 +147,12 @@ impl Modern<'_> {
         let note = note(serving, self.effort, &more)?;
         let none: [(&str, f64); 0] = [];
         let finding = Finding::several(BESIDE, Label::External, &none, note);
-        Ok(finding.shaped(Shape::of(&holds)))
+        Ok(finding.shaped(ShapeVerdict::of(&holds)))
     }
 }
 
 /// What a run came to, in words.
-fn told(served: &Served) -> Result<String, Failure> {
+fn told(served: &ServedLoad) -> Result<String, Failure> {
     let response = served.response()?;
     Ok(format!(
         "mean {:.2}, p99 {:.2}, p99.9 {:.2}, at most {:.2} ms, bulk {:.1} MB/s",
@@ -164,41 +164,41 @@ fn told(served: &Served) -> Result<String, Failure> {
     ))
 }
 
-const ONE: Service = Service {
+const ONE: ModernService = ModernService {
     clients: 1,
     policy: "fcfs",
     delivery: Delivery::Prompt,
 };
 
 /// Over a quarter of the stroke.
-const ONE_SPLIT: Service = Service {
+const ONE_SPLIT: ModernService = ModernService {
     delivery: Delivery::PromptSplit(250),
     ..ONE
 };
 
-const FOUR_SPTF: Service = Service {
+const FOUR_SPTF: ModernService = ModernService {
     clients: 4,
     policy: "sptf",
     ..ONE
 };
 
-const FOUR_SSTF: Service = Service {
+const FOUR_SSTF: ModernService = ModernService {
     policy: "sstf",
     ..FOUR_SPTF
 };
 
-const FOUR_SINGLE: Service = Service {
+const FOUR_SINGLE: ModernService = ModernService {
     delivery: Delivery::Single,
     ..FOUR_SSTF
 };
 
-const SIXTEEN: Service = Service {
+const SIXTEEN: ModernService = ModernService {
     clients: 16,
     ..FOUR_SSTF
 };
 
 /// Those that are judged.
-const SERVICES: [Service; 5] = [ONE, ONE_SPLIT, FOUR_SPTF, FOUR_SSTF, SIXTEEN];
+const SERVICES: [ModernService; 5] = [ONE, ONE_SPLIT, FOUR_SPTF, FOUR_SSTF, SIXTEEN];
 
 /// Urgent requests a second: those of the goal.
 const RATES: [f64; 5] = [1.0, 2.0, 5.0, 10.0, 20.0];
@@ -207,11 +207,11 @@ const RATES: [f64; 5] = [1.0, 2.0, 5.0, 10.0, 20.0];
 const BESIDE_RATE: f64 = 10.0;
 
 /// What the drive is told of urgent commands.
-const TOLD: [Told; 4] = [
-    Told::Nothing,
-    Told::Priority,
-    Told::Limit(LIMIT),
-    Told::PriorityAndLimit(LIMIT),
+const TOLD: [QueueHint; 4] = [
+    QueueHint::Nothing,
+    QueueHint::Priority,
+    QueueHint::Limit(LIMIT),
+    QueueHint::PriorityAndLimit(LIMIT),
 ];
 
 /// A choice: about what one of the greedy commands takes, so that the limit is also met with priority.

@@ -11,11 +11,11 @@ use simulator::run::{self, Load as _};
 
 use crate::Failure;
 use crate::paper::Effort;
-use crate::paper::serving::{Served, Serving};
+use crate::paper::serving::{ServedLoad, ServingSetup};
 
 /// What a drive is told of urgent commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum QueueHint {
     /// Nothing.
     Nothing,
     /// That they have priority.
@@ -26,14 +26,14 @@ pub(super) enum Told {
     PriorityAndLimit(Duration),
 }
 
-impl Told {
+impl QueueHint {
     /// As a report has it.
     pub(super) fn name(self) -> String {
         match self {
-            Told::Nothing => "told nothing".to_owned(),
-            Told::Priority => "with priority".to_owned(),
-            Told::Limit(limit) => format!("with a duration limit of {limit}"),
-            Told::PriorityAndLimit(limit) => format!("with both, the limit {limit}"),
+            QueueHint::Nothing => "told nothing".to_owned(),
+            QueueHint::Priority => "with priority".to_owned(),
+            QueueHint::Limit(limit) => format!("with a duration limit of {limit}"),
+            QueueHint::PriorityAndLimit(limit) => format!("with both, the limit {limit}"),
         }
     }
 }
@@ -41,7 +41,7 @@ impl Told {
 /// A drive whose shortest commands are urgent: there are only two sizes.
 struct Hinted {
     drive: VirtualDrive,
-    told: Told,
+    told: QueueHint,
 }
 
 impl SimulatedDrive for Hinted {
@@ -50,10 +50,10 @@ impl SimulatedDrive for Hinted {
         let is_urgent = extent.is_some_and(|extent| extent.length() == Sectors(1));
         if is_urgent {
             (command.urgency, command.duration_limit) = match self.told {
-                Told::Nothing => (Urgency::Normal, None),
-                Told::Priority => (Urgency::High, None),
-                Told::Limit(limit) => (Urgency::Normal, Some(limit)),
-                Told::PriorityAndLimit(limit) => (Urgency::High, Some(limit)),
+                QueueHint::Nothing => (Urgency::Normal, None),
+                QueueHint::Priority => (Urgency::High, None),
+                QueueHint::Limit(limit) => (Urgency::Normal, Some(limit)),
+                QueueHint::PriorityAndLimit(limit) => (Urgency::High, Some(limit)),
             };
         }
         self.drive.submit(now, command)
@@ -73,10 +73,10 @@ impl SimulatedDrive for Hinted {
 /// # Errors
 /// If the drive is not shipped or cannot be profiled, or the load does not fit on it.
 pub(super) fn by_the_drive(
-    serving: &Serving,
-    told: Told,
+    serving: &ServingSetup,
+    told: QueueHint,
     effort: Effort,
-) -> Result<Served, Failure> {
+) -> Result<ServedLoad, Failure> {
     let scene = serving.scene()?;
     let scenario = scene.scenario("drive")?;
     let policy = scenario.policy;
@@ -98,5 +98,5 @@ pub(super) fn by_the_drive(
         &mut (),
     );
     let ran = ran.map_err(Failure::failed)?;
-    Ok(Served::new(&ledger, &ran, 0))
+    Ok(ServedLoad::new(&ledger, &ran, 0))
 }

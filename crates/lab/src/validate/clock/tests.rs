@@ -49,7 +49,7 @@ fn completions(count: u64, late: impl Fn(f64, f64) -> f64) -> Vec<(Sample, Repla
         .collect()
 }
 
-fn phase_of(completions: &[(Sample, Replayed)]) -> Phase {
+fn phase_of(completions: &[(Sample, Replayed)]) -> ClockPhase {
     let (samples, replayed): (Vec<_>, Vec<_>) = completions.iter().copied().unzip();
     phase(&spindle(), &samples, &replayed)
 }
