@@ -218,7 +218,7 @@ pub fn measured_claims() -> impl Iterator<Item = &'static str> {
 }
 
 impl PaperBench<'_> {
-    /// How many requests there are in a run that has so many when nobody is in a hurry.
+    /// The requests of a run that has `full` requests at full effort.
     fn requests(&self, full: u64) -> u64 {
         match self.effort {
             Effort::Full => full,
@@ -227,19 +227,19 @@ impl PaperBench<'_> {
         }
     }
 
-    /// So many runs are to come.
+    /// Announces runs to the progress.
     fn expect(&self, runs: usize) {
         self.progress.expect(runs as u64);
     }
 
-    /// One of them is over.
+    /// Reports a finished run to the progress.
     fn done(&self) {
         self.progress.advance(1);
     }
 }
 
 impl MeasurementOutcome {
-    /// Figures without a drawing.
+    /// Findings without a drawing.
     fn figures(findings: Vec<Finding>) -> Self {
         MeasurementOutcome {
             findings,
@@ -249,7 +249,7 @@ impl MeasurementOutcome {
 }
 
 impl Effort {
-    /// The restriction of quick figures, for their readers.
+    /// The remark on restricted figures.
     pub fn remark(self) -> Option<String> {
         match self {
             Effort::Full => None,
@@ -270,7 +270,7 @@ fn paper(name: &str) -> Result<Paper, Failure> {
     built_in.paper().map_err(Failure::failed)
 }
 
-/// The ids of the claims that are asked for and measured: all of the paper's if none is named.
+/// The identifiers of the selected claims: all measured ones of the paper if none is named.
 fn wanted(paper: &Paper, ids: &[String]) -> Result<Vec<&'static str>, Failure> {
     let measured = || ALL.iter().flat_map(|measurement| measurement.claims);
     let of_paper: Vec<&'static str> = measured()
@@ -304,7 +304,7 @@ fn judge(paper: &Paper, finding: Finding) -> Result<JudgedFinding, Failure> {
     finding.judge(claim)
 }
 
-/// The fewest requests of a run: fewer say nothing at all. A choice.
+/// Fewest requests of a run. A choice.
 pub const LEAST_REQUESTS: u64 = 100;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Guaranteed rates (ABISS): streams beside a greedy reader, their way in a model of their machine, under
-//! the elevators of their kernel, and with our guarantees.
+//! Guaranteed rates (ABISS): streams beside a greedy reader, as in the paper's machine, under its
+//! kernel's elevators, and with our guarantees.
 
 use super::finding::{Finding, MeasuredFigure, ShapeVerdict};
 use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
@@ -37,9 +37,9 @@ const ONE_SEGMENT: &str = "abiss.background.one-segment";
 /// A row of Table 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AbissRow {
-    /// Real time, with a batch of so many pages.
+    /// Real time, with a batch of this many pages.
     Batch(u64),
-    /// Best effort under an elevator: its name in the paper, and ours.
+    /// Best effort under an elevator: the paper's name and ours.
     Elevator(&'static str, &'static str),
 }
 
@@ -75,7 +75,7 @@ fn cells() -> impl Iterator<Item = (AbissRow, usize)> {
     rows.flat_map(|row| STREAMS.map(|streams| (row, streams)))
 }
 
-/// The same with our guarantees, where the table has a batch.
+/// The runs with our guarantees, for the rows that have a batch.
 fn guaranteed() -> impl Iterator<Item = AbissRun> {
     let pairs = PAGES
         .into_iter()
@@ -83,7 +83,7 @@ fn guaranteed() -> impl Iterator<Item = AbissRun> {
     pairs.map(|(pages, streams)| ours(pages, streams))
 }
 
-/// Our guarantees in the paper's machine, with rounds as long as its batch.
+/// Our guarantees in the paper's machine, with rounds as long as the paper's batch.
 pub fn ours(pages: u64, streams: usize) -> AbissRun {
     AbissRun {
         machine: Machine::Paper,
@@ -119,7 +119,7 @@ impl AbissRow {
     }
 }
 
-/// The name of a cell, as the claims have it.
+/// The name of a cell in the claims.
 fn cell(row: AbissRow, streams: usize) -> String {
     format!(
         "{}_{streams}_stream{}",
@@ -128,7 +128,7 @@ fn cell(row: AbissRow, streams: usize) -> String {
     )
 }
 
-/// What the findings are made from.
+/// The runs of all findings.
 struct AbissPaper<'a> {
     runs: &'a AbissRuns,
     effort: Effort,
@@ -143,7 +143,7 @@ impl AbissPaper<'_> {
         note(self.effort, machine, more)
     }
 
-    /// The longest read of all of these, in milliseconds.
+    /// The longest read of these runs, in milliseconds.
     fn longest(&self, runs: impl IntoIterator<Item = AbissRun>) -> Result<f64, Failure> {
         let mut longest = 0.0f64;
         for run in runs {
@@ -152,7 +152,7 @@ impl AbissPaper<'_> {
         Ok(longest)
     }
 
-    /// Nobody with a buffer waits for the disk.
+    /// Buffered reads never wait for the disk.
     fn service(&self) -> Result<Finding, Failure> {
         let mut counted = Vec::new();
         let mut waited = 0;
@@ -217,7 +217,7 @@ impl AbissPaper<'_> {
         ))
     }
 
-    /// Without a buffer everybody waits for the disk.
+    /// Unbuffered reads wait for the disk.
     fn best_effort(&self) -> Result<Finding, Failure> {
         let buffered = self.longest([
             AbissRow::Batch(FIGURE_18).run(Machine::Paper, 4),
@@ -262,13 +262,13 @@ impl AbissPaper<'_> {
         Ok(figures(claim, named, self.note(machine, more)))
     }
 
-    /// The rate that is left in a cell.
+    /// The rate left to the background reader in a cell.
     fn left(&self, row: AbissRow, streams: usize) -> Result<f64, Failure> {
         Ok(self.of(row.run(Machine::Paper, streams))?.background_rate())
     }
 }
 
-/// A finding of figures with names of their own.
+/// A finding of named figures.
 pub fn figures(id: &'static str, named: Vec<(String, f64)>, note: String) -> Finding {
     let ours = named.into_iter().map(|(name, value)| MeasuredFigure {
         name: Some(name),
@@ -283,7 +283,7 @@ pub fn figures(id: &'static str, named: Vec<(String, f64)>, note: String) -> Fin
     }
 }
 
-/// What a reader of a figure has to know.
+/// The note of a finding: effort, machine, circumstances.
 pub fn note(effort: Effort, machine: Machine, more: &str) -> String {
     let remark = match effort {
         Effort::Full => "",
@@ -296,7 +296,7 @@ pub fn note(effort: Effort, machine: Machine, more: &str) -> String {
 pub const PAGES: [u64; 5] = [10, 20, 40, 80, 160];
 pub const STREAMS: [usize; 2] = [1, 4];
 
-/// The rows, in the paper's order.
+/// The rows in the paper's order.
 const ROWS: [AbissRow; 10] = [
     AbissRow::Batch(10),
     AbissRow::Batch(20),
@@ -310,11 +310,11 @@ const ROWS: [AbissRow; 10] = [
     AbissRow::Elevator("noop", "fcfs"),
 ];
 
-/// ABISS, Figure 18: its batch.
+/// The batch of Figure 18 (ABISS), in pages.
 const FIGURE_18: u64 = 20;
 
-/// Issue 7: what best-effort streams wait at least, in milliseconds.
+/// Shortest of the longest waits at best effort, in milliseconds (issue 7).
 const LEAST_WAIT: f64 = 60.0;
 
-/// `specs/streams.md`: what is read ahead of the background reader, in kB.
+/// Read-ahead of the background reader, in kB (`specs/streams.md`).
 const READ_AHEAD_KB: u64 = 128;

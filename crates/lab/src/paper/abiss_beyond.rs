@@ -1,5 +1,5 @@
-//! Guaranteed streams beyond the paper: its table with our guarantees, batches that admission chooses, with
-//! and without the host's limit.
+//! Guaranteed streams beyond the paper: its table with our guarantees, and batches that admission
+//! chooses, with and without the host's limit.
 
 use simulator::playing::{PAGE, Report};
 
@@ -49,7 +49,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     ]))
 }
 
-/// Four streams with so many kB each, rounds as admission has them, and 1 MiB of read-ahead.
+/// Four streams with buffers of `kb`, rounds chosen by admission, and 1 MiB of read-ahead.
 fn chosen(machine: Machine, layout: FileLayout, policy: &'static str, kb: u64) -> AbissRun {
     AbissRun {
         machine,
@@ -61,13 +61,13 @@ fn chosen(machine: Machine, layout: FileLayout, policy: &'static str, kb: u64) -
     }
 }
 
-/// With the background reader's file in each of the five places.
+/// The runs with the background reader's file in each of the five places.
 fn spread(kb: u64) -> [AbissRun; 5] {
     let at = |place| chosen(Machine::Unlimited, FileLayout::Spread(place), JUDGED, kb);
     [0, 1, 2, 3, 4].map(at)
 }
 
-/// What the findings are made from.
+/// The runs of all findings.
 struct AbissBeyond<'a> {
     runs: &'a AbissRuns,
     effort: Effort,
@@ -101,7 +101,7 @@ impl AbissBeyond<'_> {
         ))
     }
 
-    /// Files one after the other.
+    /// The files are adjacent.
     fn adjacent(&self, claim: &'static str, machine: Machine) -> Result<Finding, Failure> {
         let mut others = Vec::new();
         for policy in POLICIES.into_iter().filter(|&policy| policy != JUDGED) {
@@ -122,7 +122,7 @@ impl AbissBeyond<'_> {
         Ok(figures(claim, named, note(self.effort, machine, &more)))
     }
 
-    /// Files evenly over the disk: the mean over the background reader's places.
+    /// The files are spread over the disk: the mean over the background reader's places.
     fn spread(&self) -> Result<Finding, Failure> {
         let of = |kb| -> Result<(f64, Vec<&Report>), Failure> {
             let reports = spread(kb).map(|run| self.runs.get(&run));
@@ -144,7 +144,7 @@ impl AbissBeyond<'_> {
     }
 }
 
-/// What is left, and what was late in these runs.
+/// The rate left to the reader, and the late batches of these runs.
 fn both<'a>(rate: f64, reports: impl IntoIterator<Item = &'a Report>) -> Vec<(String, f64)> {
     let late = |report: &Report| report.waited() as u64 + report.late;
     let late: u64 = reports.into_iter().map(late).sum();
@@ -165,12 +165,12 @@ fn told(report: &Report) -> String {
     )
 }
 
-/// The elevator that is judged: a sequential reader's requests are best served in their order.
+/// The judged policy: a sequential reader's requests are served best in their order.
 const JUDGED: &str = "fcfs";
 
 /// The paper's buffers, in kB: the usual one, and that of its largest batch.
 const KB: u64 = 564;
 const LARGE_KB: u64 = 1064;
 
-/// Those that are shown.
+/// The shown policies.
 const POLICIES: [&str; 3] = [JUDGED, "c-look", "sptf"];

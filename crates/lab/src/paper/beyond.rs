@@ -95,7 +95,7 @@ fn trials() -> Vec<ScanTrial> {
     all
 }
 
-/// From outside with all that we have, to the end of the disk.
+/// External with all of our means, to the end of the disk.
 fn whole(policy: &'static str) -> ScanTrial {
     ScanTrial {
         part: 100,
@@ -111,7 +111,7 @@ fn inside(policy: &'static str) -> ScanTrial {
     }
 }
 
-/// From outside with all that we have.
+/// External with all of our means.
 fn learned(policy: &'static str, noise: Noise) -> ScanTrial {
     ScanTrial {
         known: TrialBelief::Profiled,
@@ -124,7 +124,7 @@ fn learned(policy: &'static str, noise: Noise) -> ScanTrial {
     }
 }
 
-/// The same with another load of the same kind.
+/// The same with another seed of the load.
 fn seeded(policy: &'static str, seed: u64) -> ScanTrial {
     ScanTrial {
         seed,
@@ -132,7 +132,7 @@ fn seeded(policy: &'static str, seed: u64) -> ScanTrial {
     }
 }
 
-/// From outside, as in the paper.
+/// External, as in the paper.
 fn fixed_outside(policy: &'static str, noise: Noise) -> ScanTrial {
     ScanTrial {
         part: HALF,
@@ -148,7 +148,7 @@ fn guarded(guard: Duration) -> ScanTrial {
     }
 }
 
-/// What a firmware with noisy seeks may choose its fixed guard from.
+/// The candidates for the fixed guard of a firmware with noisy seeks.
 fn candidates(policy: &'static str) -> Vec<ScanTrial> {
     let of = |near_miss: Duration| {
         (0..CANDIDATES).map(move |step| ScanTrial {
@@ -163,8 +163,8 @@ fn candidates(policy: &'static str) -> Vec<ScanTrial> {
     of(Duration::ZERO).chain(of(NEAR_MISS)).collect()
 }
 
-/// From the paper's way, with the near-miss rule besides, to the noise-free firmware: one thing
-/// less each time.
+/// From the paper's configuration plus the near-miss rule to the noise-free firmware, one
+/// restriction less each time.
 const FIXED_WAY: [fn(&'static str) -> ScanTrial; 5] = [
     |policy| ScanTrial {
         caution: Caution::Fixed {
@@ -187,7 +187,7 @@ const FIXED_WAY: [fn(&'static str) -> ScanTrial; 5] = [
     inside,
 ];
 
-/// What the findings are made from.
+/// The runs of all findings.
 struct FreeblockBeyond<'a> {
     trials: &'a Trials,
     effort: Effort,
@@ -220,7 +220,7 @@ impl FreeblockBeyond<'_> {
         ))
     }
 
-    /// How much of what is free inside is free outside, in percent: at the start and over the
+    /// The external free bandwidth as percentages of the firmware's: at the start and over the
     /// first half.
     fn shares(&self, outside: &TrialOutcome, policy: &'static str) -> Result<[f64; 2], Failure> {
         let inside = self.of(inside(policy))?;
@@ -248,7 +248,7 @@ impl FreeblockBeyond<'_> {
         Ok(Finding::one(id, Label::External, half, note))
     }
 
-    /// The best of the candidates that keep to the budget; if none does, the one that costs least.
+    /// The best candidate within the budget; if there is none, the cheapest one.
     fn best(&self, policy: &'static str) -> Result<(ScanTrial, &TrialOutcome), Failure> {
         let mut best: Option<(ScanTrial, &TrialOutcome)> = None;
         for trial in candidates(policy) {
@@ -360,8 +360,7 @@ impl FreeblockBeyond<'_> {
         Ok(Finding::several(HEAVY, Label::External, &ours, note))
     }
 
-    /// In percent of the noise-free firmware's, what is free when this is switched off and not
-    /// when it is on.
+    /// The free bandwidth that a restriction costs, in percent of the noise-free firmware's.
     fn part(&self, on: ScanTrial, off: ScanTrial) -> Result<f64, Failure> {
         let [on, off] = [on, off].map(|trial| self.of(trial).map(|found| found.until(HALF)));
         Ok((off? - on?) / self.of(inside(SW60))?.until(HALF) * 100.0)
@@ -377,8 +376,8 @@ impl FreeblockBeyond<'_> {
         ])
     }
 
-    /// The learned guard is taken apart by a fixed one of its mean length: without noise, then
-    /// with it; what is left is what is not worth its price.
+    /// The parts of the learned guard. A fixed guard of its mean length replaces it, without noise,
+    /// then with it. The rest are gaps that are not worth their price.
     fn learned_parts(&self) -> Result<GapParts, Failure> {
         let quiet = guarded(self.guard);
         let noisy = noisy(self.guard);
@@ -455,10 +454,10 @@ const TRACKS: &str = "same_track_rule_percent";
 const MISPREDICTED: &str = "mispredictions_percent";
 const NEAR_MISSES: &str = "near_misses_percent";
 
-/// The goals are for seeks that scatter by 60 us (issue 3).
+/// Noise of the goals: seeks scatter by 60 us (issue 3).
 const NOISE: Noise = Noise::sigma(Duration::from_micros(60));
 
-/// The same with 1 % of the seeks 1.5 ms late (issue 3: up to 1.5 ms).
+/// The same noise with 1 % of the seeks 1.5 ms late (issue 3: up to 1.5 ms).
 const TAIL: Noise = Noise {
     sigma: Duration::from_micros(60),
     late: Chance {
@@ -467,7 +466,7 @@ const TAIL: Noise = Noise {
     },
 };
 
-/// Of the mean response time, in parts per million: 1 % (issue 3).
+/// Impact budget in parts per million of the mean response time: 1 % (issue 3).
 const BUDGET_PPM: u32 = 10_000;
 
 /// The paper's guard.
@@ -476,14 +475,14 @@ const GUARD: Duration = Duration::from_micros(300);
 /// Two sigma (../shared/specs/scheduling.md, section 7).
 const NEAR_MISS: Duration = Duration::from_micros(120);
 
-/// Fixed guards to choose from: up to four sigma, to a third of one. A choice.
+/// Step of the fixed guards, which reach four sigma: a third of a sigma. A choice.
 const STEP: Duration = Duration::from_micros(20);
 const CANDIDATES: u64 = 13;
 
-/// The seeds of the loads over which the foreground's loss is averaged: that of one run is off by
-/// 0.1 to 0.2 % of the response time (../shared/specs/scheduling.md, section 7). The first one is
-/// the seed of all other runs.
+/// Seeds of the loads over which the foreground's loss is averaged. A single run is off by 0.1 to
+/// 0.2 % of the response time (../shared/specs/scheduling.md, section 7). All other runs use the
+/// first seed.
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
-/// The part of the scan of which all is said, in hundredths.
+/// Judged part of the scan, in hundredths.
 const HALF: u32 = 50;

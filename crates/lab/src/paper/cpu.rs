@@ -1,12 +1,12 @@
-//! What thinking costs (section 5.4): the CPU time of the engine alone, while small files are read.
+//! The CPU time of the engine alone, while it serves reads of small files (section 5.4).
 //!
 //! ```text
 //!   recorded    engine <--> virtual drive, load       what came in, and when
 //!   measured    engine alone, the same inputs again   its CPU time
 //! ```
 //!
-//! The paper's figures are those of a whole machine of 1999; ours have neither kernel nor copying in
-//! them. Only their order can be compared.
+//! The paper's figures are those of a whole machine of 1999. Ours exclude kernel and copies, so
+//! that only the order is comparable.
 
 use std::mem;
 use std::sync::Arc;
@@ -34,21 +34,21 @@ pub const MEASUREMENT: Measurement = Measurement {
 
 const ID: &str = "fb.cpu";
 
-/// What the engine does beside serving requests.
+/// The engine's work besides requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Background {
     None,
     Scan,
 }
 
-/// All that comes in at one moment.
+/// All inputs of one moment.
 struct Moment {
     now: Instant,
     outcomes: Vec<Outcome>,
     requests: Vec<Request>,
 }
 
-/// What was recorded of one engine, and what it cost.
+/// The cost of an engine.
 struct Cost {
     /// CPU time of a request, in seconds.
     each: f64,
@@ -137,7 +137,7 @@ fn engine(scene: &PaperScene, policy: &str, background: Background) -> Result<En
     Ok(engine)
 }
 
-/// Serves the load, and writes down what came in. The last requests may still be under way.
+/// Serves the load, and records the inputs. The last requests may still be in flight.
 fn record(scene: &PaperScene, engine: Engine, requests: u64) -> Result<Vec<Moment>, Failure> {
     let flags = Overrides {
         tasks: Some(TASKS),
@@ -161,15 +161,15 @@ fn record(scene: &PaperScene, engine: Engine, requests: u64) -> Result<Vec<Momen
     Ok(recorder.moments)
 }
 
-/// A host that writes down what the engine is told. Readers do not think, so that the arrival to
-/// which an end gives rise comes at once.
+/// A host that records the engine's inputs. Readers do not think: an end makes the next request
+/// arrive at once.
 struct Recorder {
     load: Synthetic,
     submitted: u64,
-    /// Ends until the recording is over.
+    /// Completions until the end of the recording.
     left: u64,
     moments: Vec<Moment>,
-    /// Of the moment that is being recorded.
+    /// The outcomes of the current moment.
     outcomes: Vec<Outcome>,
     requests: Vec<Request>,
 }
@@ -217,7 +217,7 @@ impl Host for Recorder {
     }
 }
 
-/// The same inputs again; the same commands come out, and nobody carries them out.
+/// Feeds the recorded inputs to an engine, and drops its commands.
 fn feed(engine: &mut Engine, moment: &Moment) -> Result<(), Failure> {
     for outcome in &moment.outcomes {
         engine.complete(moment.now, outcome.id, *outcome);
@@ -242,12 +242,12 @@ fn request(number: u64, arrival: &Arrival) -> Request {
     }
 }
 
-/// How many files are read at once: as many requests as the paper's OLTP has pending. The paper does
-/// not say.
+/// Concurrent readers: as many as the pending requests of the paper's OLTP. The paper has no
+/// figure.
 const TASKS: u32 = 10;
 
-/// Requests that are recorded.
+/// Recorded requests.
 const REQUESTS: u64 = 50_000;
 
-/// The median of so many rounds is one that no disturbance moved. A choice.
+/// Rounds of a measurement: the median tolerates disturbances. A choice.
 const ROUNDS: usize = 5;

@@ -1,35 +1,36 @@
-//! How a large request is delivered to a drive: whole, or in parts under rules of preemption.
+//! The delivery of a large request to a drive: whole, or in parts under rules of preemption.
 
 use block::{Sectors, Switch};
 use drive::Profile;
 use scheduler::Preemption;
 use scheduler::preemption::{Split, SplitCost, When};
 
-/// How a large request is delivered to a drive.
+/// The delivery of a large request to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// One command for each request: the paper's npIO.
     Single,
-    /// The paper's: chunks, just-in-time seeks, seeks over half of the cylinders in two.
+    /// The paper's rules: chunks, just-in-time seeks, seeks over half of the cylinders split in
+    /// two.
     Paper,
-    /// The paper's with free prefetch.
+    /// The paper's rules with free prefetch.
     Prefetch,
     /// The paper's chunks alone.
     Chunks,
     /// The paper's chunks and just-in-time seeks.
     JustInTime,
-    /// What suits the drive, where it is worth it.
+    /// Our rules for the drive, where they pay.
     Own,
-    /// The same in chunks of so many blocks.
+    /// Our rules with chunks of this many blocks.
     OwnOf(u32),
-    /// What suits the drive, for every request: whoever is urgent asks for it.
+    /// Our rules for every request, also where they do not pay.
     Prompt,
-    /// The same, with seeks over so many thousandths of the cylinders split whatever it costs.
+    /// The same, with all seeks over this many thousandths of the cylinders split.
     PromptSplit(u32),
 }
 
 impl Delivery {
-    /// The rules of preemption under a belief; none for whole requests.
+    /// The rules of preemption under a belief; `None` for whole requests.
     pub fn rules(self, belief: &Profile) -> Option<Preemption> {
         let paper = Preemption::as_in_paper(belief);
         let own = Preemption::suited_to(belief);
@@ -69,9 +70,9 @@ impl Delivery {
         })
     }
 
-    /// Commands at the drive at once. The paper's are given one by one; ours overlap a chunk's cost with
-    /// the medium's work on the one before, except where every command that is there already is one too
-    /// many.
+    /// Commands at the drive. The paper dispatches one by one. Ours overlap a chunk's overhead with
+    /// the previous chunk's transfer, unless any further command at the drive delays urgent
+    /// requests.
     pub fn at_drive(self) -> usize {
         match self {
             Delivery::Own | Delivery::OwnOf(_) => 2,

@@ -1,5 +1,5 @@
-//! Throughput over the number of pending requests (section 5.2, Figure 8): a scheduler outside,
-//! which has two commands at the drive, beside the drive's own queue, which has all.
+//! Throughput over the queue depth (section 5.2, Figure 8): an external scheduler with two commands
+//! at the drive, and the drive's own queue with all.
 
 use crate::plot::{Curve, Panel};
 use rayon::prelude::*;
@@ -80,12 +80,12 @@ impl DepthSweep {
         }
     }
 
-    /// By how many percent one policy is faster than another.
+    /// The lead of one policy over another, in percent.
     fn lead(&self, policy: &str, other: &str, depth: u32) -> f64 {
         (self.rate(policy, depth) / self.rate(other, depth) - 1.0) * 100.0
     }
 
-    /// How far outside and inside are apart where they are furthest.
+    /// The largest distance between external and firmware.
     fn distance(&self) -> f64 {
         let leads = DEPTHS.map(|depth| self.lead(SPTF, DRIVE, depth));
         leads
@@ -167,7 +167,7 @@ fn drawing(sweeps: &[DepthSweep]) -> Drawing {
     }
 }
 
-/// The noises with which the paper's drives lost as many rotations as theirs did (see
+/// The noises with which our drives lose as many rotations as the paper's (see
 /// [`super::prediction`]).
 fn noise_of(model: Model) -> Noise {
     match model {
@@ -182,21 +182,21 @@ const SW60: &str = "sptf-sw60";
 const SSTF: &str = "sstf";
 const DRIVE: &str = "drive";
 
-/// In the order of the paper's figure.
+/// The policies in the order of the paper's figure.
 const POLICIES: [&str; 4] = [SPTF, SW60, SSTF, DRIVE];
 
-/// Those of the paper's figure.
+/// The depths of the paper's figure.
 const DEPTHS: [u32; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
 
 /// The deepest queue of the paper's figure.
 const DEEP: u32 = 16;
 
-/// A shallow one to compare the gap with: two to choose from. A choice.
+/// A shallow depth for comparison: two requests to choose from. A choice.
 const SHALLOW: u32 = 4;
 
-/// How many percent apart two curves may be that coincide: a choice, about a line's width in the
-/// paper's figure.
+/// Largest distance of coinciding curves, in percent. A choice: about a line's width in the paper's
+/// figure.
 const COINCIDES: f64 = 5.0;
 
-/// Requests in a run: throughput then varies by less than half a percent from seed to seed.
+/// Requests in a run: throughput then varies by less than half a percent between seeds.
 const REQUESTS: u64 = 20_000;

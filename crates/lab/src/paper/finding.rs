@@ -1,55 +1,55 @@
-//! What we measured beside what a paper claims, and whether the two agree.
+//! Our figures beside a paper's claim, and the verdict.
 
 use crate::claims::{Claim, Theirs};
 
 use crate::{Failure, Label};
 
-/// What a measurement found of one claim.
+/// The finding of a measurement on one claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Of which claim.
+    /// The identifier of the claim.
     pub id: &'static str,
-    /// In which mode, if a scheduler had to know anything of the drive.
+    /// The label, if a scheduler's belief was involved.
     pub mode: Option<Label>,
-    /// The figures, under the names that the claim has for its own.
+    /// The figures, by the names in the claim.
     pub ours: Vec<MeasuredFigure>,
-    /// Of a claim that has a shape: what its check said.
+    /// The result of the shape's check, if the claim has a shape.
     pub shape: Option<ShapeVerdict>,
-    /// Under which circumstances.
+    /// The circumstances.
     pub note: String,
 }
 
 /// One figure of ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredFigure {
-    /// Its name; a claim's only figure has none.
+    /// The name; the only figure of a claim has none.
     pub name: Option<String>,
-    /// How much.
+    /// The value.
     pub value: f64,
 }
 
-/// What the check of a shape said.
+/// The result of a shape's check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeVerdict {
-    /// It holds.
+    /// The shape holds.
     Holds,
-    /// It does not.
+    /// The shape does not hold.
     Fails,
 }
 
-/// A finding beside its claim.
+/// A finding with its claim and the verdict.
 #[derive(Clone, Debug)]
 pub struct JudgedFinding {
     /// The paper's claim.
     pub claim: Claim,
-    /// What we found.
+    /// Our finding.
     pub finding: Finding,
-    /// Whether the two agree.
+    /// Whether claim and finding agree.
     pub holds: bool,
 }
 
 impl ShapeVerdict {
-    /// Holds if all of these do.
+    /// Holds if all checks do.
     pub fn of(checks: &[bool]) -> ShapeVerdict {
         match checks.iter().all(|&good| good) {
             true => ShapeVerdict::Holds,
@@ -59,7 +59,7 @@ impl ShapeVerdict {
 }
 
 impl Finding {
-    /// Of a claim with one figure.
+    /// The finding on a claim with one figure.
     pub fn one(id: &'static str, mode: Label, value: f64, note: String) -> Finding {
         Finding {
             id,
@@ -70,7 +70,7 @@ impl Finding {
         }
     }
 
-    /// Of a claim with several figures.
+    /// The finding on a claim with several figures.
     pub fn several(id: &'static str, mode: Label, ours: &[(&str, f64)], note: String) -> Finding {
         let figure = |&(name, value): &(&str, f64)| MeasuredFigure {
             name: Some(name.to_owned()),
@@ -85,7 +85,7 @@ impl Finding {
         }
     }
 
-    /// Of a claim whose shape was checked.
+    /// The finding on a claim whose shape was checked.
     pub fn shaped(self, shape: ShapeVerdict) -> Finding {
         Finding {
             shape: Some(shape),
@@ -111,7 +111,7 @@ impl Finding {
         })
     }
 
-    /// Whether every figure of the claim agrees with ours of the same name.
+    /// Whether all figures of the claim agree with ours of the same names.
     fn agrees(&self, claim: &Claim) -> Result<bool, Failure> {
         if self.ours.len() != claim.figures.len() {
             return Err(self.astray());
@@ -134,7 +134,8 @@ impl Finding {
     }
 }
 
-/// A figure to four digits, which is more than any of theirs has: what is shown is what is judged.
+/// Rounds to four digits, more than any published figure has. Rounded values are both shown and
+/// judged.
 pub fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -143,7 +144,7 @@ pub fn rounded(value: f64) -> f64 {
     (value * step).round() / step
 }
 
-/// What they found, as a reader writes it.
+/// The published value as text.
 pub fn written(theirs: Theirs) -> String {
     match theirs {
         Theirs::Exact(value) | Theirs::Lower(value) | Theirs::Higher(value) => format!("{value}"),

@@ -1,5 +1,5 @@
-//! Free blocks under OLTP (sections 1, 2.2, 5.3 and 7; Figures 9 to 11): from outside, in the
-//! firmware, and in the firmware with the outside's rule of one command a track.
+//! Free blocks under OLTP (sections 1, 2.2, 5.3 and 7; Figures 9 to 11): external, in the firmware,
+//! and in the firmware with the external rule of one command per track.
 
 use block::Duration;
 
@@ -74,7 +74,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     })
 }
 
-/// All runs of which the findings and the drawings are made.
+/// The runs of all findings and drawings.
 fn trials() -> Vec<ScanTrial> {
     let mut all = Vec::new();
     for policy in POLICIES {
@@ -99,7 +99,7 @@ fn trials() -> Vec<ScanTrial> {
     all
 }
 
-/// The paper's system: from outside, with a guard of so many microseconds.
+/// The paper's external scheduler with a guard in microseconds.
 fn outside(policy: &'static str, guard: u64) -> ScanTrial {
     ScanTrial::external(ATLAS, NOISE, policy, micros(guard))
 }
@@ -108,7 +108,7 @@ fn cheetah(policy: &'static str, guard: u64) -> ScanTrial {
     ScanTrial::external(CHEETAH, prediction::CHEETAH, policy, micros(guard))
 }
 
-/// The simulated firmware under the rule of one command a track.
+/// The simulated firmware with one command per track.
 fn no_track(guard: u64) -> ScanTrial {
     ScanTrial {
         tracks: Tracks::Others,
@@ -117,7 +117,7 @@ fn no_track(guard: u64) -> ScanTrial {
     }
 }
 
-/// With less noise.
+/// The same with less noise.
 fn quiet(trial: ScanTrial) -> ScanTrial {
     ScanTrial {
         noise: Noise::sigma(QUIET),
@@ -125,7 +125,7 @@ fn quiet(trial: ScanTrial) -> ScanTrial {
     }
 }
 
-/// With the noise that has rotations lost and won apart, by late seeks.
+/// The same with late seeks, so that lost and won rotations match separately.
 fn late(trial: ScanTrial) -> ScanTrial {
     ScanTrial {
         noise: prediction::ATLAS,
@@ -133,7 +133,7 @@ fn late(trial: ScanTrial) -> ScanTrial {
     }
 }
 
-/// With the head switch that was extracted from a drive.
+/// The same with the head switch that was extracted from a drive.
 fn extracted(trial: ScanTrial) -> ScanTrial {
     ScanTrial {
         model: EXTRACTED,
@@ -141,7 +141,7 @@ fn extracted(trial: ScanTrial) -> ScanTrial {
     }
 }
 
-/// With plans of up to three stops, and no bound on the search for them.
+/// The same with plans of up to three stops, and an unbounded search.
 fn harder(trial: ScanTrial) -> ScanTrial {
     ScanTrial {
         search: Search {
@@ -152,7 +152,7 @@ fn harder(trial: ScanTrial) -> ScanTrial {
     }
 }
 
-/// Over how much of a scan so many MB/s are free.
+/// The part of a scan over which this rate is free.
 fn held(outcome: &TrialOutcome, rate: f64) -> String {
     let part = (1..=WHOLE).rev().find(|part| outcome.until(*part) >= rate);
     part.map_or("nothing".to_owned(), |part| format!("the first {part} %"))
@@ -162,7 +162,7 @@ fn micros(guard: u64) -> Duration {
     Duration::from_micros(guard)
 }
 
-/// What the findings are made from.
+/// The runs of all findings.
 struct Free<'a> {
     trials: &'a Trials,
     effort: Effort,
@@ -173,7 +173,7 @@ impl Free<'_> {
         self.trials.get(&trial)
     }
 
-    /// A figure of each policy, by which it is told from the others.
+    /// A figure for each policy.
     fn each(
         &self,
         trial: impl Fn(&'static str) -> ScanTrial,
@@ -186,7 +186,7 @@ impl Free<'_> {
         Ok(said.join(", "))
     }
 
-    /// The note of figures under a trial's circumstances.
+    /// The note of a finding under a trial's circumstances.
     fn note(&self, trial: ScanTrial, more: &str) -> Result<String, Failure> {
         let rule = match trial.tracks {
             Tracks::Others => "no commands of their own on the foreground's tracks",
@@ -237,7 +237,7 @@ impl Free<'_> {
         Ok(Finding::one(SCANS_INSIDE, Label::InFirmware, ours, note))
     }
 
-    /// The headline, with all that it depends on.
+    /// The headline with its dependencies.
     fn bandwidth(&self) -> Result<Finding, Failure> {
         let trial = outside(SW60, GUARD);
         let found = self.of(trial)?;
@@ -362,26 +362,26 @@ const SSTF: &str = "sstf";
 const SW60: &str = "sptf-sw60";
 const SPTF: &str = "sptf";
 
-/// Those of the paper.
+/// The policies of the paper.
 const POLICIES: [&str; 3] = [SSTF, SW60, SPTF];
 
 const ATLAS: Model = Model::Atlas10k(HeadSwitch::Paper);
 const EXTRACTED: Model = Model::Atlas10k(HeadSwitch::Extracted);
 const CHEETAH: Model = Model::Cheetah18lp;
 
-/// The noise under which the paper's Atlas 10K is judged: it loses and wins as many rotations in
-/// all as theirs did (2.5 % of the requests, Figure 7), and what a guard costs and brings is as in
-/// Figure 9. `prediction::ATLAS` also has those lost and won apart, but by late seeks, against
+/// Noise of the paper's Atlas 10K. It loses and wins as many rotations in total as the paper's
+/// drive (2.5 % of the requests, Figure 7), and its guards cost and yield as in Figure 9.
+/// `prediction::ATLAS` also matches lost and won rotations separately, but by late seeks, against
 /// which no guard of Figure 9 would have helped.
 const NOISE: Noise = Noise::sigma(Duration::from_micros(150));
 
-/// Less of it, to see what it changes: that of our own goals.
+/// Less noise, for comparison: that of our own goals.
 const QUIET: Duration = Duration::from_micros(60);
 
 /// The paper's guard, in microseconds.
 const GUARD: u64 = 300;
 
-/// Those of Figures 9 and 10, in microseconds.
+/// The guards of Figures 9 and 10, in microseconds.
 const GUARDS: [u64; 6] = [0, 100, 200, 300, 400, 500];
 
 /// Parts of a scan, in hundredths: its start, its first half, all of it.

@@ -1,9 +1,9 @@
-//! How much of a head's time goes by waiting for sectors (section 2.1): what free blocks can be
-//! made of.
+//! The share of head time that is rotational latency (section 2.1), from which free blocks are
+//! made.
 //!
-//! The head's time is all time in which a request is there: from one completion to the next, the
-//! paper's own definition. Waiting is what is neither arm nor requested sectors under the head: in
-//! zero-latency access also the part of the revolution in which others pass.
+//! Head time is all time with a pending request: from one completion to the next, as the paper
+//! defines it. Latency is neither seek nor transfer. With zero-latency access it includes the part
+//! of the revolution in which unrequested sectors pass.
 //!
 //! ```text
 //!    completion                                                            completion
@@ -36,7 +36,7 @@ const LOCAL: &str = "fb.latency-share.local";
 const SEEKS: &str = "fb.latency-share.seek-reducing";
 const SPTF: &str = "fb.latency-share.sptf";
 
-/// One run: which claim it is for, under which policy, at which depth.
+/// A run for a claim, under a policy and at a depth.
 struct LatencyShareCase {
     id: &'static str,
     policy: &'static str,
@@ -46,12 +46,12 @@ struct LatencyShareCase {
     role: Role,
 }
 
-/// What the figure of a run is for.
+/// The role of a run's figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// It is held against the claim.
+    /// The figure is judged.
     Judged,
-    /// It shows what a choice is worth.
+    /// The figure shows the effect of a choice.
     Aside,
 }
 
@@ -175,7 +175,7 @@ fn finding(id: &'static str, scene: &PaperScene, measured: &[(&LatencyShareCase,
     Finding::one(id, Label::InFirmware, value, note)
 }
 
-/// A load of which so many requests are always there.
+/// A load with a constant number of outstanding requests.
 fn never_idle(name: &str, depth: u32) -> Result<Workload, Failure> {
     let small = name != "random-256k";
     load(
@@ -189,7 +189,7 @@ fn never_idle(name: &str, depth: u32) -> Result<Workload, Failure> {
     )
 }
 
-/// Adds up the waiting for sectors.
+/// Adds up rotational latencies.
 struct Waits<'a> {
     drive: &'a Profile,
     sum: Duration,
@@ -206,25 +206,25 @@ impl Watch for Waits<'_> {
     }
 }
 
-/// What is claimed of C-LOOK and SSTF alike, in percent.
+/// Claimed share of C-LOOK and SSTF alike, in percent.
 const HALF: f64 = 50.0;
 
-/// Requests in a run: the shares then vary by a tenth of a percent from seed to seed.
+/// Requests in a run: the shares then vary by a tenth of a percent between seeds.
 const REQUESTS: u64 = 50_000;
 
-/// One in service and one at the drive: first come, first served has no use for more.
+/// Depth of FCFS: one command in service and one at the drive, as more would not matter.
 const FCFS_DEPTH: u32 = 2;
 
-/// The paper does not say how many requests were there to choose from. Its OLTP has ten.
+/// Depths of the other policies. The paper has no figure; its OLTP has ten pending requests.
 const DEPTHS: [u32; 3] = [10, 20, 30];
 
-/// The depth at which C-LOOK and SSTF have the paper's half: a choice.
+/// Depth at which C-LOOK and SSTF have the paper's half: a choice.
 const JUDGED_DEPTH: u32 = 20;
 
-/// The random requests of the paper's section 5.2 have 4 KB; what is small in 2.1 it does not say.
+/// Size of small requests. The random requests of section 5.2 have 4 KB; section 2.1 has no figure.
 const SMALL_KIB: f64 = 4.0;
 
-/// A group that is smaller than a cylinder, beside the 16 MiB of the built-in load.
+/// A cylinder group smaller than a cylinder, beside the 16 MiB of the built-in load.
 const TIGHT_GROUP: u64 = 512 << 10;
 
 /// The built-in load of small requests anywhere.

@@ -1,4 +1,4 @@
-//! Coordinated prefetching in two levels of caches (PFC): 96 cases, to the letter, on calibrated loads.
+//! Coordinated prefetching in two cache levels: PFC to the letter in 96 cases, on calibrated loads.
 
 use simulator::caching::cases::{ALGORITHMS, Algorithm, Case, L2_PERCENT, Upper};
 
@@ -59,10 +59,10 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     })
 }
 
-/// What the findings are made from.
+/// The runs of all findings.
 struct PfcPaper {
     runs: CachingRuns,
-    /// PFC as it is read, then letting past alone, then reading more alone.
+    /// PFC in the chosen reading, then bypass alone, then readmore alone.
     readings: [String; 3],
 }
 
@@ -82,7 +82,7 @@ pub fn cases() -> Vec<(Which, Case)> {
     all
 }
 
-/// PFC with these readings and more.
+/// PFC with these readings, and further settings.
 fn pfc(readings: &str, more: &str) -> String {
     let parts: Vec<&str> = [readings, more]
         .into_iter()
@@ -120,7 +120,7 @@ impl PfcPaper {
         cases().into_iter().map(gain).collect()
     }
 
-    /// Cases for which something is so.
+    /// The number of cases with a property.
     fn count(
         &self,
         mut is_so: impl FnMut((Which, Case)) -> Result<bool, Failure>,
@@ -283,7 +283,7 @@ impl PfcPaper {
     }
 }
 
-/// How reports call a case.
+/// The name of a case in reports.
 pub fn named((load, case): (Which, Case)) -> String {
     let algorithm = match case.above.name == case.below.name {
         true => case.above.name.to_owned(),
@@ -326,7 +326,7 @@ fn algorithm(name: &str) -> Algorithm {
     found.expect("a column of the table is an algorithm")
 }
 
-/// A cell of Table 1, as its claim calls it.
+/// The name of a cell of Table 1 in its claim.
 fn cell((load, case): (Which, Case)) -> String {
     let (upper, algorithm) = (case.upper.name(), case.below.name);
     format!("{}_{}_{upper}_{algorithm}", load.name(), case.percent)

@@ -1,7 +1,8 @@
-//! The coordinator `adaptive` beyond PFC: never worse than no coordination in any arrangement, and better
-//! than DU and PFC in most cases.
+//! The coordinator `adaptive` beyond PFC: never worse than no coordination, and better than DU and
+//! PFC in most cases.
 //!
-//! `adaptive` was made with seed 1 of the calibrated loads and the genuine prefixes; seed 2 is judged here.
+//! `adaptive` was developed with seed 1 of the calibrated loads and the genuine prefixes. The
+//! results use seed 2.
 
 use simulator::caching::cases::{ALGORITHMS, Case, L2_PERCENT, Upper};
 
@@ -31,7 +32,7 @@ const TAILS: &str = "pfc-beyond.tails";
 const PFC: &str = "pfc";
 const ADAPTIVE: &str = "adaptive";
 
-/// Worse by so many percent is worse. The goal's.
+/// Smallest loss that counts as worse, in percent: the goal's.
 const WORSE: f64 = 1.0;
 
 fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
@@ -57,7 +58,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
 
 type Cases = Vec<(Which, Case)>;
 
-/// All cases, by what they are for.
+/// All cases, by arrangement.
 struct Groups {
     homogeneous: Cases,
     heterogeneous: Cases,
@@ -124,7 +125,7 @@ impl Groups {
     }
 }
 
-/// RA and Linux at both levels on each prefix.
+/// RA and Linux at both levels, on each prefix.
 fn genuine() -> Cases {
     let mut all = Vec::new();
     for trace in 0..GENUINE.len() {
@@ -153,7 +154,7 @@ impl PfcBeyond {
         Ok(gains.iter().filter(|&&gain| gain < -WORSE).count() as f64)
     }
 
-    /// The case in which `adaptive` gains least.
+    /// The case with the smallest gain of `adaptive`.
     fn worst(&self, cases: &Cases) -> Result<String, Failure> {
         let mut worst = (f64::MAX, String::new());
         for &(load, case) in cases {
@@ -277,7 +278,7 @@ impl PfcBeyond {
         Ok(Self::finding(TAILS, &ours, &note))
     }
 
-    /// The 96 cases, one a line.
+    /// The 96 cases, one per line.
     fn homogeneous(&self) -> Result<Table, Failure> {
         let mut table = Table::new(
             "The 96 cases: gains in %, then what adaptive does to L2 (without / with)",

@@ -1,7 +1,7 @@
-//! How well the head times of single requests are predicted from outside (section 5.2, Figure 7).
+//! The accuracy of external predictions of single requests' head times (section 5.2, Figure 7).
 //!
-//! Two commands are at the drive. A command's head time is its end less the end of the one before;
-//! it is predicted when the command is given to the drive, from what is then known of the head.
+//! Two commands are at the drive. A command's head time is its end less the previous command's end.
+//! It is predicted at dispatch, from the head's position as it is then known.
 //!
 //! ```text
 //!   drive      ... -- n-2 --|---- n-1 ----|------ n ------|
@@ -9,8 +9,8 @@
 //!   scheduler          n is given; its end and that of n-1 are predicted
 //! ```
 //!
-//! A seek that takes a little longer or shorter than believed is absorbed by the wait for the
-//! sector, unless the sector has just passed: errors are whole revolutions or next to nothing.
+//! The wait for the sector absorbs small errors of the seek time, unless the sector has just
+//! passed. So errors are whole revolutions or nearly zero.
 
 use crate::plot::{Bar, BarPart, Curve, Ink, Panel, Series};
 use block::{BufferHit, Duration};
@@ -36,7 +36,7 @@ const CHEETAH_4K: &str = "fb.prediction.cheetah.4k";
 const ATLAS_40K: &str = "fb.prediction.atlas.40k";
 const FILES: &str = "fb.prediction.files";
 
-/// One run: for which claim, and how noisy the seeks are.
+/// A run for a claim, with a noise of seeks.
 struct PredictionCase {
     id: &'static str,
     noise: Noise,
@@ -44,7 +44,7 @@ struct PredictionCase {
     load: Workload,
 }
 
-/// The head times of a run, and how long a revolution is.
+/// The head times of a run, and the length of a revolution.
 struct PredictionRun {
     times: Vec<CommandHeadTime>,
     revolution: Duration,
@@ -107,7 +107,7 @@ impl PredictionCase {
 }
 
 impl PredictionRun {
-    /// The share of the commands of which this is true, in percent.
+    /// The percentage of commands with a property.
     fn share(&self, is_so: impl Fn(&CommandHeadTime) -> bool) -> f64 {
         let count = self.times.iter().filter(|time| is_so(time)).count();
         count as f64 * 100.0 / self.times.len().max(1) as f64
@@ -117,7 +117,7 @@ impl PredictionRun {
         self.share(|time| is_near(time.error(), 0, micros))
     }
 
-    /// Those that took so many revolutions longer than predicted.
+    /// The percentage of commands that took this many revolutions longer than predicted.
     fn turns(&self, turns: i64) -> f64 {
         let way = turns * self.revolution.as_nanos() as i64;
         self.share(|time| is_near(time.error(), way, TURN_MICROS))
@@ -127,7 +127,7 @@ impl PredictionRun {
         self.share(|time| time.hit != BufferHit::Miss)
     }
 
-    /// Those that were mispredicted after another one that was.
+    /// The percentage of mispredicted commands that follow another one.
     fn after_surprise(&self, micros: u64) -> f64 {
         let is_off = |time: &CommandHeadTime| !is_near(time.error(), 0, micros);
         let pairs = self.times.windows(2);
@@ -164,18 +164,19 @@ fn finding(id: &'static str, runs: &[&(PredictionCase, PredictionRun)]) -> Findi
     Finding::several(id, Label::External, &figures, note)
 }
 
-/// Why a claim is judged with its noise.
+/// The reason for a claim's noise.
 fn why(id: &str) -> &'static str {
     match id {
         ATLAS_4K => {
-            "fitted to the two figures of rotations, so that only the first one is a test: sigma              alone loses as many as it wins"
+            "fitted to the two figures of rotations, so that only the first one is a test: sigma alone \
+             loses as many as it wins"
         }
         CHEETAH_4K => "fitted to the figure of rotations, so that only the first one is a test",
         _ => "that of the 4 KB requests, nothing is fitted to these",
     }
 }
 
-/// What else a reader of the figures should know.
+/// Further remarks on the figures.
 fn reads(id: &str) -> &'static str {
     match id {
         ATLAS_40K => {
@@ -213,7 +214,7 @@ fn figures(id: &str, run: &PredictionRun) -> Vec<(&'static str, f64)> {
     }
 }
 
-/// With which noise a claim is judged.
+/// The noise of a claim's judged run.
 fn noise_of(id: &str) -> Noise {
     match id {
         CHEETAH_4K => CHEETAH,
@@ -221,7 +222,7 @@ fn noise_of(id: &str) -> Noise {
     }
 }
 
-/// The noises under which a claim is measured.
+/// The noises of a claim's runs.
 fn noises_of(id: &str) -> Vec<Noise> {
     let mut noises: Vec<Noise> = SIGMAS.map(Noise::sigma).to_vec();
     if !noises.contains(&noise_of(id)) {
@@ -230,7 +231,7 @@ fn noises_of(id: &str) -> Vec<Noise> {
     noises
 }
 
-/// Where the errors lie, and the distributions of head times, as in the paper's figure.
+/// The distributions of errors and of head times, as in the paper's figure.
 fn drawing(all: &[(PredictionCase, PredictionRun)]) -> Drawing {
     let judged: Vec<&(PredictionCase, PredictionRun)> = all
         .iter()
@@ -292,9 +293,9 @@ fn curve(name: &str, run: &PredictionRun, time: fn(&CommandHeadTime) -> Duration
     series.distribution()
 }
 
-/// The noise of the paper's Atlas 10K: with it our model loses and wins as many rotations as the
-/// paper's drive did (1.8 and 0.7 %). Sigma follows from those won, the late seeks from the
-/// difference; that they are 1.5 ms late and not another time is a choice.
+/// Noise of the paper's Atlas 10K: our model then loses and wins as many rotations as the paper's
+/// drive (1.8 and 0.7 %). Sigma follows from the won ones, the number of late seeks from the
+/// difference. Their delay of 1.5 ms is a choice.
 pub const ATLAS: Noise = Noise {
     sigma: Duration::from_micros(105),
     late: Chance {
@@ -303,10 +304,10 @@ pub const ATLAS: Noise = Noise {
     },
 };
 
-/// The noise of the paper's Cheetah 18LP, by its rotations: 0.7 % lost and won together.
+/// Noise of the paper's Cheetah 18LP, by its rotations: 0.7 % lost and won in total.
 pub const CHEETAH: Noise = Noise::sigma(Duration::from_micros(55));
 
-/// Other noises, to see what it changes; 0.15 ms alone have the right sum of rotations.
+/// Other noises, for comparison. With 0.15 ms alone the sum of rotations matches.
 const SIGMAS: [Duration; 4] = [
     Duration::ZERO,
     Duration::from_micros(50),
@@ -314,11 +315,11 @@ const SIGMAS: [Duration; 4] = [
     Duration::from_micros(250),
 ];
 
-/// How near a rotation an error is that counts as one. The paper does not say; this is a twentieth
-/// of a rotation, more than 4 KB take on the medium: a zero-latency read that just misses its
-/// beginning has the rest of it early.
+/// Largest distance of an error from a whole rotation, in us. A choice, as the paper has no figure:
+/// a twentieth of a rotation, longer than 4 KB take on the medium. A zero-latency read that just
+/// misses its beginning has transferred the rest before.
 const TURN_MICROS: u64 = 300;
 
-/// Requests in a run. Theirs had 10,000; with so many the 0.7 % of rotations won vary by an eighth of
-/// themselves from seed to seed, with ours by a twenty-fifth.
+/// Requests in a run. The paper had 10,000, with which the 0.7 % of won rotations vary by an eighth
+/// between seeds. With ours they vary by a twenty-fifth.
 const REQUESTS: u64 = 100_000;

@@ -7,7 +7,7 @@ use super::Effort;
 use super::finding::{JudgedFinding, MeasuredFigure, rounded};
 use crate::claims::{Claim, Theirs};
 
-/// A finding beside its claim.
+/// A finding beside its claim, as a row of the JSON.
 #[derive(Debug, Serialize)]
 pub struct FindingRow<'a> {
     id: &'a str,
@@ -20,7 +20,7 @@ pub struct FindingRow<'a> {
 }
 
 impl<'a> FindingRow<'a> {
-    /// A judged finding of a run of this effort.
+    /// The row of a judged finding.
     pub fn new(judged: &'a JudgedFinding, effort: Effort) -> Self {
         let JudgedFinding {
             claim,
@@ -80,7 +80,7 @@ fn ours(measured: &[MeasuredFigure]) -> Value {
     Value::Object(all)
 }
 
-/// How a finding came about: the effort, the check of its shape, the circumstances.
+/// The note of a finding: effort, the shape's check, the circumstances.
 pub fn note(note: &str, claim: &Claim, effort: Effort) -> String {
     let check = claim
         .shape

@@ -1,8 +1,7 @@
-//! The drives of the papers, as their authors had them: the truth, what is believed of it, and a
-//! load on it.
+//! The drives of the papers, as their authors had them: truth, belief, and loads.
 //!
-//! In-firmware, the belief is the truth. External, the belief is what the profiler has found from
-//! the timings of the truth, whose seeks are not always as long.
+//! In-firmware, the belief is the truth. External, the belief is the profiler's finding from the
+//! timings of the truth, whose seeks are noisy.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +20,10 @@ use simulator::workload::{BuiltIn, Overrides, Synthetic, Workload};
 use crate::profiled;
 use crate::{Failure, Label};
 
-/// A drive as far as the papers' differ: its name, its head switch, its noise.
+/// The name, the head switch and the noise of a drive.
 type ProfiledKey = (String, Duration, Noise);
 
-/// The beliefs that were found.
+/// The beliefs that were profiled so far.
 static PROFILED: Mutex<Vec<(ProfiledKey, Arc<Profile>)>> = Mutex::new(Vec::new());
 
 /// A drive of the papers.
@@ -34,24 +33,24 @@ pub enum Model {
     Atlas10k(HeadSwitch),
     /// Seagate Cheetah 18LP, the 9 GB one.
     Cheetah18lp,
-    /// Seagate Cheetah 9LP, on which PFC was judged, as it is shipped.
+    /// Seagate Cheetah 9LP as shipped, the drive of PFC.
     Cheetah9lp,
     /// Seagate ST318437LW, with its write cache.
     St318437lw,
-    /// A drive of 20 TB, which is in no paper.
+    /// A drive of 20 TB, which no paper uses.
     Modern20tb,
 }
 
-/// Whose time for a head switch the Atlas 10K has.
+/// The origin of the Atlas 10K's head switch time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadSwitch {
     /// The paper's Table 1: 0.8 ms.
     Paper,
-    /// What was extracted from a drive: 0.176 ms.
+    /// Extracted from a drive: 0.176 ms.
     Extracted,
 }
 
-/// A drive and what is believed of it.
+/// A drive and the belief about it.
 #[derive(Clone, Debug)]
 pub struct PaperScene {
     mode: Label,
@@ -60,23 +59,23 @@ pub struct PaperScene {
     noise: Noise,
 }
 
-/// How seeks differ from what they should take. Nothing else of the truth is noisy.
+/// The noise of seek times. Nothing else of the truth is noisy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Noise {
-    /// The standard deviation of a seek's duration.
+    /// The standard deviation of seek times.
     pub sigma: Duration,
-    /// Seeks that settle badly, and how much longer each of them takes.
+    /// The probability and the delay of seeks that settle late.
     pub late: Chance,
 }
 
-/// A load, and how it is served.
+/// A load under a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyRunSpec<'a> {
     /// The load.
     pub load: &'a Workload,
-    /// By its name.
+    /// The name of the policy.
     pub policy: &'a str,
-    /// How many of its requests.
+    /// The number of requests.
     pub requests: u64,
 }
 
@@ -109,7 +108,7 @@ impl PaperScene {
         })
     }
 
-    /// What is found of the drive; of the same one it is looked for only once.
+    /// The profiled belief. Equal drives are profiled once.
     fn profiled(&self) -> Result<Arc<Profile>, Failure> {
         let key = (self.truth.name.clone(), self.truth.head_switch, self.noise);
         let mut found = PROFILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +130,7 @@ impl PaperScene {
         Ok(PaperScene { noise, ..known })
     }
 
-    /// The same after the host has switched look-ahead off.
+    /// The scene after the host has switched look-ahead off.
     pub fn without_look_ahead(self) -> PaperScene {
         let off = |profile: &Profile| Arc::new(profile.switched(Switch::Off, Switch::On));
         let truth = off(&self.truth);
@@ -146,12 +145,12 @@ impl PaperScene {
         }
     }
 
-    /// What is believed of the drive.
+    /// The belief.
     pub fn belief(&self) -> &Arc<Profile> {
         &self.belief
     }
 
-    /// What an engine has that stands outside the drive: its belief, and what it cannot know.
+    /// The belief of an external engine, and the drive's imperfections.
     pub fn outside(&self) -> Arc<Outside> {
         Arc::new(Outside {
             belief: Arc::clone(&self.belief),
@@ -219,13 +218,13 @@ impl PaperScene {
 }
 
 impl Model {
-    /// The drive of the paper's system: its shipped profile, with what the paper says otherwise.
+    /// The drive of the paper's system: the shipped profile with the paper's values.
     fn profile(self) -> Result<Profile, Failure> {
         let entry = catalog::find(self.name()).map_err(Failure::failed)?;
         Ok(self.as_in_paper(entry.profile().map_err(Failure::failed)?))
     }
 
-    /// Its name among the shipped drives.
+    /// The name among the shipped drives.
     pub fn name(self) -> &'static str {
         match self {
             Model::Atlas10k(_) => "quantum-atlas-10k",
@@ -236,7 +235,8 @@ impl Model {
         }
     }
 
-    /// The drives of PFC, of Virtual IO and of today have a bus and a write cache in their profiles.
+    /// Replaces bus, cache, queue and head switch by the paper's. The drives of PFC, Virtual IO and
+    /// of today have theirs in their profiles.
     fn as_in_paper(self, mut profile: Profile) -> Profile {
         if matches!(
             self,
@@ -256,7 +256,7 @@ impl Model {
 }
 
 impl fmt::Display for PaperScene {
-    /// What a reader of a figure has to know of it.
+    /// The circumstances of a figure.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ahead = match self.truth.buffer.look_ahead {
             LookAhead::None => "off",
@@ -283,7 +283,7 @@ impl fmt::Display for PaperScene {
 }
 
 impl Noise {
-    /// Of a standard deviation, and nothing besides.
+    /// Noise with this standard deviation, and without late seeks.
     pub const fn sigma(sigma: Duration) -> Noise {
         Noise {
             sigma,
@@ -320,16 +320,15 @@ pub fn load(name: &str, flags: &Overrides) -> Result<Workload, Failure> {
     load.map_err(Failure::failed)
 }
 
-/// One block over a bus of 80 MB/s, Ultra2 SCSI: both drives had it. The times in the Atlas 10K's
-/// profile are those of the system on which it was validated, 5 MB/s. That the paper's hosts drove
-/// their buses at full speed is a choice.
+/// One block over Ultra2 SCSI, 80 MB/s, the bus of both drives. The Atlas 10K's profile has the bus
+/// of its validation, 5 MB/s. That the paper's hosts drove their buses at full speed is a choice.
 const BUS_BLOCK: Duration = Duration::from_nanos(6_400);
 
-/// Lumb et al., FAST 2002, Table 1, of the Atlas 10K.
+/// Head switch of the Atlas 10K (Lumb et al., FAST 2002, Table 1).
 const HEAD_SWITCH: Duration = Duration::from_micros(800);
 
 /// The seed of the noise. A choice.
 const SEED: u64 = 1;
 
-/// The seed of the noise while the drive is profiled. A choice: another one.
+/// The seed of the noise during profiling. A choice: another one.
 const PROFILING_SEED: u64 = 2;

@@ -1,5 +1,4 @@
-//! Greedy clients beside an urgent one: the run of which all claims about large transfers that step
-//! aside are made.
+//! Greedy clients beside an urgent one: the run of all claims about preemption.
 //!
 //! ```text
 //!   urgent   '         '         '         '      4 KiB reads, at a constant rate or as they come
@@ -23,51 +22,51 @@ use crate::Failure;
 pub struct ServingSetup {
     /// The drive.
     pub model: Model,
-    /// How large requests are given to it.
+    /// The delivery of large requests.
     pub delivery: Delivery,
-    /// Which of the greedy requests is next.
+    /// The policy among the greedy requests.
     pub policy: &'static str,
     /// The greedy clients.
     pub bulk: Bulk,
-    /// The urgent one.
+    /// The urgent client.
     pub urgent: Urgent,
-    /// For so long, in virtual seconds.
+    /// The length in virtual seconds.
     pub seconds: u32,
 }
 
-/// Greedy clients, each of which asks again at once, anywhere.
+/// Greedy clients: random requests, always outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bulk {
-    /// Whether they read or write.
+    /// The direction.
     pub direction: Direction,
-    /// How much at a time, in KiB.
+    /// The size of a request, in KiB.
     pub kib: u32,
-    /// How many there are.
+    /// The number of clients.
     pub clients: u32,
 }
 
-/// When urgent reads of 4 KiB come.
+/// The arrival of urgent reads of 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Urgent {
-    /// None does.
+    /// No urgent reads.
     Never,
-    /// So many a second, evenly.
+    /// A constant rate, per second.
     Constant(f64),
-    /// So many a second on average, as they come.
+    /// Poisson arrivals, with a mean rate per second.
     Poisson(f64),
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct ServedLoad {
     report: Report,
-    /// What was read ahead, in bytes.
+    /// The bytes that were read ahead.
     read_ahead: u64,
-    /// How many commands lasted up to so many milliseconds, by ascending length.
+    /// The number of commands within each step of length, in milliseconds, ascending.
     pub lengths: Vec<(f64, u64)>,
 }
 
-/// Runs and what they came to.
+/// The results of runs.
 #[derive(Debug, Default)]
 pub struct Servings {
     all: Vec<(ServingSetup, ServedLoad)>,
@@ -122,7 +121,7 @@ impl ServingSetup {
         )
     }
 
-    /// When it ends.
+    /// The end of a run.
     pub fn options(&self, effort: Effort) -> Options {
         let seconds = match effort {
             Effort::Full => self.seconds,
@@ -157,14 +156,14 @@ impl ServingSetup {
         Ok(ServedLoad::new(&played.ledger, &played.ran, ahead))
     }
 
-    /// By which rules transfers step aside; none in one command.
+    /// The rules of preemption; `None` for whole requests.
     pub fn rules(&self, scene: &PaperScene) -> Option<Preemption> {
         self.delivery.rules(scene.belief())
     }
 }
 
 impl ServedLoad {
-    /// What a run came to that has read so many bytes ahead.
+    /// Creates the results of a run with this many bytes of read-ahead.
     pub fn new(ledger: &Ledger, ran: &Ran, read_ahead: u64) -> ServedLoad {
         let mut lengths: Vec<(f64, u64)> = Vec::new();
         for (length, count) in ledger.command_distribution() {
@@ -181,7 +180,7 @@ impl ServedLoad {
         }
     }
 
-    /// The commands.
+    /// The figures of the commands.
     pub fn commands(&self) -> Result<&CommandFigures, Failure> {
         let commands = self.report.commands.as_ref();
         commands.ok_or_else(|| Failure::failed("a run without commands"))
@@ -192,25 +191,25 @@ impl ServedLoad {
         Ok(self.commands()?.expected_wait_ms)
     }
 
-    /// What the greedy clients got, in MB/s.
+    /// The rate of the greedy clients, in MB/s.
     pub fn rate(&self) -> f64 {
         let bulk = self.report.parts.first();
         bulk.map_or(f64::NAN, |bulk| bulk.megabytes_per_second)
     }
 
-    /// The same, and what was read ahead besides.
+    /// The rate of the greedy clients including read-ahead, in MB/s.
     pub fn rate_with_read_ahead(&self) -> f64 {
         self.rate() + self.read_ahead as f64 / self.report.span_ms / 1e3
     }
 
-    /// How long the urgent ones took.
+    /// The response times of the urgent requests.
     pub fn response(&self) -> Result<&Response, Failure> {
         let urgent = self.report.parts.get(1);
         let response = urgent.and_then(|urgent| urgent.side.response.as_ref());
         response.ok_or_else(|| Failure::failed("a run without urgent requests"))
     }
 
-    /// Requests that ended with an error.
+    /// The number of requests that ended with an error.
     pub fn errors(&self) -> u64 {
         self.report.all.errors
     }
@@ -252,11 +251,11 @@ impl Servings {
     }
 }
 
-/// That of our goals for free blocks, too: a choice.
+/// Noise of seek times: that of our goals for free blocks. A choice.
 pub const NOISE: Noise = Noise::sigma(Duration::from_micros(60));
 
 /// The seed of the loads. A choice.
 const SEED: u64 = 1;
 
-/// The step of the lengths of commands that are kept, in milliseconds: a tenth of a pixel of a plot.
+/// Step of the commands' lengths, in milliseconds: a tenth of a pixel of a plot.
 const LENGTHS: f64 = 0.05;

@@ -1,19 +1,19 @@
-//! Tables beside the findings: titles, columns, rows.
+//! Tables below the findings.
 
 use serde::Serialize;
 
-/// A table beside the findings of a paper.
+/// A table below the findings of a paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The names of its columns.
     pub columns: Vec<&'static str>,
-    /// How many of the first columns have words; the others have numbers.
+    /// The number of leading columns with words. The others have numbers.
     pub words: usize,
-    /// Its rows, a cell for each column.
+    /// The rows: a cell for each column.
     pub rows: Vec<Vec<String>>,
-    /// What follows from the rows.
+    /// A conclusion from the rows.
     pub summary: Option<String>,
 }
 

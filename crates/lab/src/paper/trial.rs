@@ -1,5 +1,4 @@
-//! A scan in the background of the paper's OLTP load, and what it comes to: the run that all claims
-//! about free blocks are made of.
+//! A background scan beside the paper's OLTP load: the run of all claims about free blocks.
 //!
 //! ```text
 //!   with     OLTP + scan  |== start ==|======= first half =======|===== whole =====|
@@ -24,74 +23,74 @@ use crate::Failure;
 pub struct ScanTrial {
     /// The drive.
     pub model: Model,
-    /// What is known of it.
+    /// The scheduler's knowledge of the drive.
     pub known: TrialBelief,
-    /// How noisy its seeks are.
+    /// The noise of the drive's seeks.
     pub noise: Noise,
-    /// Whether the host lets it look ahead.
+    /// Whether the drive looks ahead.
     pub look_ahead: Switch,
-    /// Whose turn it is next.
+    /// The policy.
     pub policy: &'static str,
-    /// Which tracks may be read.
+    /// The permitted tracks.
     pub tracks: Tracks,
-    /// How careful plans are.
+    /// The guard, and the rules about near misses.
     pub caution: Caution,
-    /// How hard plans are looked for.
+    /// The search for plans.
     pub search: Search,
-    /// How far the scan goes, in hundredths.
+    /// The length of the scan, in hundredths.
     pub part: u32,
     /// The seed of the load.
     pub seed: u64,
 }
 
-/// How hard plans are looked for, and of how many reads they may consist.
+/// The limits of the search for plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// Tracks that are looked at.
+    /// Examined tracks.
     pub tracks: u32,
-    /// Reads on one way.
+    /// Stops of a plan.
     pub stops: u8,
 }
 
-/// What a scheduler knows of a drive.
+/// A scheduler's knowledge of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialBelief {
-    /// All but its noise.
+    /// The truth without its noise.
     Truth,
-    /// What its profiler has found.
+    /// The profiler's findings.
     Profiled,
 }
 
-/// On which tracks free blocks are read by commands of their own.
+/// The tracks on which free blocks are read by separate commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracks {
-    /// The paper's rule for a drive that looks ahead: not on those of foreground commands.
+    /// The paper's rule for a drive with look-ahead: not on tracks of foreground commands.
     Others,
-    /// On all, and there in two ranges.
+    /// All tracks, in two ranges on those of foreground commands.
     All,
 }
 
-/// What a trial came to.
+/// The results of a trial.
 #[derive(Clone, Debug)]
 pub struct TrialOutcome {
-    /// MB/s by free blocks until so many hundredths were read, by hundredths.
+    /// The rate of free blocks until each hundredth of the scan, in MB/s.
     pub curve: Vec<(u32, f64)>,
-    /// MB/s by free blocks over the whole run.
+    /// The rate of free blocks over the whole run, in MB/s.
     pub free: f64,
-    /// MB/s by the load.
+    /// The rate of the load, in MB/s.
     pub foreground: f64,
-    /// Requests a second of the load.
+    /// The load's requests per second.
     pub rate: f64,
-    /// By how many percent the mean response time is longer than without the scan.
+    /// The increase of the mean response time by the scan, in percent.
     pub mean_loss: f64,
-    /// By how many percent the 99th percentile is.
+    /// The increase of the 99th percentile by the scan, in percent.
     pub p99_loss: f64,
-    /// By how many percent the load's throughput is lower.
+    /// The loss of the load's throughput to the scan, in percent.
     pub throughput_loss: f64,
-    /// Of 1,000 foreground commands, those that a plan made late.
+    /// Foreground commands in 1,000 that a plan made late.
     pub mispredicted: f64,
-    /// Of 1,000 foreground commands, those before which nothing was read because the seek might
-    /// just have made it, or because it was not worth it.
+    /// Foreground commands in 1,000 whose gap was left alone: a near miss, or a plan not worth its
+    /// risk.
     pub left_alone: f64,
     /// The last guards: of reads after short and long seeks, then of writes.
     pub guards: [Duration; 4],
@@ -99,24 +98,24 @@ pub struct TrialOutcome {
     pub drive: TrialDrive,
 }
 
-/// What a disk could do if all of it were read in a row.
+/// The size and the rate of a disk that is read sequentially.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TrialDrive {
-    /// Its bytes, in MB.
+    /// The size, in MB.
     pub megabytes: f64,
-    /// Bytes over revolutions, one for each track, in MB/s: the mean rate of its medium.
+    /// The mean rate of the medium, in MB/s: its bytes over one revolution for each track.
     pub potential: f64,
 }
 
-/// Trials and what they came to.
+/// The results of trials.
 #[derive(Debug, Default)]
 pub struct Trials {
     all: Vec<(ScanTrial, TrialOutcome)>,
 }
 
 impl ScanTrial {
-    /// A scheduler in the firmware: belief = truth, no noise, no guard, any track. That the
-    /// firmware does not look ahead into what it does not want is why any track may be read.
+    /// A scheduler in the firmware: belief = truth, no noise, no guard. Any track is permitted,
+    /// because the firmware does not look ahead into unwanted blocks.
     pub fn in_firmware(model: Model, policy: &'static str) -> ScanTrial {
         ScanTrial {
             model,
@@ -132,7 +131,7 @@ impl ScanTrial {
         }
     }
 
-    /// A scheduler outside, as the paper's.
+    /// An external scheduler, as in the paper.
     pub fn external(
         model: Model,
         noise: Noise,
@@ -269,30 +268,30 @@ impl TrialOutcome {
         }
     }
 
-    /// What is free, in percent of what the disk could transfer.
+    /// The free bandwidth in percent of the disk's rate.
     pub fn share(&self, hundredths: u32) -> f64 {
         self.until(hundredths) / self.drive.potential * 100.0
     }
 
-    /// How many times the load's own bytes are moved.
+    /// The ratio of moved bytes to the load's own.
     pub fn utilisation(&self, hundredths: u32) -> f64 {
         (self.foreground + self.until(hundredths)) / self.foreground
     }
 
-    /// MB/s by free blocks until so many hundredths were read; over the whole run, if it did not
-    /// come so far.
+    /// The rate of free blocks until this hundredth, in MB/s; over the whole run, if the scan ended
+    /// before.
     pub fn until(&self, hundredths: u32) -> f64 {
         let reached = self.curve.iter().find(|(at, _)| *at >= hundredths);
         reached.map_or(self.free, |(_, rate)| *rate)
     }
 
-    /// Start, first half, and all of the run.
+    /// The rates at the start, over the first half, and over the whole run.
     pub fn parts(&self) -> String {
         let [start, half, whole] = [1, 50, 100].map(|part| self.until(part));
         format!("{start:.2} / {half:.2} / {whole:.2}")
     }
 
-    /// Scans of the whole drive in a day, at the rate over so many hundredths.
+    /// Scans of the whole drive in a day, at the rate until this hundredth.
     pub fn scans_a_day(&self, hundredths: u32) -> f64 {
         self.until(hundredths) * 86_400.0 / self.drive.megabytes
     }
@@ -357,7 +356,7 @@ pub fn fixed(guard: Duration) -> Caution {
     }
 }
 
-/// How far a scan goes that should go so far, in hundredths.
+/// The end of a scan at this effort, in hundredths.
 pub fn part(part: u32, effort: Effort) -> u32 {
     match effort {
         Effort::Full => part,
@@ -365,7 +364,7 @@ pub fn part(part: u32, effort: Effort) -> u32 {
     }
 }
 
-/// What a reader has to know of the part that was scanned.
+/// The remark on a shortened scan.
 pub fn remark(effort: Effort) -> String {
     match effort {
         Effort::Full => String::new(),
@@ -376,7 +375,7 @@ pub fn remark(effort: Effort) -> String {
     }
 }
 
-/// The paper's OLTP load with ten requests pending at any time.
+/// The paper's OLTP load with ten pending requests.
 fn oltp(seed: u64) -> Result<Workload, Failure> {
     let flags = Overrides {
         think_ms: Some(0.0),
@@ -386,5 +385,5 @@ fn oltp(seed: u64) -> Result<Workload, Failure> {
     load("oltp", &flags)
 }
 
-/// Hundredths of a scan for a look. A choice: a few seconds in all.
+/// Hundredths of a quick scan. A choice: a few seconds in total.
 const START: u32 = 5;

@@ -1,5 +1,5 @@
-//! Large transfers that step aside (Virtual IO): a greedy client beside requests of high priority, in
-//! one command for each request, as the paper's authors had it, and theirs with free prefetch.
+//! Preemptible large transfers (Virtual IO): a greedy client beside urgent requests, with whole
+//! requests, with the paper's rules, and with free prefetch.
 
 use block::Direction;
 
@@ -80,7 +80,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     })
 }
 
-/// All runs of which the findings and the drawings are made.
+/// The runs of all findings and drawings.
 fn servings() -> Vec<ServingSetup> {
     let mut all = Vec::new();
     for direction in [Direction::Read, Direction::Write] {
@@ -110,7 +110,7 @@ fn pairs<'a>(
     deliveries.iter().flat_map(with)
 }
 
-/// Greedy clients without anything urgent.
+/// Greedy clients without urgent reads.
 pub fn alone(delivery: Delivery, direction: Direction, kib: u32) -> ServingSetup {
     ServingSetup {
         model: Model::St318437lw,
@@ -136,7 +136,7 @@ pub fn at_rate(delivery: Delivery, direction: Direction, kib: u32, rate: f64) ->
     }
 }
 
-/// What the findings are made from.
+/// The runs of all findings.
 pub struct VirtualIoPaper<'a> {
     servings: &'a Servings,
     effort: Effort,
@@ -147,7 +147,7 @@ impl VirtualIoPaper<'_> {
         self.servings.get(&serving)
     }
 
-    /// A figure of runs that differ by something.
+    /// A figure over runs that differ in one setting.
     fn over<T: Copy>(
         &self,
         all: &[T],
@@ -170,7 +170,7 @@ impl VirtualIoPaper<'_> {
         ))
     }
 
-    /// Table 2, one of its halves.
+    /// One half of Table 2.
     fn at_one_hertz(
         &self,
         claim: &'static str,
@@ -226,7 +226,7 @@ impl VirtualIoPaper<'_> {
         self.at_one_hertz(RESPONSE_TABLE, mean, &more)
     }
 
-    /// Tables 1 and 3, the rows of one size.
+    /// The rows of one size in Tables 1 and 3.
     fn table(
         &self,
         claim: &'static str,
@@ -283,7 +283,7 @@ impl VirtualIoPaper<'_> {
     }
 }
 
-/// Figures one after the other.
+/// Figures as a list.
 fn listed(figures: &[f64]) -> String {
     let figures: Vec<String> = figures.iter().map(|one| format!("{one:.2}")).collect();
     figures.join(" / ")
@@ -296,36 +296,36 @@ const FCFS: &str = "fcfs";
 const NAMED: [(Delivery, &str); 2] = [(Delivery::Single, "npio"), (Delivery::Paper, "vio")];
 const DIRECTIONS: [(Direction, &str); 2] = [(READ, "read"), (Direction::Write, "write")];
 
-/// Those that are everywhere in the paper.
+/// The deliveries that the whole paper compares.
 const COMPARED: [Delivery; 2] = [Delivery::Single, Delivery::Paper];
 
-/// Those of Figures 12 and 13 besides.
+/// The further deliveries of Figures 12 and 13.
 const COMPONENT_WAYS: [Delivery; 3] = [Delivery::Chunks, Delivery::JustInTime, Delivery::Prefetch];
 
-/// Those of the paper, in kB, here KiB. That a kB has 1024 bytes is a choice: its requests are whole
-/// blocks of 512.
+/// Sizes of the paper in kB, here KiB. 1024 bytes per kB are a choice: the paper's requests are
+/// whole blocks of 512.
 const SIZES: [u32; 5] = [50, 250, 500, 1000, 2000];
 
-/// The largest.
+/// The largest size.
 const LARGE: u32 = 2000;
 
-/// Those of Tables 1 and 3.
+/// The sizes of Tables 1 and 3.
 const TABLE_SIZES: [u32; 3] = [50, 500, 2000];
 
-/// Urgent requests a second, in Tables 1 and 3.
+/// Rates of urgent requests in Tables 1 and 3, per second.
 const RATES: [f64; 6] = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0];
 
-/// In Table 2.
+/// The rate of Table 2.
 const TABLE_RATE: f64 = 1.0;
 
-/// One greedy request at the drive, and the next one known: a choice, as the paper's are always waiting.
+/// Outstanding greedy requests: one at the drive, and the next one. A choice, as the paper's are
+/// always waiting.
 const CLIENTS: u32 = 2;
 
-/// A run has so many urgent requests, if that takes neither less nor more than so many seconds: means are
-/// then good to 1 or 2 %.
+/// Urgent requests of a run, and bounds of its length in seconds: means are then exact to 1 or 2 %.
 const URGENT_REQUESTS: f64 = 1_000.0;
 const LEAST_SECONDS: f64 = 200.0;
 const MOST_SECONDS: f64 = 1_000.0;
 
-/// How long a run without them takes: rates are then good to half a percent.
+/// Length of a run without urgent requests: rates are then exact to half a percent.
 const ALONE_SECONDS: u32 = 200;

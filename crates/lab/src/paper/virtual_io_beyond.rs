@@ -1,5 +1,5 @@
-//! Large transfers that step aside where it is worth it: on the paper's drive beside the paper's own
-//! way, and on a drive of today.
+//! Preemption of large transfers where it pays: on the paper's drive beside the paper's rules, and
+//! on a drive of today.
 
 use super::delivery::Delivery;
 use super::finding::Finding;
@@ -51,7 +51,7 @@ fn calm(delivery: Delivery) -> ServingSetup {
     alone(delivery, Direction::Read, LARGE_KIB)
 }
 
-/// What the findings are made from.
+/// The runs of all findings.
 struct VirtualIoBeyond<'a> {
     servings: &'a Servings,
     effort: Effort,
@@ -66,7 +66,7 @@ impl VirtualIoBeyond<'_> {
         note(serving, self.effort, more)
     }
 
-    /// Short requests: nothing is lost, and less is waited.
+    /// Small requests: no throughput is lost, and waits are shorter.
     fn small_reads(&self, claim: &'static str, judged: Delivery) -> Result<Finding, Failure> {
         let single = self.of(small(Delivery::Single))?;
         let share =
@@ -124,7 +124,7 @@ impl VirtualIoBeyond<'_> {
     }
 }
 
-/// What a reader of a figure has to know of a run.
+/// The note of a run.
 fn note(serving: ServingSetup, effort: Effort, more: &str) -> Result<String, Failure> {
     let remark = match effort {
         Effort::Full => "",
@@ -140,7 +140,7 @@ fn note(serving: ServingSetup, effort: Effort, more: &str) -> Result<String, Fai
 
 const OWN: Delivery = Delivery::Own;
 
-/// Chunks of half the paper's. A choice.
+/// Chunks of half the paper's size. A choice.
 const SMALL_CHUNKS: Delivery = Delivery::OwnOf(25);
 
 /// The paper's smallest and largest requests.

@@ -9,7 +9,7 @@ use super::{AbissPaper, AbissRow, BACKGROUND, FIGURE_18, PAGES, ROWS, STREAMS, c
 use crate::Failure;
 use crate::paper::Drawing;
 
-/// All of them.
+/// All drawings.
 pub(super) fn all(paper: &AbissPaper<'_>) -> Result<Vec<Drawing>, Failure> {
     Ok(vec![figure_18(paper)?, table_1(paper)?])
 }
@@ -54,7 +54,7 @@ fn figure_18(paper: &AbissPaper<'_>) -> Result<Drawing, Failure> {
     })
 }
 
-/// When each read was called and how long it took, over the first seconds.
+/// The time and the delay of each read, over the first seconds.
 fn delays(report: &Report) -> Vec<(f64, f64)> {
     let mut all: Vec<(f64, f64)> = report
         .reads()
@@ -65,7 +65,7 @@ fn delays(report: &Report) -> Vec<(f64, f64)> {
     all
 }
 
-/// The share of the reads that took so long at most, in steps of a percentile, and the longest.
+/// The distribution of the delays, in steps of a percentile, and the longest delay.
 fn distribution(report: &Report) -> Vec<(f64, f64)> {
     let mut all: Vec<f64> = report
         .reads()
@@ -77,7 +77,7 @@ fn distribution(report: &Report) -> Vec<(f64, f64)> {
     (0..=100).filter_map(at).collect()
 }
 
-/// What is left to the background reader over the batch.
+/// The rate left to the background reader over the batch.
 fn table_1(paper: &AbissPaper<'_>) -> Result<Drawing, Failure> {
     let mut panels = Vec::new();
     for streams in STREAMS {
@@ -116,7 +116,7 @@ fn table_1(paper: &AbissPaper<'_>) -> Result<Drawing, Failure> {
     })
 }
 
-/// The paper's own cells, by batch.
+/// The paper's cells, by batch.
 fn theirs(streams: usize) -> Result<Vec<(f64, f64)>, Failure> {
     let built_in = claims::ALL.iter().find(|paper| paper.name == "abiss");
     let paper = built_in.ok_or_else(|| Failure::failed("the claims of abiss"))?;
@@ -132,5 +132,5 @@ fn theirs(streams: usize) -> Result<Vec<(f64, f64)>, Failure> {
     Ok(points.collect())
 }
 
-/// Seconds that are shown: enough to see how delays vary.
+/// Seconds of the drawn delays: enough to show their variation.
 const SHOWN: f64 = 4.0;

@@ -1,4 +1,4 @@
-//! The orderings of Table 1, one by one.
+//! The orderings of Table 1.
 
 use super::run::Machine;
 use super::{AbissPaper, AbissRow, ORDER, PAGES, ROWS, STREAMS, figures};
@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::paper::finding::{Finding, ShapeVerdict};
 
 impl AbissPaper<'_> {
-    /// Which of the orderings hold in our cells.
+    /// The orderings that hold in our cells.
     pub(super) fn order(&self) -> Result<Finding, Failure> {
         let mut checks: Vec<(String, bool)> = Vec::new();
         for streams in STREAMS {
@@ -56,7 +56,7 @@ impl AbissPaper<'_> {
         Ok(figures(ORDER, counted, self.note(Machine::Paper, &more)).shaped(shape))
     }
 
-    /// What 4 best-effort streams leave under an elevator.
+    /// The rate that 4 best-effort streams leave under an elevator.
     fn elevator(&self, name: &str) -> Result<f64, Failure> {
         let mut rows = ROWS.into_iter();
         let row = rows.find(|row| matches!(row, AbissRow::Elevator(other, _) if *other == name));
@@ -65,7 +65,8 @@ impl AbissPaper<'_> {
     }
 }
 
-/// What the paper's table says of 4 best-effort streams: 1.5, 1.8, 1.8, 2.0, 2.7 MB/s.
+/// The elevators by the rate that 4 best-effort streams leave in the paper: 1.5, 1.8, 1.8, 2.0, 2.7
+/// MB/s.
 const ELEVATORS: [[&str; 2]; 5] = [
     ["abiss_be", "deadline"],
     ["abiss_be", "cfq"],

@@ -1,4 +1,4 @@
-//! One run of players beside others, on one of two drives, and the machine that limits it.
+//! A run of media players beside other load, and the drives and hosts of these runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,77 +14,77 @@ use simulator::playing::{
 use crate::Failure;
 use crate::paper::{Effort, PaperBench};
 
-/// A run.
+/// A run of players beside other load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbissRun {
-    /// On which drive, in which machine.
+    /// The drive and its host.
     pub machine: Machine,
-    /// How many streams of 1 MB/s play.
+    /// The number of streams of 1 MB/s.
     pub streams: usize,
-    /// Who gets them their data.
+    /// The source of the streams' data.
     pub scheme: Scheme,
-    /// The elevator.
+    /// The policy.
     pub policy: &'static str,
-    /// Where the files are.
+    /// The positions of the files.
     pub layout: FileLayout,
-    /// Who else is there.
+    /// The competing load.
     pub others: CompetingLoad,
 }
 
-/// A drive in a machine.
+/// A drive and its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
     /// The paper's drive and its host.
     Paper,
-    /// The same with a drive whose buffer has one segment.
+    /// The paper's host, with a drive whose buffer has one segment.
     OneSegment,
-    /// The paper's drive in a machine that limits nothing.
+    /// The paper's drive without limits of the host.
     Unlimited,
-    /// The same where others write.
+    /// The same drive in runs with writes.
     Written,
-    /// A drive of 20 TB in such a machine.
+    /// A drive of 20 TB without limits of the host.
     Modern,
 }
 
-/// Who gets streams their data.
+/// The source of the streams' data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// Nobody: they read at best effort.
+    /// Best effort: no guarantees.
     Plain,
-    /// ABISS as it is in the paper, with batches of so many pages.
+    /// ABISS as in the paper, with batches of this many pages.
     Theirs(u64),
     /// Our guarantees.
     Ours(Buffered),
 }
 
-/// How our guarantees buffer.
+/// The buffers of our guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffered {
     /// The memory of a stream, in kB.
     pub kb: u64,
-    /// Rounds as long as so many pages last; none: as long as admission has them.
+    /// The length of rounds, in pages of the stream; without it, admission chooses.
     pub pages: Option<u64>,
 }
 
-/// Where the files are.
+/// The positions of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileLayout {
-    /// One after the other from the first block, the background reader's last.
+    /// One after the other from the first block; the background reader's file is the last.
     Adjacent,
-    /// Evenly over the disk, the background reader's in this place among them, from 0.
+    /// Evenly over the disk; the background reader's file has this place among them, from 0.
     Spread(usize),
 }
 
-/// Who is there beside the streams.
+/// The competing load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompetingLoad {
-    /// The background reader, with so many kB of read-ahead.
+    /// The background reader, with its read-ahead in kB.
     Reader(u64),
-    /// So many greedy tasks.
+    /// A number of greedy tasks.
     Tasks(usize),
 }
 
-/// Runs and what they came to.
+/// The results of runs.
 #[derive(Debug, Default)]
 pub struct AbissRuns {
     all: Vec<(AbissRun, Report)>,
@@ -137,7 +137,7 @@ impl AbissRun {
         })
     }
 
-    /// The files of the streams, and the background reader's.
+    /// The files of the streams and of the background reader.
     fn files(&self, truth: &Profile) -> Result<(Vec<File>, File), Failure> {
         let block = u64::from(truth.block_bytes);
         let blocks = truth.geometry.sectors().0;
@@ -212,7 +212,7 @@ impl Machine {
 }
 
 impl fmt::Display for Machine {
-    /// What a reader of a figure has to know of it.
+    /// The circumstances of a figure.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Machine::Modern => "modern-20tb, an extrapolated profile",
@@ -255,7 +255,7 @@ impl Scheme {
         }
     }
 
-    /// Our guarantees with the paper's buffer for a batch, and rounds as long as that lasts.
+    /// Our guarantees with the paper's buffer for a batch, and rounds of that batch.
     pub fn ours_as_theirs(pages: u64) -> Scheme {
         Scheme::Ours(Buffered {
             kb: their_kb(pages),
@@ -308,7 +308,7 @@ impl AbissRuns {
     }
 }
 
-/// How long everybody plays.
+/// The length of a run.
 fn lasts(effort: Effort) -> Duration {
     match effort {
         Effort::Full => Duration::from_secs(SECONDS),
@@ -321,31 +321,31 @@ fn lasts(effort: Effort) -> Duration {
 /// Bytes of a kB of memory.
 pub const KB: u64 = 1024;
 
-/// ABISS, 4: 1 MB/s, in reads of 64 kB.
+/// Rate of a stream: 1 MB/s, in reads of 64 kB (ABISS, 4).
 const RATE: Rate = match Rate::new(1_000_000) {
     Some(rate) => rate,
     None => panic!("more than nothing"),
 };
 const READ: u64 = 64 * KB;
 
-/// ABISS, 4: the files of the streams, and the background reader's.
+/// Sizes of the streams' files and of the background reader's (ABISS, 4).
 const STREAM_BYTES: u64 = 105_000_000;
 const READER_BYTES: u64 = 175_000_000;
 
-/// `specs/streams.md`: 512 bytes over a link of 25 MB/s.
+/// Time of 512 bytes over the host's link of 25 MB/s (`specs/streams.md`).
 const LINK_BLOCK: Duration = Duration::from_nanos(20_480);
 
-/// `specs/streams.md`: what is copied to applications in all.
+/// Rate of all copies to applications (`specs/streams.md`).
 const COPIES: Rate = match Rate::new(11_200_000) {
     Some(rate) => rate,
     None => panic!("more than nothing"),
 };
 
-/// Virtual seconds for which everybody plays, unless a file ends before. A choice: what a file of a
-/// stream lasts, less a little.
+/// Length of a run in virtual seconds, unless a file ends before. A choice: slightly less than a
+/// stream's file lasts.
 const SECONDS: u64 = 100;
 
-/// Longer than any round that buffers of these sizes allow.
+/// Longest round, in seconds: above all rounds that these buffers allow.
 const LONGEST_ROUND: u64 = 60;
 
 /// The seed of greedy tasks. A choice.

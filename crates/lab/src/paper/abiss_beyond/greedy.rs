@@ -1,4 +1,4 @@
-//! Greedy tasks beside streams: reads and writes of 128 KiB, anywhere, always waiting.
+//! Greedy tasks beside streams: random reads and writes of 128 KiB, always outstanding.
 
 use simulator::playing::{PAGE, Report};
 
@@ -20,7 +20,7 @@ pub const MEASUREMENT: Measurement = Measurement {
 const TRAVELSTAR: &str = "abiss-beyond.greedy.travelstar";
 const MODERN: &str = "abiss-beyond.greedy.20tb";
 
-/// Streams of which the disk is full enough.
+/// Streams that nearly fill a disk.
 #[derive(Clone, Copy)]
 struct Crowd {
     claim: &'static str,
@@ -119,7 +119,7 @@ fn p99_ms(report: &Report) -> Result<String, Failure> {
     Ok(format!("{:.0}", p99.as_millis_f64()))
 }
 
-/// On both drives.
+/// The streams of both drives.
 const CROWDS: [Crowd; 2] = [
     Crowd {
         claim: TRAVELSTAR,
@@ -137,8 +137,8 @@ const CROWDS: [Crowd; 2] = [
     },
 ];
 
-/// How many greedy tasks: issue 7's bounds, and between them.
+/// Numbers of greedy tasks: the bounds of issue 7, and values between them.
 const TASKS: [usize; 4] = [1, 4, 16, 64];
 
-/// How long rounds are, in pages of a stream's batch.
+/// Lengths of rounds, in pages of a stream's batch.
 const ROUNDS: [Option<u64>; 4] = [Some(10), Some(40), Some(160), None];

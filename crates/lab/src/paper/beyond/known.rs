@@ -1,12 +1,12 @@
-//! What it costs that a drive was profiled, and not known: the same rules on the same noisy drive,
-//! by a belief that is the truth and by one that the profiler has found.
+//! The cost of a profiled belief: the same rules on the same noisy drive, with the truth and with a
+//! profile as belief.
 
 use super::{FreeblockBeyond, HALF, KNOWN, NOISE, SPTF, SW60, learned};
 use crate::paper::finding::Finding;
 use crate::paper::trial::{ScanTrial, TrialBelief};
 use crate::{Failure, Label};
 
-/// The learned guard on a drive of which all but its noise is known.
+/// The learned guard on a drive whose noise alone is unknown.
 pub(super) fn known(policy: &'static str) -> ScanTrial {
     ScanTrial {
         known: TrialBelief::Truth,

@@ -1,4 +1,4 @@
-//! Findings that set one run beside another: guards, policies, outside and inside.
+//! Findings that compare two runs: guards, policies, external and firmware.
 
 use super::{
     ATLAS, EXTRACTED, Free, GUARD, GUARDS, HALF, PARTS, SPTF, SSTF, SSTF_VS_SPTF, SW60,
@@ -11,7 +11,7 @@ use crate::paper::trial::ScanTrial;
 use crate::{Failure, Label};
 
 impl Free<'_> {
-    /// What a guard does to the foreground's throughput and costs the background.
+    /// The effect of a guard on the foreground's throughput and on free bandwidth.
     pub(super) fn guard(&self, id: &'static str, guard: u64) -> Result<Finding, Failure> {
         let both = |with: ScanTrial, without: ScanTrial| {
             let (with, without) = (self.of(with)?, self.of(without)?);
@@ -115,8 +115,7 @@ impl Free<'_> {
         Ok(Finding::one(VS_FIRMWARE, Label::External, ours, note))
     }
 
-    /// How far the measured is from the simulation that has the same rule, where the guard hides
-    /// the noise.
+    /// The distance from the simulation with the same rule, from the guard on that hides the noise.
     pub(super) fn beside_no_track(&self) -> Result<Finding, Failure> {
         let distance = |guard, part| {
             let (outside, inside) = (self.of(outside(SW60, guard))?, self.of(no_track(guard))?);
@@ -139,12 +138,12 @@ impl Free<'_> {
     }
 }
 
-/// By how many percent one is less than another.
+/// The difference in percent of `other`.
 fn percent_less(one: f64, other: f64) -> f64 {
     (1.0 - one / other) * 100.0
 }
 
-/// Throughput lost and a figure of each part of the scan.
+/// The lost throughput, and a figure for each part of the scan.
 type BesideRates = (f64, [f64; 3]);
 
 /// The figures as judged, and under other circumstances.

@@ -1,4 +1,5 @@
-//! Figures 9 to 11: what a guard costs, how far outside is from inside, and how a scan goes on.
+//! Figures 9 to 11: the cost of a guard, the distance from the firmware, and the progress of a
+//! scan.
 
 use crate::plot::{Curve, Panel};
 
@@ -7,7 +8,7 @@ use crate::Failure;
 use crate::paper::Drawing;
 use crate::paper::trial::{ScanTrial, TrialOutcome, Trials, fixed};
 
-/// All of them.
+/// All drawings.
 pub(super) fn all(trials: &Trials) -> Result<Vec<Drawing>, Failure> {
     Ok(vec![
         figure_9(trials)?,
@@ -37,7 +38,7 @@ fn figure_9(trials: &Trials) -> Result<Drawing, Failure> {
     })
 }
 
-/// Free bandwidth from outside, in the firmware, and there with the outside's rule.
+/// Free bandwidth: external, in the firmware, and in the firmware with the external rule.
 fn figure_10(trials: &Trials) -> Result<Drawing, Failure> {
     let whole = |outcome: &TrialOutcome| outcome.until(WHOLE);
     let inside = |guard| ScanTrial {
@@ -60,8 +61,8 @@ fn figure_10(trials: &Trials) -> Result<Drawing, Failure> {
     })
 }
 
-/// Free bandwidth over the part of the scan that is done. What the paper's own figure shows is not
-/// in our data: this one is ours.
+/// Free bandwidth over the progress of the scan. The data of the paper's own Figure 11 is not
+/// available; this figure is ours.
 fn figure_11(trials: &Trials) -> Result<Drawing, Failure> {
     let curve = |policy: &'static str| {
         let outcome = trials.get(&outside(policy, GUARD))?;

@@ -1,4 +1,4 @@
-//! Figures 4 to 7: response times, the two aspects of the best case, hit ratios, the two actions apart.
+//! Figures 4 to 7: response times, the best case, hit ratios, and the two actions alone.
 
 use crate::plot::{Curve, Panel};
 use simulator::caching::cases::{ALGORITHMS, Case, L2_PERCENT, Upper};
@@ -9,7 +9,7 @@ use super::served::{CachingRun, ServedCase};
 use crate::Failure;
 use crate::paper::Drawing;
 
-/// All of them.
+/// All drawings.
 pub(super) fn all(paper: &PfcPaper) -> Result<Vec<Drawing>, Failure> {
     Ok(vec![
         Drawing {
@@ -37,7 +37,7 @@ pub(super) fn all(paper: &PfcPaper) -> Result<Vec<Drawing>, Failure> {
     ])
 }
 
-/// A coordinator of a figure: its name there, and where it stands among the readings, if it is one.
+/// A coordinator of a figure: its name, and its index among the readings, if it is one.
 type DrawnLine = (&'static str, Option<usize>);
 
 const COMPARED: &[DrawnLine] = &[("none", None), ("du", None), ("pfc", Some(0))];
@@ -49,7 +49,7 @@ const ACTIONS: &[DrawnLine] = &[
 ];
 
 impl PfcPaper {
-    /// A panel for each load and algorithm, over the size of L2, L1 set to H.
+    /// A panel for each load and algorithm, over the size of L2, with L1 set to H.
     fn panels(
         &self,
         what: &str,
@@ -77,7 +77,7 @@ impl PfcPaper {
         Ok(panels)
     }
 
-    /// OLTP, RA, L: hit ratio and response time.
+    /// Hit ratio and response time of OLTP, RA, L.
     fn best_case_panels(&self) -> Result<Vec<Panel>, Failure> {
         let case = |percent| Case::homogeneous(ALGORITHMS[0], Upper::Low, percent);
         let served = |line: &DrawnLine, percent| {

@@ -1,4 +1,4 @@
-//! The loads: three calibrated ones in the place of the paper's traces, and genuine prefixes as they are.
+//! The loads: three calibrated ones in place of the paper's traces, and genuine prefixes.
 
 use std::sync::Arc;
 
@@ -14,35 +14,35 @@ use crate::Failure;
 use crate::lent;
 use crate::paper::{PaperBench, Table};
 
-/// Which load.
+/// The identity of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Which {
-    /// A calibrated one, by its place among the built-in ones, and for how many clients.
+    /// A calibrated load, by its index among the built-in ones, and its number of clients.
     Calibrated(usize, u32),
-    /// A genuine prefix, by its place in [`GENUINE`].
+    /// A genuine prefix, by its index in [`GENUINE`].
     Genuine(usize),
 }
 
-/// A load, ready to be served.
+/// A load in memory.
 #[derive(Clone, Debug)]
 pub struct Ready {
-    /// Its requests.
+    /// The requests.
     pub arrivals: Vec<Arrival>,
-    /// When they come.
+    /// The times of the requests.
     pub pace: Pace,
-    /// What it is like.
+    /// The statistics of the load.
     pub figures: Figures,
-    /// By how much recorded times are stretched.
+    /// The factor of the recorded times.
     pub stretch: u64,
 }
 
 /// The drive of the paper.
 pub const DRIVE: &str = "seagate-cheetah-9lp";
 
-/// The seed of what is reported; the generators were calibrated, and ours was tuned, with seed 1.
+/// Seed of the results. Generators were calibrated, and `adaptive` was tuned, with seed 1.
 const SEED: u64 = 2;
 
-/// Genuine prefixes, by their files: the paper's two first.
+/// The files of the genuine prefixes; the paper's two are first.
 pub const GENUINE: [&str; 8] = [
     "financial1_first10000",
     "websearch1_first24783",
@@ -54,10 +54,10 @@ pub const GENUINE: [&str; 8] = [
     "diskmon_sys1",
 ];
 
-/// Requests of a genuine trace that are served at most: all of the paper's two. A choice, for time.
+/// Limit of requests of a genuine trace: all of the paper's two. A choice, for time.
 const MOST_GENUINE: usize = 25_000;
 
-/// And at most so many blocks in all, for the same reason: a gigabyte.
+/// Limit of blocks of a genuine trace, for the same reason: a gigabyte.
 const MOST_BLOCKS: u64 = 1 << 18;
 
 /// The paper's traces, in the order of the built-in loads.
@@ -83,7 +83,7 @@ pub fn calibrated(at: usize) -> Result<Synthetic, Failure> {
 }
 
 impl Which {
-    /// How reports call it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Which::Calibrated(at, _) => NAMES[at],
@@ -165,7 +165,7 @@ fn records(name: &str, part: u64) -> Result<Vec<Record>, Failure> {
     Ok(records)
 }
 
-/// The calibration: what was aimed at beside what was reached, and the genuine prefix beside both.
+/// The calibration: targets beside results, and the genuine prefix beside both.
 pub fn calibration(
     loads: &[(Which, &Ready)],
     genuine: &[(Which, &Ready)],

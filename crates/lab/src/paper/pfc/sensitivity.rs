@@ -1,4 +1,5 @@
-//! What each reading of an ambiguity is worth: the mean gain over some of the cases with one reading changed.
+//! The effect of each reading of an ambiguity: the mean gain over some cases with one reading
+//! changed.
 
 use simulator::caching::cases::{ALGORITHMS, Case, Upper};
 
@@ -8,7 +9,7 @@ use super::served::{CachingRun, CachingRuns};
 use crate::Failure;
 use crate::paper::{PaperBench, Table};
 
-/// The readings that differ from those that are used: which question, and the other answer.
+/// The other readings: the ambiguity, and the other answer.
 const OTHERS: [(&str, &str); 25] = [
     ("as used", ""),
     ("A1, bypass_len at most rm", "a1=rm"),
@@ -40,7 +41,7 @@ const OTHERS: [(&str, &str); 25] = [
     ("queues of 50 %", "queue=50"),
 ];
 
-/// One part in so many of each load. A choice: time.
+/// Divisor of each load's length. A choice, for time.
 const PART: u64 = 8;
 
 /// The table.

@@ -1,5 +1,4 @@
-//! The runs of which all figures about caches in levels are made: each load through each system, on all
-//! cores.
+//! The runs of all figures about cache levels: each load through each system, on all cores.
 
 use std::collections::BTreeMap;
 
@@ -15,51 +14,51 @@ use crate::paper::{Effort, PaperBench};
 /// A run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CachingRun {
-    /// What is served.
+    /// The load.
     pub load: Which,
-    /// By which caches.
+    /// The caches.
     pub case: Case,
-    /// Under which coordinator, as users write it.
+    /// The coordinator, in users' words.
     pub coordinator: String,
-    /// What stands before the disk.
+    /// The dispatcher to the disk.
     pub scheduler: Scheduler,
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct ServedCase {
     /// The mean response time in milliseconds.
     pub mean_ms: f64,
-    /// Within which 50, 99 and 99.9 percent were answered, in milliseconds.
+    /// The 50th, 99th and 99.9th percentiles of the response times, in milliseconds.
     pub percentiles_ms: [f64; 3],
-    /// L2's.
+    /// The hit ratio of L2.
     pub hit_ratio: f64,
-    /// Blocks that L2 fetched ahead, its coordinator's included.
+    /// Blocks that L2 prefetched, including readmore.
     pub ahead: u64,
-    /// Blocks that L2 fetched ahead and nobody used.
+    /// Prefetched blocks of L2 that were never used.
     pub unused: u64,
     /// Blocks in L1 and L2 at the end.
     pub duplicated: u64,
-    /// Time in which the disk was busy, in seconds.
+    /// The busy time of the disk, in seconds.
     pub busy_s: f64,
-    /// What became of wishes for readmore.
+    /// The counts of standing background reads for readmore.
     pub wishes: Wishes,
-    /// What the disk's requests lost to background reads, in percent of their time, as the engine measures it.
+    /// The loss of the disk's requests to background reads, in percent, as the engine measured it.
     pub lost_percent: f64,
 }
 
-/// Wishes for readmore, in blocks.
+/// Standing background reads for readmore, in blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Wishes {
-    /// All.
+    /// The requested blocks.
     pub wished: u64,
-    /// Those that were read and kept.
+    /// The blocks that were read and kept.
     pub granted: u64,
-    /// Of what was read more, wished or not, what was used.
+    /// The readmore blocks that were used, whether fetched with requests or in the background.
     pub used: u64,
 }
 
-/// All runs.
+/// The results of all runs.
 #[derive(Debug)]
 pub struct CachingRuns {
     loads: BTreeMap<Which, Ready>,
@@ -67,7 +66,7 @@ pub struct CachingRuns {
 }
 
 impl CachingRun {
-    /// This load and these caches.
+    /// A run of this load through these caches.
     pub fn new(load: Which, case: Case, coordinator: &str) -> Self {
         CachingRun {
             load,
@@ -77,12 +76,12 @@ impl CachingRun {
         }
     }
 
-    /// The same with this before the disk.
+    /// The same run over this dispatcher.
     pub fn over(self, scheduler: Scheduler) -> Self {
         CachingRun { scheduler, ..self }
     }
 
-    /// The same without coordination.
+    /// The same run without coordination.
     pub fn alone(&self) -> CachingRun {
         CachingRun::new(self.load, self.case, "none").over(self.scheduler.clone())
     }
@@ -166,7 +165,7 @@ impl CachingRuns {
         Ok(100.0 * (1.0 - self.get(run)?.mean_ms / alone.max(f64::MIN_POSITIVE)))
     }
 
-    /// The load, if it was served.
+    /// The load, if it was run.
     pub fn load(&self, which: Which) -> Option<&Ready> {
         self.loads.get(&which)
     }
@@ -194,7 +193,7 @@ impl ServedCase {
 }
 
 impl PaperBench<'_> {
-    /// One part in how many of a load is served.
+    /// The divisor of a load's length.
     fn part(&self, which: Which, part: u64) -> Result<u64, Failure> {
         let requests = match which {
             Which::Calibrated(at, _) => loads::calibrated(at)?.requests,
@@ -208,5 +207,6 @@ impl PaperBench<'_> {
     }
 }
 
-/// With `--quick`. A choice: as the other papers' tenth, and half of that, as there are hundreds of runs.
+/// Divisor of a load's length with `--quick`. A choice: half of the other papers' tenth, as there
+/// are hundreds of runs.
 const QUICK: u64 = 20;

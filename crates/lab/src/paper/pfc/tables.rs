@@ -1,4 +1,4 @@
-//! The tables under the findings: calibration, Table 1 with its deviations, all cases.
+//! The tables below the findings: calibration, Table 1 with its deviations, all cases.
 
 use crate::claims::{self, Theirs};
 use simulator::caching::cases::Upper;
@@ -11,7 +11,7 @@ use crate::paper::Table;
 use simulator::caching::cases::Case;
 
 impl PfcPaper {
-    /// What the loads are like.
+    /// The statistics of the loads.
     pub(super) fn calibration(&self) -> Result<Table, Failure> {
         let of = |which: Which| self.runs.load(which).map(|ready| (which, ready));
         let calibrated: Vec<_> = (0..NAMES.len())
@@ -21,7 +21,7 @@ impl PfcPaper {
         loads::calibration(&calibrated, &genuine)
     }
 
-    /// Table 1: theirs, ours, and by how many percentage points ours is more.
+    /// Table 1: theirs, ours, and the difference in percentage points.
     pub(super) fn deviations(&self) -> Result<Table, Failure> {
         let built_in = claims::ALL.iter().find(|paper| paper.name == "pfc");
         let built_in = built_in.ok_or_else(|| Failure::failed("no claims of pfc"))?;
@@ -58,7 +58,7 @@ impl PfcPaper {
         Ok(table)
     }
 
-    /// All cases, one a line.
+    /// All cases, one per line.
     pub(super) fn all_cases(&self) -> Result<Table, Failure> {
         let mut table = Table::new(
             "All cases: mean response without coordination, gains of DU and PFC, what PFC does to L2",

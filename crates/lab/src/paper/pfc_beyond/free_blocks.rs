@@ -1,9 +1,9 @@
-//! Readmore on free blocks: what a coordinator reads more rides on the gaps before requests and on idle time, beside
-//! the same fetched with the requests, both over our engine.
+//! Readmore from free blocks: a coordinator's readmore uses gaps before requests and idle time,
+//! compared with fetching it with the requests. Both run over our engine.
 //!
-//! In-firmware the engine knows the drive as it is and keeps no distance. External it knows what the profiler found
-//! from the drive's timings, follows it from there, keeps to its budget by what it learns, and the drive's seeks scatter.
-//! The rule by which wishes are trusted was made with seed 1; what is judged here is seed 2.
+//! In-firmware the engine's belief is the truth, and it keeps no guard. External it has a profiled
+//! belief, tracks the platter and learns guards within its budget, while seeks scatter. The rule
+//! that trusts standing reads was developed with seed 1; the results use seed 2.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use super::super::{Measurement, MeasurementOutcome, PaperBench, Table};
 use super::{ADAPTIVE, PFC, WORSE, mean};
 use crate::{Failure, Label};
 
-/// In-firmware.
+/// The in-firmware measurement.
 pub const IN_FIRMWARE: Measurement = Measurement {
     what: "readmore on free blocks",
     claims: &[FREE_BLOCKS],
     run: |bench| run(bench, &BeliefKind::All),
 };
 
-/// External.
+/// The external measurement.
 pub const EXTERNAL: Measurement = Measurement {
     what: "readmore on free blocks, external",
     claims: &[FREE_BLOCKS_EXTERNAL],
@@ -40,26 +40,26 @@ pub const EXTERNAL: Measurement = Measurement {
 const FREE_BLOCKS: &str = "pfc-beyond.free-blocks";
 const FREE_BLOCKS_EXTERNAL: &str = "pfc-beyond.free-blocks-external";
 
-/// What the engine knows of the drive.
+/// The engine's knowledge of the drive.
 enum BeliefKind {
-    /// All.
+    /// The truth.
     All,
-    /// What its profiler has found; of all runs the same.
+    /// The profiler's findings, shared by all runs.
     Found(Arc<Outside>),
 }
 
-/// As in all external results beyond the papers (`freeblock-beyond`).
+/// Noise of all external results beyond the papers (`freeblock-beyond`).
 const NOISE: Noise = Noise::sigma(Duration::from_micros(60));
 
-/// One part in so many of each load, so that it takes less than a minute. A choice.
+/// Divisor of each load's length, for less than a minute. A choice.
 const PART: u64 = 3;
 
-/// L2 in percent of L1, which is the paper's H: the same size, and a tenth of it.
+/// Sizes of L2 in percent of L1, at the paper's setting H: the same size, and a tenth.
 const PERCENT: [u64; 2] = [100, 10];
 
 const COORDINATORS: [&str; 2] = [PFC, ADAPTIVE];
 
-/// What becomes of what is read more, as the table has it.
+/// The variants of readmore, in the table's order.
 const WAYS: [Readmore; 3] = [
     Readmore::Fetched,
     Readmore::Wished,
@@ -104,7 +104,7 @@ impl BeliefKind {
         }
     }
 
-    /// The engine before the disk.
+    /// The engine's configuration.
     fn engine(&self, readmore: Readmore) -> Scheduler {
         Scheduler::Engine(match self {
             BeliefKind::All => Scheduled::exact(readmore),
@@ -120,7 +120,7 @@ impl BeliefKind {
         CachingRun::new(load, case, coordinator).over(self.engine(way))
     }
 
-    /// The mean responses of all ways, in the order of [`WAYS`], and before them without coordination.
+    /// The mean response without coordination, then of all variants in the order of [`WAYS`].
     fn means(
         &self,
         runs: &CachingRuns,

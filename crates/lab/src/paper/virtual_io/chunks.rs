@@ -1,5 +1,5 @@
-//! Sequential throughput over the size of a command (Figures 3 and 5 to 7): from which size on commands
-//! that are given one after the other keep the full rate.
+//! Sequential throughput over the command size (Figures 3 and 5 to 7): the smallest size that keeps
+//! the full rate.
 
 use crate::plot::{Curve, Panel};
 use block::{
@@ -24,13 +24,13 @@ pub const MEASUREMENT: Measurement = Measurement {
 
 const ID: &str = "vio.chunk-size";
 
-/// What commands of one size come to.
+/// The results of commands of one size.
 #[derive(Clone, Copy, Debug)]
 struct Sized {
     blocks: u64,
-    /// MB/s.
+    /// The rate in MB/s.
     rate: f64,
-    /// For how long one holds the drive in the mean, in milliseconds.
+    /// The mean length of a command, in milliseconds.
     length: f64,
 }
 
@@ -74,7 +74,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     })
 }
 
-/// Blocks 0, 1, 2 and so on in commands of `blocks`, each given when the one before has ended.
+/// Reads or writes blocks from 0 on in commands of `blocks`, one after the other.
 fn sequential(
     mut drive: VirtualDrive,
     direction: Direction,
@@ -148,12 +148,12 @@ const CHUNK: u64 = 50;
 /// A chunk that is too small.
 const SMALL: u64 = 12;
 
-/// What counts as the full rate, and what does not: choices.
+/// Smallest full rate, and largest reduced rate. Choices.
 const FULL: f64 = 0.98;
 const SLOW: f64 = 0.9;
 
-/// In blocks; the last are the sizes of the paper's requests.
+/// Sizes in blocks; the last are those of the paper's requests.
 const SIZES: [u64; 12] = [2, 6, 12, 25, 37, 50, 75, 100, 500, 1000, 2000, 4000];
 
-/// How much is moved in each size.
+/// Bytes that are moved in each size.
 const BYTES: u64 = 40_000_000;

@@ -1,4 +1,4 @@
-//! Figures 9 to 15: over the size of requests, over the lengths of commands, over the rate of urgent ones.
+//! Figures 9 to 15: over request sizes, over command lengths, over rates of urgent requests.
 
 use crate::plot::{Curve, Panel};
 use block::Direction;
@@ -9,7 +9,7 @@ use crate::paper::Drawing;
 use crate::paper::delivery::Delivery;
 use crate::paper::serving::{ServedLoad, ServingSetup};
 
-/// All of them.
+/// All drawings.
 pub(super) fn all(paper: &VirtualIoPaper<'_>) -> Result<Vec<Drawing>, Failure> {
     let both = [Delivery::Single, Delivery::Paper];
     let [chunks, seeks, prefetch] = COMPONENT_WAYS;
@@ -73,7 +73,7 @@ fn rate(served: &ServedLoad) -> Result<f64, Failure> {
 }
 
 impl VirtualIoPaper<'_> {
-    /// A line for each way over the sizes, without anything urgent.
+    /// A line for each delivery over the sizes, without urgent requests.
     fn over_sizes(
         &self,
         title: &str,
@@ -98,7 +98,7 @@ impl VirtualIoPaper<'_> {
         })
     }
 
-    /// A line for each size and way over the rates.
+    /// A line for each size and delivery over the rates.
     fn over_rates(
         &self,
         named: &[(Delivery, &str)],
@@ -120,7 +120,7 @@ impl VirtualIoPaper<'_> {
     }
 }
 
-/// How many commands are how long.
+/// The distribution of command lengths.
 fn figure_11(paper: &VirtualIoPaper<'_>) -> Result<Drawing, Failure> {
     let panel = |delivery: Delivery| {
         let curve = |kib| {
@@ -142,7 +142,7 @@ fn figure_11(paper: &VirtualIoPaper<'_>) -> Result<Drawing, Failure> {
     })
 }
 
-/// Which share of the commands is not longer.
+/// The cumulative distribution of command lengths.
 fn shares(paper: &VirtualIoPaper<'_>, serving: ServingSetup) -> Result<Vec<(f64, f64)>, Failure> {
     let lengths = &paper.of(serving)?.lengths;
     let all: u64 = lengths.iter().map(|(_, count)| count).sum();
@@ -154,7 +154,7 @@ fn shares(paper: &VirtualIoPaper<'_>, serving: ServingSetup) -> Result<Vec<(f64,
     Ok(shares.collect())
 }
 
-/// Responses of urgent requests over their rate.
+/// Response times of urgent requests over their rate.
 fn figure_14(paper: &VirtualIoPaper<'_>) -> Result<Drawing, Failure> {
     let mean = |served: &ServedLoad| Ok(served.response()?.mean_ms);
     let panel = |title: &str, direction| {
@@ -195,7 +195,7 @@ const WAIT_MS: &str = "ms";
 const MB_S: &str = "MB/s";
 const RATE_HZ: &str = "urgent requests a second";
 
-/// Short enough for a plot with many lines.
+/// Short names for plots with many lines.
 const NAMES: [(Delivery, &str); 3] = [
     (Delivery::Single, "npIO"),
     (Delivery::Paper, "Virtual IO"),

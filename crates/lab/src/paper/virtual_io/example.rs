@@ -1,4 +1,4 @@
-//! The paper's example, by our own sums.
+//! The paper's example, recomputed.
 
 use block::{Duration, Instant};
 use simulator::ledger::{Ledger, Ran};
@@ -40,8 +40,8 @@ fn run(_: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     }]))
 }
 
-/// Over all of the time, and over the commands' own; the pause is before the first command that follows
-/// another, or there is none.
+/// The expected wait over all time, and over the commands' own time. The pause precedes the first
+/// of consecutive commands, or is zero.
 fn expected_wait(pause: Duration, commands: &[Duration]) -> Result<(f64, f64), Failure> {
     let mut ledger = Ledger::new(512, 1);
     let mut now = Instant::ZERO;

@@ -1,4 +1,4 @@
-//! What grows, falls and is larger than what.
+//! The shapes of the paper's figures: growth, fall and order.
 
 use super::{
     ALONE_SECONDS, COMPONENT_WAYS, COMPONENTS, FACTOR, LARGE, LONG, LONGEST, RATE, RATES, READ,
@@ -196,7 +196,7 @@ fn falls(figures: &[f64]) -> bool {
     figures.windows(2).all(|pair| pair[0] > pair[1])
 }
 
-/// Whether each step from size to size is as steep as the line from 500 to 2000 kB, or nearly.
+/// Whether each step is nearly as steep as the line from 500 to 2000 kB.
 fn is_linear(figures: &[f64]) -> bool {
     let step =
         |from: usize, to: usize| (figures[to] - figures[from]) / f64::from(SIZES[to] - SIZES[from]);
@@ -204,14 +204,14 @@ fn is_linear(figures: &[f64]) -> bool {
     (1..SIZES.len()).all(|to| (0.7..=1.3).contains(&(step(to - 1, to) / line)))
 }
 
-/// The factor of issue 6.
+/// Required factor (issue 6).
 const LEAST_FACTOR: f64 = 3.6;
 
-/// The paper's longest response with preemption.
+/// Longest response of the paper with preemption, in milliseconds.
 const MOST_WITH_MS: f64 = 34.6;
 
-/// What the paper keeps of npIO's throughput at 50 kB: 2.833 of 3.386 MB/s (Table 1, 0.5 Hz).
+/// Share of npIO's throughput that the paper keeps at 50 kB: 2.833 of 3.386 MB/s (Table 1, 0.5 Hz).
 const SMALL_SHARE: f64 = 0.84;
 
-/// What is little or no loss from 250 kB on. A choice.
+/// Smallest share of throughput from 250 kB on that counts as little or no loss. A choice.
 const LARGE_SHARE: f64 = 0.95;
