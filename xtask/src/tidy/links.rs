@@ -2,9 +2,9 @@
 //!
 //! A relative link names a file of the repository, and its anchor names a heading of that file. The
 //! pages of `docs/` are a book: they are rendered without the rest of the repository, so that their
-//! links stay in `docs/`, and `docs/SUMMARY.md` lists each of them. The walks in `docs/explanation`
-//! name files of the code: each of these exists. A table row of a walk with a file names types and
-//! functions of that file only.
+//! links stay in `docs/`, and `docs/SUMMARY.md` lists each of them. Pages name
+//! files of the code: each of these exists, but in pages of history. A table row of a walk in
+//! `docs/explanation` with a file names types and functions of that file only.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::repository::{File, Repository};
 /// The check.
 pub const CHECK: Check = Check {
     rule: "links",
-    about: "links, anchors, and the files and names in docs/explanation exist; SUMMARY.md lists all pages",
+    about: "links, anchors, named sources and the names in docs/explanation exist; SUMMARY.md lists all pages",
     run,
 };
 
@@ -45,13 +45,15 @@ fn run(repository: &Repository) -> Vec<Violation> {
             }
         }
     }
-    for page in pages().filter(|page| page.path.starts_with(WALKS)) {
+    for page in pages().filter(|page| !is_history(page)) {
         for (line, source) in named_sources(page) {
             if repository.file(source).is_none() {
                 let message = format!("there is no `{source}` (use the file that took its place)");
                 found.push(Violation::at(&page.path, line, message));
             }
         }
+    }
+    for page in pages().filter(|page| page.path.starts_with(WALKS)) {
         found.extend(undeclared_names(repository, page));
     }
     if repository.file(SUMMARY).is_none() {
@@ -68,6 +70,11 @@ fn run(repository: &Repository) -> Vec<Violation> {
 
 /// The folder whose pages lead through the code.
 const WALKS: &str = "docs/explanation/";
+
+/// Whether a page is about what was: its sources may be gone.
+fn is_history(page: &File) -> bool {
+    page.path == "CHANGELOG.md" || page.path.starts_with("docs/decisions/")
+}
 
 /// The source files that the inline code of a page names, with their lines.
 fn named_sources(page: &File) -> Vec<(usize, &str)> {
@@ -225,14 +232,17 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_names_files_that_exist() {
+    fn a_page_names_files_that_exist() {
         let page = "`crates/a/src/lib.rs`\n`crates/a/src/gone.rs` and `crates/a`\n";
         let files = [
             ("docs/SUMMARY.md", "- [W](explanation/w.md)\n"),
             ("docs/explanation/w.md", page),
+            ("CHANGELOG.md", page),
+            ("CONTRIBUTING.md", page),
             ("crates/a/src/lib.rs", "//! A.\n"),
         ];
-        assert_eq!(places(&CHECK, &files), ["docs/explanation/w.md:2"]);
+        let expected = ["CONTRIBUTING.md:2", "docs/explanation/w.md:2"];
+        assert_eq!(places(&CHECK, &files), expected);
     }
 
     #[test]
