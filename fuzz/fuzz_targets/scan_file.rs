@@ -7,7 +7,7 @@ use block::Sectors;
 use drive::Geometry;
 use drive::geometry::zoned::{Description, ZoneDescription};
 use libfuzzer_sys::fuzz_target;
-use server::service::scan_file::Standing;
+use server::tasks::scan_file::ScanProgress;
 
 /// 240 blocks on 12 tracks.
 fn geometry() -> Geometry {
@@ -27,16 +27,16 @@ fn geometry() -> Geometry {
 
 fuzz_target!(|bytes: &[u8]| {
     let geometry = geometry();
-    match Standing::decode(&geometry, bytes) {
+    match ScanProgress::decode(&geometry, bytes) {
         Err(error) => assert!(error.to_string().contains("expected")),
-        Ok((standing, left)) => {
+        Ok((progress, left)) => {
             assert!(Sectors(left.left()) <= geometry.sectors());
             let mut written = Vec::new();
-            let encoded = standing.encode(&left, &mut written);
+            let encoded = progress.encode(&left, &mut written);
             encoded.expect("memory takes everything");
-            let again = Standing::decode(&geometry, &written[..]);
+            let again = ScanProgress::decode(&geometry, &written[..]);
             let (same, rest) = again.expect("what was written");
-            assert_eq!(same, standing);
+            assert_eq!(same, progress);
             assert!(rest.extents().eq(left.extents()));
         }
     }

@@ -26,18 +26,16 @@ use crate::front_end::fuse;
 use crate::listener::{Directory, Listener, Shown};
 use crate::status::{self, Status};
 use crate::tasks::Steer;
+use crate::tasks::sink::SinkThread;
 use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
 
 mod devices;
 mod doors;
 mod drives;
-pub mod scan_file;
-mod scanning;
-pub mod set_sum;
-mod sink;
 mod slow;
 mod streams;
+mod tasks;
 
 use devices::Devices;
 use doors::{Welcome, listen};
@@ -85,7 +83,7 @@ pub struct Running {
     /// The open streams, and the index of the drive of each.
     streams: Mutex<BTreeMap<u64, usize>>,
     /// The threads of scans.
-    taken: Mutex<Vec<sink::Taken>>,
+    sinks: Mutex<Vec<SinkThread>>,
     reloads: AtomicU64,
     /// Clients that were refused during their handshake.
     refused: Arc<AtomicU64>,
@@ -151,7 +149,7 @@ impl Running {
             tasks: AtomicU64::new(1),
             streams_named: AtomicU64::new(1),
             streams: Mutex::default(),
-            taken: Mutex::default(),
+            sinks: Mutex::default(),
             reloads: AtomicU64::new(0),
             refused,
         }))
@@ -169,10 +167,10 @@ impl Running {
         for drive in &self.drives {
             drive.stop();
         }
-        // What was acknowledged is written down.
-        let taken = std::mem::take(&mut *locked(&self.taken));
-        for taken in &taken {
-            taken.leave();
+        // Scans save the blocks that their programs have acknowledged.
+        let sinks = std::mem::take(&mut *locked(&self.sinks));
+        for sink in &sinks {
+            sink.leave();
         }
         info!("all drives have stopped");
     }

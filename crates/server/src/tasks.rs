@@ -24,6 +24,10 @@ use crate::disk::Disk;
 use crate::status::{Task, TaskState};
 
 mod company;
+pub mod scan;
+pub mod scan_file;
+pub mod set_sum;
+pub mod sink;
 
 use company::{Beside, Company, Presence};
 
@@ -55,7 +59,7 @@ pub struct Portion {
 
 /// The loop's end of a task's sink.
 #[derive(Clone, Debug)]
-pub struct Sink {
+pub struct SinkHandle {
     /// The channel to the sink's thread.
     pub portions: SyncSender<Portion>,
     /// The number of portions that the sink has not processed. The sink decrements it.
@@ -68,7 +72,7 @@ pub struct Sink {
 pub type Outcome = OnceLock<Result<String, String>>;
 
 /// A task to begin.
-pub struct Scan {
+pub struct TaskRequest {
     /// The number of the task, for clients.
     pub number: u64,
     /// The name of the task, for people.
@@ -84,7 +88,7 @@ pub struct Scan {
     /// The blocks that are still to be read, if the task is resumed.
     pub left: Option<WantedBlocks>,
     /// The receiver of the blocks.
-    pub sink: Sink,
+    pub sink: SinkHandle,
 }
 
 /// The background tasks of a drive, including those that have ended.
@@ -107,7 +111,7 @@ struct Ongoing {
     asked: u64,
     /// The number of blocks that were processed before the task began here.
     before: u64,
-    sink: Option<Sink>,
+    sink: Option<SinkHandle>,
     outcome: Arc<Outcome>,
     began: Instant,
     /// The time at which the sink was closed.
@@ -137,7 +141,7 @@ impl Tasks {
     ///
     /// # Errors
     /// The reason, and what was expected.
-    pub(crate) fn begin(&mut self, disk: &mut Disk, scan: Scan) -> Result<(), String> {
+    pub(crate) fn begin(&mut self, disk: &mut Disk, scan: TaskRequest) -> Result<(), String> {
         disk.check_background()?;
         let block = disk.block();
         let extent = Extent::new(Lba(scan.offset / block), Sectors(scan.length / block));
@@ -430,15 +434,15 @@ mod tests {
         })
     }
 
-    fn scan(number: u64, blocks: u64) -> (Scan, Receiver<Portion>, Arc<AtomicUsize>) {
+    fn scan(number: u64, blocks: u64) -> (TaskRequest, Receiver<Portion>, Arc<AtomicUsize>) {
         let (portions, received) = sync_channel(ROOM);
         let outstanding = Arc::new(AtomicUsize::new(0));
-        let sink = Sink {
+        let sink = SinkHandle {
             portions,
             outstanding: Arc::clone(&outstanding),
             outcome: Arc::default(),
         };
-        let scan = Scan {
+        let scan = TaskRequest {
             number,
             name: format!("scan {number}"),
             offset: 0,

@@ -5,8 +5,8 @@ use drive::Geometry;
 use drive::geometry::zoned::{Description, ZoneDescription};
 use proptest::prelude::*;
 use scheduler::freeblock::WantedBlocks;
-use server::service::scan_file::{ScanFileError, Standing, Taker};
-use server::service::set_sum::SetSum;
+use server::tasks::scan_file::{Consumer, ScanFileError, ScanProgress};
+use server::tasks::set_sum::SetSum;
 
 /// As many blocks on tracks of 20.
 fn geometry(cylinders: u32) -> Geometry {
@@ -24,16 +24,16 @@ fn geometry(cylinders: u32) -> Geometry {
     .expect("a layout")
 }
 
-fn standing() -> Standing {
+fn progress() -> ScanProgress {
     let mut sum = SetSum::default();
     sum.add(512, &[7; 1024]);
-    Standing {
+    ScanProgress {
         drive: "disk".to_owned(),
         volume: "Bücher".to_owned(),
         offset: 4096,
         length: 40_960,
         block_bytes: 512,
-        taker: Taker::Program,
+        consumer: Consumer::Program,
         sum,
     }
 }
@@ -47,28 +47,28 @@ fn wanted(geometry: &Geometry, extents: &[(u64, u64)]) -> WantedBlocks {
     wanted
 }
 
-fn written(standing: &Standing, left: &WantedBlocks) -> Vec<u8> {
+fn written(progress: &ScanProgress, left: &WantedBlocks) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encoded = standing.encode(left, &mut bytes);
+    let encoded = progress.encode(left, &mut bytes);
     encoded.expect("memory takes everything");
     bytes
 }
 
-fn again(bytes: &[u8]) -> Result<(Standing, WantedBlocks), ScanFileError> {
-    Standing::decode(&geometry(6), bytes)
+fn again(bytes: &[u8]) -> Result<(ScanProgress, WantedBlocks), ScanFileError> {
+    ScanProgress::decode(&geometry(6), bytes)
 }
 
 #[test]
 fn it_is_read_as_it_was_written() {
     let left = wanted(&geometry(6), &[(9, 30), (100, 1)]);
-    let (found, blocks) = again(&written(&standing(), &left)).expect("what was written");
-    assert_eq!(found, standing());
+    let (found, blocks) = again(&written(&progress(), &left)).expect("what was written");
+    assert_eq!(found, progress());
     assert!(blocks.extents().eq(left.extents()));
 }
 
 #[test]
 fn each_cut_and_each_changed_byte_is_found() {
-    let bytes = written(&standing(), &wanted(&geometry(6), &[(9, 30), (100, 1)]));
+    let bytes = written(&progress(), &wanted(&geometry(6), &[(9, 30), (100, 1)]));
     for length in 0..bytes.len() {
         let error = again(&bytes[..length]).expect_err("it is cut");
         assert!(error.to_string().contains("expected"), "{error}");
@@ -87,9 +87,9 @@ fn each_cut_and_each_changed_byte_is_found() {
 #[test]
 fn that_of_another_drive_or_version_is_refused() {
     let left = wanted(&geometry(7), &[(9, 30)]);
-    let error = again(&written(&standing(), &left)).expect_err("another drive");
+    let error = again(&written(&progress(), &left)).expect_err("another drive");
     assert!(error.to_string().contains("240"), "{error}");
-    let mut bytes = written(&standing(), &wanted(&geometry(6), &[(9, 30)]));
+    let mut bytes = written(&progress(), &wanted(&geometry(6), &[(9, 30)]));
     bytes[8] = 2;
     assert!(matches!(again(&bytes), Err(ScanFileError::Version(2))));
 }
@@ -97,7 +97,7 @@ fn that_of_another_drive_or_version_is_refused() {
 proptest! {
     #[test]
     fn any_bytes_are_a_state_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let head = written(&standing(), &wanted(&geometry(6), &[(9, 30)]));
+        let head = written(&progress(), &wanted(&geometry(6), &[(9, 30)]));
         for kept in [0, 8, 12, 30] {
             let bytes = [&head[..kept], &bytes[..]].concat();
             if let Err(error) = again(&bytes) {

@@ -4,7 +4,7 @@ use headtime_client::wire;
 
 use crate::disk::Disk;
 use crate::status;
-use crate::tasks::{Scan, Steer, Tasks};
+use crate::tasks::{Steer, TaskRequest, Tasks};
 use crate::volume::Volumes;
 use crate::volume::streams::StreamRequest;
 
@@ -32,7 +32,7 @@ impl TaskControl<'_> {
     ///
     /// # Errors
     /// Why not, and what was expected.
-    pub fn begin(&mut self, scan: Scan) -> Result<(), String> {
+    pub fn begin(&mut self, scan: TaskRequest) -> Result<(), String> {
         self.tasks.begin(self.disk, scan)
     }
 

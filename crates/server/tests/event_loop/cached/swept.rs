@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use block::Durability;
 use server::cache_setting::PAGE;
-use server::tasks::{Portion, ROOM, Scan, Sink};
+use server::tasks::{Portion, ROOM, SinkHandle, TaskRequest};
 
 use super::posted::{Asked, alone, writing_back};
 use crate::random::BLOCKS;
@@ -16,7 +16,7 @@ use crate::station::{BLOCK, Served};
 pub fn scan(served: &Served, length: u64) -> (Receiver<Portion>, Arc<AtomicUsize>) {
     let (portions, received) = sync_channel(ROOM);
     let outstanding = Arc::new(AtomicUsize::new(0));
-    let scan = Scan {
+    let scan = TaskRequest {
         number: 1,
         name: "a test".to_owned(),
         offset: 0,
@@ -24,7 +24,7 @@ pub fn scan(served: &Served, length: u64) -> (Receiver<Portion>, Arc<AtomicUsize
         priority: 0,
         deadline: None,
         left: None,
-        sink: Sink {
+        sink: SinkHandle {
             portions,
             outstanding: Arc::clone(&outstanding),
             outcome: Arc::new(OnceLock::new()),

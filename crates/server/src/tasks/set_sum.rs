@@ -1,9 +1,8 @@
-//! A checksum of a set of blocks that does not depend on the order in which they are read.
+//! A checksum of a set of blocks that does not depend on their order.
 
-/// The sum of the checksums of each 512 bytes with their place.
+/// The sum of the checksums of each 512 bytes with their position.
 ///
-/// It finds blocks that are wrong, missing or twice; it is no protection against who wants to
-/// deceive.
+/// It detects wrong, missing and repeated blocks. It is no protection against attacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetSum {
     sum: u64,
@@ -19,12 +18,12 @@ impl SetSum {
         }
     }
 
-    /// The sum, and of how many pieces: to go on with later.
+    /// The sum and the number of pieces, to continue later.
     pub fn parts(self) -> (u64, u64) {
         (self.sum, self.pieces)
     }
 
-    /// One that has these [parts](Self::parts).
+    /// The sum with these [parts](Self::parts).
     pub fn of_parts(sum: u64, pieces: u64) -> Self {
         SetSum { sum, pieces }
     }
@@ -36,8 +35,8 @@ impl std::fmt::Display for SetSum {
     }
 }
 
-/// FNV-1a over words of 64 bits, begun with the place, and mixed at the end (the finaliser of
-/// MurmurHash3) so that sums of similar pieces do not cancel out.
+/// FNV-1a over words of 64 bits, begun with the position. The finaliser of MurmurHash3 mixes the result, so
+/// that sums of similar pieces do not cancel out.
 fn mixed(place: u64, piece: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ place;
     for word in piece.chunks(8) {
@@ -51,7 +50,7 @@ fn mixed(place: u64, piece: &[u8]) -> u64 {
     hash ^ (hash >> 33)
 }
 
-/// What the sum is made of: a block of the smallest size that drives have.
+/// Bytes of a piece: the smallest block of drives.
 const PIECE: usize = 512;
 
 #[cfg(test)]

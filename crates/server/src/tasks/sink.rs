@@ -1,9 +1,9 @@
-//! Where the blocks of a live scan go: into a checksum, or to a program.
+//! The sink of a live scan: a checksum or a program, on a thread of its own.
 //!
 //! ```text
 //!   event loop --portion--> sink's thread --"OFFSET LENGTH\n", bytes--> program
 //!                                |                                         |
-//!                              ledger <-- "OFFSET LENGTH\n", dealt with ---'
+//!                              ledger <-- "OFFSET LENGTH\n", processed ----'
 //!                                '--now and then--> state file
 //! ```
 
@@ -20,62 +20,73 @@ use drive::Geometry;
 use scheduler::freeblock::WantedBlocks;
 use tracing::{info, warn};
 
-use super::scan_file::{Standing, Taker};
+use super::scan::{Scan, Sink};
+use super::scan_file::{Consumer, ScanProgress};
 use super::set_sum::SetSum;
-use crate::control;
-use crate::event_loop::mailbox::Mailbox;
-use crate::tasks::{HOLD, Outcome, Portion, ROOM, Sink};
+use super::{HOLD, Outcome, Portion, ROOM, SinkHandle};
 
 mod ledger;
 
 use ledger::Ledger;
 
-/// What is scanned.
-pub(super) struct Place {
-    pub(super) drive: String,
-    /// Where the volume begins on the drive, in bytes.
-    pub(super) offset: u64,
-    pub(super) length: u64,
-    pub(super) block_bytes: u32,
-    /// The drive's layout.
-    pub(super) geometry: Arc<Geometry>,
+/// The volume that a scan reads.
+pub(crate) struct ScanSource {
+    pub(crate) drive: String,
+    /// The first byte of the volume on the drive.
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) block_bytes: u32,
+    /// The layout of the drive.
+    pub(crate) geometry: Arc<Geometry>,
 }
 
-/// A scan whose blocks are taken.
-pub(super) struct Begun {
-    /// For the loop.
-    pub(super) sink: Sink,
-    /// What is still to be read, if it is gone on with.
-    pub(super) left: Option<WantedBlocks>,
-    pub(super) taken: Taken,
+/// A sink whose thread has started.
+pub(crate) struct StartedSink {
+    /// The loop's end.
+    pub sink: SinkHandle,
+    /// The blocks that are still to be read, if the scan is resumed.
+    pub(crate) left: Option<WantedBlocks>,
+    pub(crate) thread: SinkThread,
 }
 
-/// The thread that takes the blocks.
-pub(super) struct Taken {
+/// A notification of a sink to its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SinkEvent {
+    /// Half of the portions at which the task is held are processed.
+    CaughtUp,
+    /// The sink processes nothing more.
+    Ended,
+}
+
+/// The receiver of a sink's notifications. It is called on the sink's threads.
+pub(crate) type SinkEvents = Arc<dyn Fn(SinkEvent) + Send + Sync>;
+
+/// The thread that processes the blocks of a scan.
+pub(crate) struct SinkThread {
     number: u64,
     state: Option<PathBuf>,
     ledger: Option<Arc<Mutex<Ledger>>>,
-    /// Its other end goes with the thread.
+    /// Disconnected when the thread ends.
     ended: Receiver<()>,
 }
 
-impl Taken {
-    /// The task that uses this state file, if this one does and is under way.
-    pub(super) fn uses(&self, file: &Path) -> Option<u64> {
+impl SinkThread {
+    /// The number of the task, if it uses this state file and its thread runs.
+    pub(crate) fn uses(&self, file: &Path) -> Option<u64> {
         let is_it = self.state.as_deref() == Some(file) && !self.has_ended();
         is_it.then_some(self.number)
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended.try_recv().is_err_and(|error| {
-            // Nobody ever sends anything.
+            // The thread sends nothing.
             error == std::sync::mpsc::TryRecvError::Disconnected
         })
     }
 
-    /// Waits a while for its end. If it does not end, because its program does not, what that has
-    /// acknowledged is written down.
-    pub(super) fn leave(&self) {
+    /// Waits a limited time for the end of the thread. If its program does not end, the acknowledged blocks are
+    /// saved.
+    pub(crate) fn leave(&self) {
         let waited = self.ended.recv_timeout(PATIENCE);
         if let (Err(RecvTimeoutError::Timeout), Some(ledger)) = (waited, &self.ledger) {
             warn!(
@@ -87,54 +98,54 @@ impl Taken {
     }
 }
 
-/// How long the program of a scan may take to end when the service does. A choice.
+/// The longest time in which a scan's program has to end with the service. A choice.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Starts the thread that takes a scan's blocks.
+/// Starts the thread of a scan's sink, and its program.
 ///
 /// # Errors
-/// If the program cannot be started, or the state file is not of this scan.
-pub(super) fn begin(
+/// If the program cannot be started, or the state file is of another scan.
+pub(crate) fn begin(
     number: u64,
-    order: &control::Scan,
-    mailbox: Mailbox,
-    place: &Place,
-) -> Result<Begun, String> {
-    let taker = match &order.sink {
-        control::Sink::Checksum => Taker::Checksum,
-        control::Sink::Command(_) => Taker::Program,
+    order: &Scan,
+    events: SinkEvents,
+    place: &ScanSource,
+) -> Result<StartedSink, String> {
+    let consumer = match &order.sink {
+        Sink::Checksum => Consumer::Checksum,
+        Sink::Command(_) => Consumer::Program,
     };
-    let standing = Standing {
+    let progress = ScanProgress {
         drive: place.drive.clone(),
         volume: order.volume.clone(),
         offset: place.offset,
         length: place.length,
         block_bytes: place.block_bytes,
-        taker,
+        consumer,
         sum: SetSum::default(),
     };
     let state = order.state.as_ref();
-    let ledger = state.map(|state| Ledger::open(state, standing, &place.geometry));
+    let ledger = state.map(|state| Ledger::open(state, progress, &place.geometry));
     let ledger = ledger.transpose()?;
     let left = ledger.as_ref().map(|ledger| ledger.left().clone());
     let child = match &order.sink {
-        control::Sink::Checksum => None,
-        control::Sink::Command(words) => Some(started(words, ledger.as_ref())?),
+        Sink::Checksum => None,
+        Sink::Command(words) => Some(started(words, ledger.as_ref())?),
     };
     let ledger = ledger.map(|ledger| Arc::new(Mutex::new(ledger)));
     let (portions, received) = sync_channel(ROOM);
     let (alive, ended) = channel();
     let outstanding = Arc::new(AtomicUsize::new(0));
-    let sink = Sink {
+    let sink = SinkHandle {
         portions,
         outstanding: Arc::clone(&outstanding),
         outcome: Arc::default(),
     };
-    let taking = Taking {
+    let taking = SinkWorker {
         number,
         base: place.offset,
         length: place.length,
-        mailbox,
+        events,
         outstanding,
         received,
         ledger: ledger.clone(),
@@ -144,13 +155,13 @@ pub(super) fn begin(
         .name(format!("scan {number}"))
         .spawn(move || taking.take(child, &outcome, alive));
     spawned.map_err(|error| format!("no thread for the scan: {error}"))?;
-    let taken = Taken {
+    let thread = SinkThread {
         number,
         state: state.map(|state| state.file.clone()),
         ledger,
         ended,
     };
-    Ok(Begun { sink, left, taken })
+    Ok(StartedSink { sink, left, thread })
 }
 
 fn started(words: &[String], ledger: Option<&Ledger>) -> Result<Child, String> {
@@ -167,21 +178,21 @@ fn started(words: &[String], ledger: Option<&Ledger>) -> Result<Child, String> {
         .map_err(|error| format!("{program}: {error}"))
 }
 
-/// The thread's side of a sink.
-struct Taking {
+/// The state of a sink's thread.
+struct SinkWorker {
     number: u64,
-    /// Where the volume begins on the drive.
+    /// The first byte of the volume on the drive.
     base: u64,
     length: u64,
-    mailbox: Mailbox,
+    events: SinkEvents,
     outstanding: Arc<AtomicUsize>,
     received: Receiver<Portion>,
     ledger: Option<Arc<Mutex<Ledger>>>,
 }
 
-impl Taking {
+impl SinkWorker {
     fn take(self, child: Option<Child>, outcome: &Outcome, alive: Sender<()>) {
-        let (number, mailbox, ledger) = (self.number, self.mailbox.clone(), self.ledger.clone());
+        let (number, events, ledger) = (self.number, Arc::clone(&self.events), self.ledger.clone());
         let mut ended = match child {
             Some(child) => self.feed(child),
             None => Ok(self.sum()),
@@ -193,8 +204,8 @@ impl Taking {
         info!(task = number, ?ended, "a scan has ended");
         // It is set once: here.
         let _ = outcome.set(ended);
-        // A task that waits for this thread need not wait any more; a loop that has ended does not.
-        let _ = mailbox.call(move |event_loop| event_loop.tasks().sink_gone(number));
+        // A held task waits for this thread no longer.
+        events(SinkEvent::Ended);
         drop(alive);
     }
 
@@ -202,7 +213,7 @@ impl Taking {
         let mut sum = SetSum::default();
         loop {
             match self.next() {
-                Next::Portion(portion) => {
+                Received::Portion(portion) => {
                     let clipped = self.clipped(&portion);
                     match (&self.ledger, clipped) {
                         (_, None) => (),
@@ -213,44 +224,44 @@ impl Taking {
                     }
                     self.done_one();
                 }
-                Next::Nothing => (),
-                Next::End => break,
+                Received::Nothing => (),
+                Received::End => break,
             }
         }
         if let Some(ledger) = &self.ledger {
-            sum = locked(ledger).standing.sum;
+            sum = locked(ledger).progress.sum;
         }
         format!("checksum {sum}")
     }
 
-    /// Gives the program everything, and waits for its end.
+    /// Writes all portions to the program, and waits for its end.
     fn feed(self, mut child: Child) -> Result<String, String> {
         let Some(mut pipe) = child.stdin.take() else {
             return Err("the program has no standard input".to_owned());
         };
         let answers = match (child.stdout.take(), self.ledger.clone()) {
-            (Some(said), Some(ledger)) => Some(self.listen(said, ledger)?),
+            (Some(said), Some(ledger)) => Some(self.read_acknowledgements(said, ledger)?),
             _ => None,
         };
         let early = loop {
             match self.next() {
-                Next::Portion(portion) => {
+                Received::Portion(portion) => {
                     if let Err(problem) = self.hand_over(&portion, &mut pipe) {
                         break Some(problem);
                     }
                     self.done_one();
                 }
-                // Without portions nobody else would notice.
-                Next::Nothing if matches!(child.try_wait(), Ok(Some(_))) => {
+                // Without portions a write would not fail.
+                Received::Nothing if matches!(child.try_wait(), Ok(Some(_))) => {
                     break Some("it has gone".to_owned());
                 }
-                Next::Nothing => (),
-                Next::End => break None,
+                Received::Nothing => (),
+                Received::End => break None,
             }
         };
         drop(pipe);
-        // Nothing more is read for it.
-        let Taking {
+        // The task reads nothing more for the program.
+        let SinkWorker {
             received, ledger, ..
         } = self;
         drop(received);
@@ -260,7 +271,7 @@ impl Taking {
         let status = child
             .wait()
             .map_err(|error| format!("the program was lost: {error}"))?;
-        // It says nothing that is understood any more: its thread has ended or does so now.
+        // The thread of the acknowledgements ends with the program's output.
         let _ = answers.map(JoinHandle::join);
         let complaint = ledger.as_ref().and_then(|l| locked(l).complaint.take());
         match (complaint, early) {
@@ -278,7 +289,7 @@ impl Taking {
         }
     }
 
-    /// Each portion is a line with its offset in the volume and its length, and then its bytes.
+    /// Writes a portion: a line with its offset in the volume and its length, then its bytes.
     fn hand_over(&self, portion: &Portion, pipe: &mut impl Write) -> Result<(), String> {
         let Some((offset, bytes)) = self.clipped(portion) else {
             return Ok(());
@@ -295,8 +306,8 @@ impl Taking {
             .map_err(|error| error.to_string())
     }
 
-    /// A thread that hears what the program has dealt with.
-    fn listen(
+    /// Starts a thread that reads the program's acknowledgements.
+    fn read_acknowledgements(
         &self,
         said: ChildStdout,
         ledger: Arc<Mutex<Ledger>>,
@@ -304,27 +315,27 @@ impl Taking {
         thread::Builder::new()
             .name(format!("scan {} answers", self.number))
             .spawn(move || {
-                if let Err(complaint) = hear(said, &ledger) {
+                if let Err(complaint) = acknowledgements(said, &ledger) {
                     locked(&ledger).complaint = Some(complaint);
                 }
             })
             .map_err(|error| format!("no thread for the scan: {error}"))
     }
 
-    fn next(&self) -> Next {
+    fn next(&self) -> Received {
         match self.received.recv_timeout(LOOK_UP) {
-            Ok(portion) => Next::Portion(portion),
-            Err(RecvTimeoutError::Disconnected) => Next::End,
+            Ok(portion) => Received::Portion(portion),
+            Err(RecvTimeoutError::Disconnected) => Received::End,
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(ledger) = &self.ledger {
                     locked(ledger).save_if_due();
                 }
-                Next::Nothing
+                Received::Nothing
             }
         }
     }
 
-    /// What of a portion is in the volume, by its offset there: slices at its edges may be longer.
+    /// The part of a portion in the volume, with its offset there. Slices at the volume's ends may be longer.
     fn clipped<'a>(&self, portion: &'a Portion) -> Option<(u64, &'a [u8])> {
         let end = portion.offset + portion.bytes.len() as u64;
         let from = portion.offset.max(self.base);
@@ -336,29 +347,25 @@ impl Taking {
     fn done_one(&self) {
         let before = self.outstanding.fetch_sub(1, Ordering::AcqRel);
         if before == HOLD / 2 {
-            let number = self.number;
-            // A loop that has ended needs no telling.
-            let _ = self
-                .mailbox
-                .call(move |event_loop| event_loop.tasks().caught_up(number));
+            (self.events)(SinkEvent::CaughtUp);
         }
     }
 }
 
-/// What comes from the loop.
-enum Next {
+/// The result of a wait for the loop.
+enum Received {
     Portion(Portion),
-    /// Nothing for a while.
+    /// No portion for a while.
     Nothing,
-    /// There will be nothing more.
+    /// The task has ended.
     End,
 }
 
-/// How often somebody looks whether the program is still there. A choice.
+/// The period of the check whether the program still runs. A choice.
 const LOOK_UP: Duration = Duration::from_millis(500);
 
-/// The lines of what the program has dealt with, until it says nothing more.
-fn hear(said: impl Read, ledger: &Mutex<Ledger>) -> Result<(), String> {
+/// Reads the program's acknowledgements up to the end of its output.
+fn acknowledgements(said: impl Read, ledger: &Mutex<Ledger>) -> Result<(), String> {
     let mut said = BufReader::new(said);
     let mut line = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Where a live scan stands, as a file: to go on after a stop or a crash.
+//! The state of a live scan in a file, to resume the scan after a stop or a crash.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | 8 | a checksum of everything before it (FNV-1a, 64 bits) |
 //! | ... | those blocks, as [`WantedBlocks::encode`] writes them |
 //!
-//! The whole numbers are little-endian.
+//! Integers are little-endian.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -25,84 +25,84 @@ use scheduler::freeblock::{DecodeError, WantedBlocks};
 
 use super::set_sum::SetSum;
 
-/// What a scan is of, and how far it is.
+/// The identity of a scan, and its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// The drive's name.
+pub struct ScanProgress {
+    /// The name of the drive.
     pub drive: String,
-    /// The volume's name.
+    /// The name of the volume.
     pub volume: String,
-    /// Where the volume begins on the drive, in bytes.
+    /// The first byte of the volume on the drive.
     pub offset: u64,
-    /// How many bytes it has.
+    /// The number of bytes of the volume.
     pub length: u64,
     /// Bytes of a block.
     pub block_bytes: u32,
-    /// Who takes the blocks.
-    pub taker: Taker,
+    /// The consumer of the blocks.
+    pub consumer: Consumer,
     /// The checksum so far.
     pub sum: SetSum,
 }
 
-/// Who takes the blocks of a scan.
+/// The consumer of a scan's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taker {
+pub enum Consumer {
     /// A checksum.
     Checksum,
     /// A program.
     Program,
 }
 
-/// Why a file does not say where a scan stands.
+/// The error of a state file.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanFileError {
-    /// Reading failed, or the bytes end too early.
+    /// Reading failed, or the file is truncated.
     #[error("{0}: expected more of the state of a scan")]
     Io(#[from] io::Error),
-    /// Something else.
+    /// The file is no scan's state.
     #[error("byte 0: this is no state of a scan: expected \"HEADSCAN\"")]
     Magic,
-    /// Written by another version.
+    /// Another version wrote the file.
     #[error("byte 8: version {0} of a scan's state: expected {VERSION}")]
     Version(u32),
-    /// A name that is no text.
+    /// A name is not UTF-8.
     #[error("a name in it is no text: expected UTF-8")]
     Name,
-    /// Nobody takes blocks so.
+    /// The consumer is unknown.
     #[error("taker {0} of the blocks: expected 0 or 1")]
-    Taker(u8),
-    /// The bytes were changed since they were written.
+    Consumer(u8),
+    /// The checksum does not match.
     #[error("checksum {found:016x} of its beginning: expected {expected:016x}: it is damaged")]
     Checksum {
-        /// In the file.
+        /// The checksum in the file.
         found: u64,
-        /// Of its bytes.
+        /// The checksum of its bytes.
         expected: u64,
     },
-    /// The blocks.
+    /// The set of blocks is invalid.
     #[error("the blocks that are left: {0}")]
     Blocks(#[from] DecodeError),
-    /// The drive is cut otherwise than it was.
+    /// The drive has another layout than before.
     #[error(
         "{found} blocks are left in it, {cut} as the drive is believed to be laid out now: expected \
          the belief with which the scan was begun"
     )]
     Cut {
-        /// When it was written.
+        /// The number of blocks when the file was written.
         found: u64,
-        /// As the drive is cut now.
+        /// The number of blocks in the present layout.
         cut: u64,
     },
-    /// More than belongs to it.
+    /// The file has more bytes than a state.
     #[error("something follows the state of the scan: expected its end")]
     Longer,
 }
 
-impl Standing {
-    /// Writes it with the blocks that were not dealt with. Give it a buffered writer.
+impl ScanProgress {
+    /// Writes the state with the blocks that are not processed. The writer should be buffered.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The error of the writer.
     pub fn encode(&self, left: &WantedBlocks, mut write: impl Write) -> io::Result<()> {
         let mut head = MAGIC.to_vec();
         head.extend(VERSION.to_le_bytes());
@@ -119,9 +119,9 @@ impl Standing {
         head.extend(self.offset.to_le_bytes());
         head.extend(self.length.to_le_bytes());
         head.extend(self.block_bytes.to_le_bytes());
-        head.push(match self.taker {
-            Taker::Checksum => 0,
-            Taker::Program => 1,
+        head.push(match self.consumer {
+            Consumer::Checksum => 0,
+            Consumer::Program => 1,
         });
         let (sum, pieces) = self.sum.parts();
         head.extend(sum.to_le_bytes());
@@ -133,10 +133,10 @@ impl Standing {
         left.encode(write)
     }
 
-    /// Reads what [`Standing::encode`] wrote for a drive of this layout, up to the end.
+    /// Reads the state that [`ScanProgress::encode`] wrote for a drive of this layout.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn decode(
         geometry: &Geometry,
         read: impl Read,
@@ -152,16 +152,16 @@ impl Standing {
         if version != VERSION {
             return Err(ScanFileError::Version(version));
         }
-        let standing = Standing {
+        let progress = ScanProgress {
             drive: head.name()?,
             volume: head.name()?,
             offset: u64::from_le_bytes(head.take()?),
             length: u64::from_le_bytes(head.take()?),
             block_bytes: u32::from_le_bytes(head.take()?),
-            taker: match head.take()? {
-                [0] => Taker::Checksum,
-                [1] => Taker::Program,
-                [other] => return Err(ScanFileError::Taker(other)),
+            consumer: match head.take()? {
+                [0] => Consumer::Checksum,
+                [1] => Consumer::Program,
+                [other] => return Err(ScanFileError::Consumer(other)),
             },
             sum: SetSum::of_parts(
                 u64::from_le_bytes(head.take()?),
@@ -183,15 +183,15 @@ impl Standing {
             });
         }
         match read.read(&mut [0])? {
-            0 => Ok((standing, left)),
+            0 => Ok((progress, left)),
             _ => Err(ScanFileError::Longer),
         }
     }
 
-    /// Puts it in the place of the file, as a whole: after a crash it is the old one or the new one.
+    /// Replaces the file atomically: after a crash it has the old or the new state.
     ///
     /// # Errors
-    /// If the file system does not take it.
+    /// If the file system fails.
     pub(super) fn save(&self, left: &WantedBlocks, file: &Path) -> io::Result<()> {
         let beside = beside(file);
         let mut out = io::BufWriter::new(std::fs::File::create(&beside)?);
@@ -206,14 +206,14 @@ impl Standing {
     }
 }
 
-/// Where the next state is written before it has its name.
+/// The path of the next state before it is renamed.
 fn beside(file: &Path) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     file.with_file_name(name)
 }
 
-/// What was read of the beginning.
+/// The parsed head of a file.
 struct Head<R> {
     read: R,
     bytes: Vec<u8>,
@@ -236,7 +236,7 @@ impl<R: Read> Head<R> {
     }
 }
 
-/// Fowler, Noll and Vo's checksum FNV-1a of 64 bits, as the set of blocks has it.
+/// The checksum FNV-1a of 64 bits by Fowler, Noll and Vo, as in the set of blocks.
 fn fnv(bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325;
     bytes.iter().fold(start, |sum, &byte| {

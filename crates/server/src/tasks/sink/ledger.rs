@@ -1,4 +1,4 @@
-//! What of a scan was dealt with, kept in a file now and then.
+//! The processed blocks of a scan, saved to a file from time to time.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -12,40 +12,40 @@ use drive::Geometry;
 use scheduler::freeblock::WantedBlocks;
 use tracing::{info, warn};
 
-use crate::control;
-use crate::service::scan_file::{Standing, Taker};
+use crate::tasks::scan::ScanState;
+use crate::tasks::scan_file::{Consumer, ScanProgress};
 
-/// The account of a scan that can be gone on with.
-pub(in crate::service) struct Ledger {
+/// The account of a scan that can be resumed.
+pub(crate) struct Ledger {
     file: PathBuf,
-    pub(super) standing: Standing,
-    /// What was not dealt with.
+    pub(super) progress: ScanProgress,
+    /// The blocks that are not processed.
     left: WantedBlocks,
-    /// What was not handed to the program, if one takes the blocks.
+    /// The blocks that the program has not received, if the consumer is a program.
     unread: Option<WantedBlocks>,
     /// The first block of the volume's first slice, and the end of its last one.
     slices: Range<u64>,
     every: Duration,
-    /// When it may be written next.
+    /// The earliest time of the next save.
     next: Instant,
-    /// Something was dealt with since it was written.
+    /// Whether blocks were processed since the last save.
     is_news: bool,
-    /// What the program said that makes no sense.
+    /// The first invalid line of the program.
     pub(super) complaint: Option<String>,
 }
 
-/// Writing takes up one part in so many of the time, or less. A choice: a large set in pieces has
-/// hundreds of megabytes.
+/// The reciprocal of the largest share of time for saving. A choice: a large set in pieces has hundreds of
+/// megabytes.
 const WRITING: u32 = 100;
 
 impl Ledger {
-    /// Goes on with what the file says, or begins anew if there is none.
+    /// Resumes the scan of a file, or begins one.
     ///
     /// # Errors
-    /// If the file is of another scan or cannot be used, or no file can be made there.
+    /// If the file is of another scan or unusable, or cannot be created.
     pub(super) fn open(
-        state: &control::ScanState,
-        begun: Standing,
+        state: &ScanState,
+        begun: ScanProgress,
         geometry: &Arc<Geometry>,
     ) -> Result<Self, String> {
         let name = state.file.display();
@@ -56,13 +56,13 @@ impl Ledger {
         let all = volume(&begun, geometry)?;
         let first = all.extents().next().map_or(0, |extent| extent.start().0);
         let end = all.extents().last().map_or(0, |extent| extent.end().0);
-        let (standing, left) = match File::open(&state.file) {
+        let (progress, left) = match File::open(&state.file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => (begun, all),
             Err(error) => return Err(at(&error)),
             Ok(file) => {
-                let decoded = Standing::decode(geometry, BufReader::new(file));
-                let (standing, left) = decoded.map_err(|error| at(&error))?;
-                is_same(&standing, &begun).map_err(|problem| at(&problem))?;
+                let decoded = ScanProgress::decode(geometry, BufReader::new(file));
+                let (progress, left) = decoded.map_err(|error| at(&error))?;
+                is_same(&progress, &begun).map_err(|problem| at(&problem))?;
                 let mut beyond = left.clone();
                 for extent in all.extents() {
                     beyond.remove(extent);
@@ -71,13 +71,13 @@ impl Ledger {
                     return Err(at(&"blocks outside of the volume: expected its own"));
                 }
                 info!(file = %name, left = left.left(), "a scan is gone on with");
-                (standing, left)
+                (progress, left)
             }
         };
         let mut ledger = Ledger {
             file: state.file.clone(),
-            unread: (standing.taker == Taker::Program).then(|| left.clone()),
-            standing,
+            unread: (progress.consumer == Consumer::Program).then(|| left.clone()),
+            progress,
             left,
             slices: first..end,
             every: Duration::from_secs(state.every_s),
@@ -90,14 +90,14 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// What is still to be read.
+    /// The blocks that are still to be read.
     pub(super) fn left(&self) -> &WantedBlocks {
         &self.left
     }
 
-    /// The checksum has the bytes from `offset` of the volume on.
+    /// The checksum has processed the bytes from `offset` of the volume on.
     pub(super) fn summed(&mut self, offset: u64, bytes: &[u8]) {
-        self.standing.sum.add(offset, bytes);
+        self.progress.sum.add(offset, bytes);
         if let Some(extent) = self.extent(offset, bytes.len() as u64) {
             self.left.remove(extent);
         }
@@ -105,7 +105,7 @@ impl Ledger {
         self.save_if_due();
     }
 
-    /// The program is about to be given these bytes of the volume.
+    /// The program is about to receive these bytes of the volume.
     pub(super) fn handed_over(&mut self, offset: u64, length: u64) {
         let extent = self.extent(offset, length);
         if let (Some(unread), Some(extent)) = (&mut self.unread, extent) {
@@ -113,10 +113,10 @@ impl Ledger {
         }
     }
 
-    /// The program says that it has dealt with these bytes of the volume.
+    /// The program has acknowledged these bytes of the volume.
     ///
     /// # Errors
-    /// If it was not given them.
+    /// If the program has not received them.
     pub(super) fn acknowledged(&mut self, offset: u64, length: u64) -> Result<(), String> {
         let given = self.extent(offset, length).filter(|extent| {
             let mut lbas = extent.start().0..extent.end().0;
@@ -134,14 +134,14 @@ impl Ledger {
         Ok(())
     }
 
-    /// The program has ended well: it has dealt with all that it was given.
+    /// The program has succeeded, so it has processed everything that it received.
     pub(super) fn all_acknowledged(&mut self) {
         if let Some(unread) = &self.unread {
             self.left = unread.clone();
         }
     }
 
-    /// Writes it if it is time.
+    /// Saves the account if it is due.
     pub(super) fn save_if_due(&mut self) {
         // What is done needs no file: it is removed at the end.
         if self.is_news && self.left.left() > 0 && Instant::now() >= self.next {
@@ -149,8 +149,8 @@ impl Ledger {
         }
     }
 
-    /// Writes it.
-    pub(in crate::service) fn save(&mut self) {
+    /// Saves the account.
+    pub(crate) fn save(&mut self) {
         if let Err(error) = self.write() {
             let file = self.file.display();
             warn!(%file, %error, "where a scan stands could not be written: the file is of before");
@@ -159,7 +159,7 @@ impl Ledger {
 
     fn write(&mut self) -> io::Result<()> {
         let began = Instant::now();
-        let written = self.standing.save(&self.left, &self.file);
+        let written = self.progress.save(&self.left, &self.file);
         let ended = Instant::now();
         let least = match self.every.is_zero() {
             // Whoever wants it written after each portion pays for that.
@@ -171,11 +171,11 @@ impl Ledger {
         written
     }
 
-    /// The scan has ended: what is to be said of that. The file goes if nothing is left.
+    /// Ends the account. The answer is a note for the user. The file is removed if no block is left.
     pub(super) fn close(&mut self) -> String {
         let file = self.file.display();
         if self.left.left() > 0 {
-            let bytes = self.left.left() * u64::from(self.standing.block_bytes);
+            let bytes = self.left.left() * u64::from(self.progress.block_bytes);
             let text = format!("; {bytes} bytes are left: the same command goes on from {file}");
             self.save();
             return text;
@@ -186,8 +186,8 @@ impl Ledger {
         String::new()
     }
 
-    /// Blocks of the drive. At the ends of the volume with the rest of the slices there, which are
-    /// wanted as a whole.
+    /// The blocks of the drive for a range. At the ends of the volume it includes the rest of the slices
+    /// there, which are wanted as a whole.
     ///
     /// ```text
     ///        | volume           |
@@ -195,41 +195,41 @@ impl Ledger {
     ///   <------->  what removes the first one
     /// ```
     fn extent(&self, offset: u64, length: u64) -> Option<Extent> {
-        let block = u64::from(self.standing.block_bytes);
+        let block = u64::from(self.progress.block_bytes);
         let end = offset.checked_add(length)?;
         let is_whole = offset.is_multiple_of(block) && length.is_multiple_of(block);
-        if length == 0 || end > self.standing.length || !is_whole {
+        if length == 0 || end > self.progress.length || !is_whole {
             return None;
         }
         let first = match offset {
             0 => self.slices.start,
-            _ => (self.standing.offset + offset) / block,
+            _ => (self.progress.offset + offset) / block,
         };
-        let past = match end == self.standing.length {
+        let past = match end == self.progress.length {
             true => self.slices.end,
-            false => (self.standing.offset + end) / block,
+            false => (self.progress.offset + end) / block,
         };
         Extent::new(Lba(first), Sectors(past - first)).ok()
     }
 }
 
 /// All blocks of the volume.
-fn volume(standing: &Standing, geometry: &Arc<Geometry>) -> Result<WantedBlocks, String> {
-    let block = u64::from(standing.block_bytes);
-    let first = Lba(standing.offset / block);
-    let extent = Extent::new(first, Sectors(standing.length / block));
+fn volume(progress: &ScanProgress, geometry: &Arc<Geometry>) -> Result<WantedBlocks, String> {
+    let block = u64::from(progress.block_bytes);
+    let first = Lba(progress.offset / block);
+    let extent = Extent::new(first, Sectors(progress.length / block));
     let extent = extent.map_err(|error| error.to_string())?;
     let mut all = WantedBlocks::none(geometry);
     all.add(extent).map_err(|error| error.to_string())?;
     Ok(all)
 }
 
-/// Whether a scan that was begun is the one that is asked for.
-fn is_same(found: &Standing, asked: &Standing) -> Result<(), String> {
-    let place = |standing: &Standing| {
+/// Checks that a file's scan is the requested one.
+fn is_same(found: &ScanProgress, asked: &ScanProgress) -> Result<(), String> {
+    let place = |progress: &ScanProgress| {
         format!(
             "volume {} of drive {} ({} bytes from {} on, in blocks of {})",
-            standing.volume, standing.drive, standing.length, standing.offset, standing.block_bytes
+            progress.volume, progress.drive, progress.length, progress.offset, progress.block_bytes
         )
     };
     if place(found) != place(asked) {
@@ -239,15 +239,15 @@ fn is_same(found: &Standing, asked: &Standing) -> Result<(), String> {
             place(asked)
         ));
     }
-    let taker = |taker| match taker {
-        Taker::Checksum => "a checksum",
-        Taker::Program => "a program",
+    let consumer = |consumer| match consumer {
+        Consumer::Checksum => "a checksum",
+        Consumer::Program => "a program",
     };
-    if found.taker != asked.taker {
+    if found.consumer != asked.consumer {
         return Err(format!(
             "the state of a scan into {}: expected one into {}",
-            taker(found.taker),
-            taker(asked.taker)
+            consumer(found.consumer),
+            consumer(asked.consumer)
         ));
     }
     Ok(())
@@ -256,7 +256,7 @@ fn is_same(found: &Standing, asked: &Standing) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::set_sum::SetSum;
+    use crate::tasks::set_sum::SetSum;
 
     /// A drive whose blocks are kept by slices of many.
     fn large() -> Arc<Geometry> {
@@ -264,31 +264,31 @@ mod tests {
         entry.profile().expect("a profile").geometry
     }
 
-    fn standing(taker: Taker) -> Standing {
-        Standing {
+    fn progress(consumer: Consumer) -> ScanProgress {
+        ScanProgress {
             drive: "disk".to_owned(),
             volume: "db".to_owned(),
             // Not where a slice begins or ends.
             offset: 4096 * 1003,
             length: 4096 * 5,
             block_bytes: 4096,
-            taker,
+            consumer,
             sum: SetSum::default(),
         }
     }
 
-    fn ledger(folder: &tempfile::TempDir, taker: Taker) -> Result<Ledger, String> {
-        let state = control::ScanState {
+    fn ledger(folder: &tempfile::TempDir, consumer: Consumer) -> Result<Ledger, String> {
+        let state = ScanState {
             file: folder.path().join("s"),
             every_s: 0,
         };
-        Ledger::open(&state, standing(taker), &large())
+        Ledger::open(&state, progress(consumer), &large())
     }
 
     #[test]
     fn slices_at_the_edges_of_a_volume_are_dealt_with_by_what_of_them_is_in_it() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut ledger = ledger(&folder, Taker::Program).expect("a file");
+        let mut ledger = ledger(&folder, Consumer::Program).expect("a file");
         assert!(ledger.left().left() > 5, "slices of more than a block");
         ledger.handed_over(0, 4096 * 5);
         let shorter = ledger.acknowledged(0, 4096 * 6);
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn what_was_not_given_is_not_acknowledged() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut ledger = ledger(&folder, Taker::Program).expect("a file");
+        let mut ledger = ledger(&folder, Consumer::Program).expect("a file");
         let wanted = ledger.left().left();
         assert!(ledger.acknowledged(0, 4096 * 5).is_err());
         assert_eq!(ledger.left().left(), wanted);
@@ -318,9 +318,9 @@ mod tests {
         let far = Extent::new(Lba(1_000_000), Sectors(5_000)).expect("an extent");
         all.add(far).expect("on the drive");
         let file = folder.path().join("s");
-        let saved = standing(Taker::Checksum).save(&all, &file);
+        let saved = progress(Consumer::Checksum).save(&all, &file);
         saved.expect("it is written");
-        let problem = ledger(&folder, Taker::Checksum).err().expect("refused");
+        let problem = ledger(&folder, Consumer::Checksum).err().expect("refused");
         assert!(
             problem.ends_with("blocks outside of the volume: expected its own"),
             "{problem}"

@@ -1,19 +1,20 @@
-//! From an order to a task of a drive and who takes its blocks.
+//! Scans: from an order of a user to a task of a drive and its sink.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::drives::Drive;
-use super::{Running, locked, sink};
-use crate::control;
-use crate::tasks::Scan;
+use super::{Running, locked};
+use crate::tasks::TaskRequest;
+use crate::tasks::scan::Scan;
+use crate::tasks::sink::{self, ScanSource, SinkEvent, SinkEvents};
 
 impl Running {
-    /// Begins to read a volume; answers the task's number.
+    /// Begins to read a volume. The answer is the number of the task.
     ///
     /// # Errors
-    /// Why not, and what was expected.
-    pub(super) fn begin_scan(&self, order: &control::Scan) -> Result<u64, String> {
+    /// The reason, and what was expected.
+    pub(super) fn begin_scan(&self, order: &Scan) -> Result<u64, String> {
         let found = self.drives.iter().find_map(|drive| {
             let span = drive.volume(&order.volume)?;
             Some((drive, span))
@@ -27,10 +28,10 @@ impl Running {
                 volumes.join(", ")
             ));
         };
-        let mut taken = locked(&self.taken);
-        taken.retain(|taken| !taken.has_ended());
+        let mut sinks = locked(&self.sinks);
+        sinks.retain(|sink| !sink.has_ended());
         if let Some(state) = &order.state
-            && let Some(task) = taken.iter().find_map(|taken| taken.uses(&state.file))
+            && let Some(task) = sinks.iter().find_map(|sink| sink.uses(&state.file))
         {
             let file = state.file.display();
             return Err(format!(
@@ -44,7 +45,7 @@ impl Running {
         });
         let silent = || "the drive does not answer".to_owned();
         let (geometry, block_bytes) = layout.ok_or_else(silent)??;
-        let place = sink::Place {
+        let place = ScanSource {
             drive: drive.name().to_owned(),
             offset,
             length,
@@ -52,10 +53,18 @@ impl Running {
             geometry,
         };
         let number = self.tasks.fetch_add(1, Ordering::Relaxed);
-        let begun = sink::begin(number, order, drive.mailbox().clone(), &place)?;
-        taken.push(begun.taken);
-        drop(taken);
-        let scan = Scan {
+        let mailbox = drive.mailbox().clone();
+        let events: SinkEvents = Arc::new(move |event| {
+            // A loop that has ended has no tasks.
+            let _ = mailbox.call(move |event_loop| match event {
+                SinkEvent::CaughtUp => event_loop.tasks().caught_up(number),
+                SinkEvent::Ended => event_loop.tasks().sink_gone(number),
+            });
+        });
+        let begun = sink::begin(number, order, events, &place)?;
+        sinks.push(begun.thread);
+        drop(sinks);
+        let scan = TaskRequest {
             number,
             name: format!("scan {}", order.volume),
             offset,
