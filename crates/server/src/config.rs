@@ -1,4 +1,4 @@
-//! What is to be served, and how: the file of `headtime serve CONFIG.toml`.
+//! The configuration of a service: the file of `headtime serve CONFIG.toml`.
 //!
 //! ```text
 //!   [[drive]]                a back end, what is believed of it, a policy
@@ -11,8 +11,8 @@
 //!   [control] [log] [limits]
 //! ```
 //!
-//! A volume may have several exports: `db` for the foreground, `db-bulk` as best effort, `db-idle`
-//! in the background. [`DEFAULT`] is a whole file with comments, which is used if there is none.
+//! A volume may have several exports: `db` for the foreground, `db-bulk` as best effort, `db-idle` in the
+//! background. [`DEFAULT`] is a complete file with comments, used without another file.
 
 mod caching;
 mod fields;
@@ -39,71 +39,72 @@ pub use preemption::Preemption;
 pub use remote::{Address, Remote, RemoteTls};
 pub use streams::{StreamRule, Streams};
 
-/// The file that is used if none is named: an emulated drive, NBD on a unix socket, a status page.
+/// The default file: an emulated drive, NBD on a unix socket, a status page.
 pub const DEFAULT: &str = include_str!("config/default.toml");
 
-/// A service.
+/// The configuration of a service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// At least one; no two have the same name, and no two exports of all of them.
+    /// At least one drive. Names of drives are unique, and so are names of exports over all drives.
     pub drives: Vec<Drive>,
-    /// Where NBD clients come in.
+    /// The listeners for NBD clients.
     pub nbd: Vec<Nbd>,
-    /// Where volumes are files, if they are.
+    /// The mount of volumes as files, if there is one.
     pub fuse: Option<Fuse>,
-    /// Whether exports become block devices of this kernel.
+    /// The exports as block devices of this kernel, if there are any.
     pub ublk: Option<Ublk>,
-    /// Where the service is asked about itself, and told what to do.
+    /// The control plane.
     pub control: Control,
-    /// What is written down of what happens.
+    /// The log.
     pub log: Log,
-    /// What clients may take up.
+    /// The limits of clients.
     pub limits: Limits,
 }
 
 /// A drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drive {
-    /// How it is called in the log, in metrics and on the page.
+    /// The name in the log, in metrics and on the page.
     pub name: String,
-    /// What holds the bytes.
+    /// The storage of the bytes.
     pub back_end: BackEnd,
-    /// What is believed of it.
+    /// The belief of the drive.
     pub belief: Belief,
-    /// In which order requests are served.
+    /// The scheduling policy.
     pub policy: NamedPolicy,
-    /// How larger requests step aside for more urgent ones, if they do.
+    /// The preemption of larger requests by more urgent ones, if it is on.
     pub preemption: Option<Preemption>,
-    /// What it promises to streams, if it does.
+    /// The guarantees for streams, if there are any.
     pub streams: Option<Streams>,
-    /// By how much background tasks may lengthen foreground requests, in parts per million.
+    /// The impact budget: the share by which background tasks may lengthen foreground requests, in parts
+    /// per million.
     pub impact_ppm: u32,
-    /// Where every input and decision of its engine is written, if it is: for `headtime replay`.
+    /// The file for a capture of the engine's inputs and decisions, if there is one: for `headtime replay`.
     pub capture: Option<PathBuf>,
-    /// At least one. None has a byte in common with another.
+    /// At least one volume. Volumes do not overlap.
     pub volumes: Vec<Volume>,
-    /// At least one.
+    /// At least one export.
     pub exports: Vec<Export>,
 }
 
-/// What holds the bytes of a drive.
+/// The storage of a drive's bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BackEnd {
-    /// The memory of this process: fast, and gone with it.
+    /// The memory of this process. The content ends with it.
     Memory {
-        /// How many bytes.
+        /// The number of bytes.
         size: u64,
     },
     /// A file.
     File {
-        /// Where it is. It has to be there if it has no `size`.
+        /// The path. Without `size` the file has to exist.
         path: PathBuf,
-        /// How long the file is made if it is not there.
+        /// The length of a new file.
         size: Option<u64>,
-        /// On: past the page cache (O_DIRECT).
+        /// On: reads and writes bypass the page cache (O_DIRECT).
         direct: Switch,
     },
-    /// A file that takes as long as a disk.
+    /// A file with the timing of a disk.
     Emulated(Emulated),
     /// A disk of this machine. Everything on it may be overwritten.
     Device(Device),
@@ -114,120 +115,120 @@ pub enum BackEnd {
 /// A disk of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Where it is: a block device, or a SCSI generic one.
+    /// The path of a block device or a SCSI generic device.
     pub path: PathBuf,
-    /// Who carries commands out.
+    /// The interface for commands.
     pub way: Way,
-    /// Off: writes end on the medium. As it was before when the service ends.
+    /// Off: writes end on the medium. The switch is restored when the service ends.
     pub write_cache: Switch,
-    /// Whether the drive reads on after a read. As it was before when the service ends.
+    /// The drive's look-ahead after reads. The switch is restored when the service ends.
     pub look_ahead: Switch,
 }
 
-/// How commands reach a disk.
+/// The interface for a disk's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Through the kernel's block layer, by io_uring.
+    /// The kernel's block layer, by io_uring.
     Kernel,
-    /// Past it, as SCSI commands.
+    /// SCSI commands, past the block layer.
     Scsi,
 }
 
-/// A file that takes as long as a disk.
+/// A file with the timing of a disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emulated {
-    /// Which disk.
+    /// The model of the disk.
     pub drive: DriveModel,
-    /// The sparse file with the contents; it is made if it is not there.
+    /// The sparse file with the contents. It is created if it does not exist.
     pub image: PathBuf,
-    /// How many times slower than the disk: 4 for exact timing on a busy machine, 0.1 for speed.
+    /// The ratio of real time to the disk's time: 4 for exact timing on a busy machine, 0.1 for speed.
     pub time_scale: f64,
-    /// Off takes away what the drive has.
+    /// Off disables the drive's look-ahead.
     pub look_ahead: Switch,
-    /// Off takes away what the drive has.
+    /// Off disables the drive's write cache.
     pub write_cache: Switch,
-    /// Megabytes a second of its bus, if not that of the system on which it was measured.
+    /// The rate of the bus in megabytes a second, unless that of the measured system.
     pub bus_mb_s: Option<f64>,
-    /// Standard deviation of a seek's duration, which no belief knows, in nanoseconds.
+    /// The standard deviation of a seek time in nanoseconds, which no belief has.
     pub seek_noise_ns: u64,
-    /// What happens to the drive by chance.
+    /// The seed of the drive's random events.
     pub seed: u64,
 }
 
-/// A disk that is known.
+/// The model of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriveModel {
-    /// One of those that are built in, which exists.
+    /// A shipped model, which exists.
     Shipped(&'static str),
     /// A profile file.
     File(PathBuf),
 }
 
-/// What is believed of a drive.
+/// The belief of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Belief {
-    /// Nothing: block numbers are all that a policy can go by.
+    /// No belief: policies know block numbers only.
     Nothing,
-    /// Of an emulated drive: its own profile, without its noise.
+    /// The profile of the emulated drive, without its noise.
     Emulated,
-    /// A profile, such as one that `headtime profile` found.
+    /// A profile, for example one found by `headtime profile`.
     Profile(DriveModel),
 }
 
 /// A range of a drive's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Where it begins, in bytes: a multiple of [`ALIGN_BYTES`].
+    /// The first byte, a multiple of [`ALIGN_BYTES`].
     pub offset: u64,
-    /// Its bytes, a multiple of [`ALIGN_BYTES`]; without it as many as the drive has from there.
+    /// The number of bytes, a multiple of [`ALIGN_BYTES`]. By default up to the end of the drive.
     pub size: Option<u64>,
-    /// Whether it may be written to.
+    /// Whether the volume is writable.
     pub access: Access,
-    /// The cache before it, if it has one.
+    /// The cache of the volume, if it has one.
     pub cache: Option<CacheSetting>,
 }
 
-/// Whether something may be written to.
+/// Whether a volume or export is writable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It may.
+    /// It is.
     ReadWrite,
-    /// It may not.
+    /// It is not.
     ReadOnly,
 }
 
-/// A name under which clients get a volume.
+/// A name by which clients connect to a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Its name, that of no other export of any drive.
+    /// The name, unique over all drives.
     pub name: String,
     /// The name of a volume of the same drive.
     pub volume: String,
-    /// How urgent what its clients ask is.
+    /// The class of its requests.
     pub class: Class,
-    /// Read-only if the volume is or the export is said to be.
+    /// Read-only if the volume or the export is.
     pub access: Access,
-    /// At most so many connections at once; 1 also tells clients not to open several.
+    /// The largest number of connections. With 1 clients are advised not to open several.
     pub connections: u32,
-    /// What a client is told that it is.
+    /// The description for clients.
     pub description: String,
 }
 
-/// How urgent an export's requests are.
+/// The class of an export's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// The most urgent that has no guarantee: `block::Class::BestEffort(0)`.
+    /// The most urgent class without a guarantee: `block::Class::BestEffort(0)`.
     Foreground,
     /// 1 to 6.
     BestEffort(u8),
-    /// What is left over.
+    /// Requests in spare time.
     Background,
 }
 
 impl Class {
-    /// The engine's word for it.
+    /// The class of the engine.
     pub fn of_requests(self) -> block::Class {
         match self {
             Class::Foreground => block::Class::BestEffort(0),
@@ -237,93 +238,92 @@ impl Class {
     }
 }
 
-/// Where NBD clients come in.
+/// A listener for NBD clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nbd {
-    /// On which socket.
+    /// The socket.
     pub listen: Listen,
-    /// With certificates, if so.
+    /// The certificates, if it uses TLS.
     pub tls: Option<Tls>,
 }
 
-/// A socket that is listened on.
+/// A listening socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// A unix socket.
     Unix(PathBuf),
-    /// TCP. The address is this machine's own unless the file names another.
+    /// TCP. The default address is the local host.
     Tcp(SocketAddr),
-    /// The socket of that name that systemd opened (`FileDescriptorName=`).
+    /// The socket of this name that systemd has opened (`FileDescriptorName=`).
     Activated(String),
 }
 
-/// Certificates of a listener.
+/// The certificates of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// The server's certificate and those between it and the root, PEM.
+    /// The server's certificate and its chain, PEM.
     pub certificate: PathBuf,
-    /// Its private key, PEM.
+    /// The private key, PEM.
     pub key: PathBuf,
-    /// Who has to have signed a client's certificate, PEM; without it clients need none.
+    /// The authority for clients' certificates, PEM. Without it clients need none.
     pub client_ca: Option<PathBuf>,
-    /// Whether clients may go on without.
+    /// Whether plain clients are refused.
     pub need: TlsNeed,
 }
 
-/// Whether clients may go on without TLS.
+/// Whether plain clients are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsNeed {
-    /// They may not.
+    /// They are.
     Required,
-    /// They may.
+    /// They are not.
     Optional,
 }
 
-/// Volumes as files.
+/// The mount of volumes as files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fuse {
-    /// The folder on which it is mounted; it exists.
+    /// The mount point, an existing folder.
     pub mount: PathBuf,
 }
 
 /// Exports as block devices of this kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ublk {
-    /// Which exports.
+    /// The names of the exports.
     pub exports: Vec<String>,
 }
 
-/// Where the service is asked about itself.
+/// The control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Control {
     /// The unix socket of `headtime ctl`.
     pub socket: PathBuf,
-    /// The status page, the metrics and the interface over HTTP, if there is one.
+    /// The address of the status page, the metrics and the HTTP interface, if there is one.
     pub http: Option<SocketAddr>,
-    /// Whether who reaches the page may begin tasks, drain and stop. Anybody on this machine may
-    /// reach it.
+    /// Whether HTTP clients may begin tasks, drain and stop. Every user of this machine may connect.
     pub http_actions: Actions,
 }
 
-/// What may be done over HTTP.
+/// The requests that are allowed over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actions {
-    /// Looking.
+    /// Requests that change nothing.
     Refused,
-    /// All that changes something, but for commands of scans.
+    /// All requests, except for scans with a command.
     Allowed,
 }
 
-/// What is written down of what happens.
+/// The log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// What is too unimportant to be written.
+    /// The least important level that is logged.
     pub level: tracing::Level,
-    /// How.
+    /// The format.
     pub format: LogFormat,
 }
 
-/// How a log is written.
+/// The format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// Lines for people.
@@ -332,29 +332,29 @@ pub enum LogFormat {
     Json,
 }
 
-/// What clients may take up. Beyond it a listener stops accepting, and a connection stops reading.
+/// The limits of clients. At a limit a listener stops accepting, and a connection stops reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once, to all drives together.
+    /// The largest number of connections to all drives.
     pub connections: u32,
-    /// Requests of one connection at once.
+    /// The largest number of requests of one connection.
     pub requests_per_connection: u32,
-    /// The longest request, in bytes.
+    /// Bytes of the longest request.
     pub request_bytes: u32,
-    /// Bytes of requests' contents at once, for each drive.
+    /// Bytes of all requests' contents, for each drive.
     pub buffer_bytes: u64,
-    /// How long a client may take to say what it wants, in seconds.
+    /// The longest time of a handshake, in seconds.
     pub handshake_s: u32,
 }
 
-/// Volumes begin and end at multiples of this: what O_DIRECT and all drives can do.
+/// The alignment of volumes, which O_DIRECT and all drives accept.
 pub const ALIGN_BYTES: u64 = 4096;
 
 impl Config {
-    /// Reads a configuration; `file` names the text in complaints.
+    /// Parses a configuration. `file` names the text in errors.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line and key.
+    /// The first error, with its line and key.
     pub fn parse(file: &str, text: &str, places: &Places) -> Result<Config, DocumentError> {
         let document = Document::parse(file, text)?;
         let root = document.root();

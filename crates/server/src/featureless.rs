@@ -1,4 +1,4 @@
-//! A belief about what nobody has profiled: that it has so many blocks, and nothing else.
+//! A belief of a drive without a profile: the number of blocks, and nothing else.
 //!
 //! Only policies that go by order or by block number make sense with it: see
 //! [`Sight`](scheduler::Sight).
@@ -9,12 +9,12 @@ use drive::Profile;
 /// A profile of a device of at least `blocks` blocks.
 ///
 /// # Errors
-/// If there can be no such device: too large, or blocks that are neither 512 nor 4096 bytes.
+/// If the device would be too large, or has blocks of neither 512 nor 4096 bytes.
 pub fn profile(name: &str, blocks: u64, block_bytes: u32) -> Result<Profile, DocumentError> {
     Profile::parse(&text(name, blocks, block_bytes), "the featureless profile")
 }
 
-/// The same as it would be written.
+/// The text of the profile.
 pub fn text(name: &str, blocks: u64, block_bytes: u32) -> String {
     let cylinders = blocks.div_ceil(TRACK).max(1);
     let mut text = TEMPLATE
@@ -33,10 +33,10 @@ pub fn text(name: &str, blocks: u64, block_bytes: u32) -> String {
     text
 }
 
-/// Blocks of what stands for a track. A choice without meaning.
+/// Blocks of a track, which has no meaning. A choice.
 const TRACK: u64 = 4096;
 
-/// Cylinders of what stands for a zone: profiles have less than 2^31 blocks in each.
+/// Cylinders of a zone: profiles have less than 2^31 blocks in each.
 const ZONE: u64 = (1 << 31) / TRACK - 1;
 
 const TEMPLATE: &str = r#"

@@ -6,8 +6,8 @@
 //!                          outbox -> Session::seal -> one buffer -> socket
 //! ```
 //!
-//! TLS 1.2 and 1.3. Certificates that were revoked are not asked for: a client is locked out by
-//! another authority in `client_ca`.
+//! TLS 1.2 and 1.3. There is no check for revoked certificates: a client is locked out by another authority
+//! in `client_ca`.
 
 mod session;
 mod towards;
@@ -27,21 +27,21 @@ pub use towards::towards;
 use crate::config::{Tls, TlsNeed};
 use nbd::negotiation;
 
-/// Whether a listener's connections are encrypted.
+/// The use of TLS by a listener.
 #[derive(Clone, Debug)]
 pub enum Security {
-    /// They are not.
+    /// Connections are plain.
     Plain,
-    /// They may be, or have to be.
+    /// Connections may or must use TLS.
     Tls {
-        /// Whether clients may go on without.
+        /// Whether plain clients are refused.
         need: TlsNeed,
-        /// The server's, and who signs those of clients.
+        /// The certificate of the server, and the authority for clients.
         certificates: Arc<Certificates>,
     },
 }
 
-/// Certificates that are in use. They can be exchanged: connections that are there keep theirs.
+/// Certificates in use. They can be replaced; open connections keep theirs.
 #[derive(Debug)]
 pub struct Certificates {
     current: RwLock<Arc<ServerConfig>>,
@@ -51,16 +51,16 @@ pub struct Certificates {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}: expected {expected}", file.display())]
 pub struct Unusable {
-    /// Which one.
+    /// The path of the file.
     pub file: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
-    /// What should be there.
+    /// The expected content.
     pub expected: &'static str,
 }
 
 impl Security {
-    /// As a listener's section of the configuration says.
+    /// The setting of a listener in the configuration.
     ///
     /// # Errors
     /// As [`Certificates::load`].
@@ -74,7 +74,7 @@ impl Security {
         })
     }
 
-    /// As the negotiation calls it.
+    /// The setting for the negotiation.
     pub(crate) fn negotiated(&self) -> negotiation::ServerSecurity {
         match self {
             Security::Plain => negotiation::ServerSecurity::Plain,
@@ -90,24 +90,24 @@ impl Certificates {
     /// Reads the files.
     ///
     /// # Errors
-    /// If one cannot be read, is not what it should be, or the key is not that of the certificate.
+    /// If a file cannot be read, has the wrong content, or the key is not that of the certificate.
     pub fn load(files: &Tls) -> Result<Self, Unusable> {
         Ok(Certificates {
             current: RwLock::new(Arc::new(read(files)?)),
         })
     }
 
-    /// Reads the files again. Connections that begin from now on have what is in them.
+    /// Reads the files again, for later connections.
     ///
     /// # Errors
-    /// As [`Certificates::load`]; then all stays as it was.
+    /// As [`Certificates::load`]. Then nothing changes.
     pub fn reload(&self, files: &Tls) -> Result<(), Unusable> {
         let next = Arc::new(read(files)?);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(())
     }
 
-    /// What a connection that begins now has.
+    /// The certificates for a new connection.
     #[must_use]
     pub fn current(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))

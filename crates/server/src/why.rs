@@ -48,98 +48,98 @@ pub struct Slow {
     pub at_s: f64,
     /// How many seconds of the drive's time ago, of a drive in service.
     pub ended_s_ago: Option<f64>,
-    /// From its coming to its end. It is the sum of all that follows.
+    /// The time from the arrival of the request to its end. It is the sum of the following times.
     pub response_us: f64,
-    /// Before it was accepted: as many requests were held as may be.
+    /// The time before the acceptance, while the engine was full.
     pub outside_us: f64,
-    /// Behind earlier requests with common blocks, or behind a barrier.
+    /// The time behind earlier requests with common blocks, or behind a barrier.
     pub order_us: f64,
-    /// While others held the head, by how it came that they did.
+    /// The times of other commands at the head, by their reason.
     pub others: Vec<Others>,
-    /// Although the drive had nothing to do: on purpose.
+    /// The time in which the drive was held idle on purpose.
     pub held_back_us: f64,
-    /// So long ago that nobody remembers what for.
+    /// The time of commands that the engine has forgotten.
     pub forgotten_us: f64,
-    /// What the drive took for it.
+    /// The time of the request's commands.
     pub in_drive: InDrive,
-    /// Of the commands that went before it the first, and the longest of the others.
+    /// The first command before the request, and the longest of the others.
     pub before: Vec<Command>,
 }
 
-/// Commands that went before a request in one way.
+/// The commands before a request for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Others {
-    /// In which.
+    /// The reason.
     pub how: How,
-    /// How many.
+    /// The number of commands.
     pub commands: u32,
-    /// For how long they held the head while it could have been served.
+    /// The head time of these commands in which the request could have been served.
     pub us: f64,
 }
 
-/// How it came that a command went before a request: see [`Ahead`].
+/// The reason for which a command went before a request, see [`Ahead`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// It was at the drive when the request came.
+    /// It was at the drive when the request arrived.
     AtDrive,
     /// It was more urgent.
     MoreUrgent,
-    /// It was as urgent, and chosen before.
+    /// It was as urgent and chosen before.
     AsUrgent,
-    /// It was less urgent: chosen before the request came, under way in parts, or out of patience.
+    /// It was less urgent: chosen before the request arrived, in flight in parts, or out of patience.
     LessUrgent,
-    /// A background task's, in the gap before a request.
+    /// It was a background task's, in the gap before a request.
     Task,
-    /// A flush, a read ahead, a stop of the arm, or a read that told where the platter is.
+    /// It was a flush, a prefetch, a stop of the arm, or a calibration read.
     Upkeep,
 }
 
-/// What the drive took for a request.
+/// The time of a request at the drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InDrive {
-    /// All of it.
+    /// The whole time.
     pub us: f64,
-    /// How many commands it was.
+    /// The number of commands.
     pub commands: u32,
-    /// How many of them the drive's buffer answered, as far as their ends tell.
+    /// The number of commands that the drive's buffer answered, derived from their ends.
     pub buffered: u32,
-    /// The electronics, believed.
+    /// The believed time of the electronics.
     pub believed_electronics_us: f64,
-    /// The arm, believed.
+    /// The believed seek time.
     pub believed_seek_us: f64,
-    /// Waiting for the first sector, believed.
+    /// The believed rotational latency.
     pub believed_rotation_us: f64,
-    /// From the first sector to the last, believed.
+    /// The believed transfer time.
     pub believed_transfer_us: f64,
-    /// The bus and the completion, believed.
+    /// The believed time of bus and completion.
     pub believed_bus_us: f64,
-    /// By how much it ended later than believed; earlier, if negative.
+    /// The error of the prediction, negative if the command ended early.
     pub mispredicted_us: f64,
-    /// Of which nothing was believed.
+    /// The time without a prediction.
     pub unknown_us: f64,
 }
 
 /// A command that went before a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Command {
-    /// Whose it was: `request`, `task`, `read-ahead`, `hop`, `calibration`, `flush`.
+    /// The origin: `request`, `task`, `read-ahead`, `hop`, `calibration`, `flush`.
     pub whose: String,
-    /// The request's export, if it is known.
+    /// The export of a request, if it is known.
     pub export: Option<String>,
-    /// How urgent the request was, or what paid for a task's read: `free`, `idle`, `paid`.
+    /// The class of a request, or the kind of time of a task's read: `free`, `idle`, `paid`.
     pub class: Option<String>,
-    /// `read` or `write`, of a request's.
+    /// The direction of a request's command: `read` or `write`.
     pub direction: Option<String>,
-    /// Its first block, of a request's.
+    /// The first block of a request's command.
     pub block: Option<u64>,
-    /// How many of the request's blocks it was.
+    /// The number of blocks of a request's command.
     pub blocks: Option<u64>,
-    /// How it came that it went before.
+    /// The reason for which it went before.
     pub how: How,
-    /// When it was given to the drive, after the request had come; before that, if negative.
+    /// The time of its dispatch after the request's arrival, negative before that.
     pub given_us: f64,
-    /// For how long it held the head while the request could have been served.
+    /// The head time in which the request could have been served.
     pub us: f64,
 }
 
@@ -157,9 +157,8 @@ impl From<Ahead> for How {
 }
 
 impl Slow {
-    /// Request number `request`; `export` says to which export a command
-    /// belonged, by its place in [`Explanation::before`]. Drive, export, size of a block and how
-    /// long ago are still to be told.
+    /// The account of request number `request`. `export` answers the export of a command by its index in
+    /// [`Explanation::before`]. The caller adds drive, export, block size and age.
     pub fn new(
         request: u64,
         explanation: &Explanation,
@@ -287,7 +286,7 @@ fn way(direction: Direction) -> String {
     }
 }
 
-/// As a configuration has it.
+/// The class as in a configuration.
 fn urgency(class: Class) -> String {
     match class {
         Class::RealTime { .. } => "real-time".to_owned(),

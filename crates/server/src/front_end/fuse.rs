@@ -1,5 +1,5 @@
-//! Each export a file: `losetup --direct-io=on` makes it a kernel block device, where the kernel
-//! has neither nbd nor ublk.
+//! Exports as files. `losetup --direct-io=on` makes a file a block device, where the kernel has neither nbd
+//! nor ublk.
 //!
 //! ```text
 //!   kernel --/dev/fuse--> session's thread --letter--> event loop
@@ -7,13 +7,13 @@
 //!      '------------- reply, on the loop's thread ---------'
 //! ```
 //!
-//! One thread reads requests and posts them; replies are written where operations end. The bytes of
-//! a write are copied twice on our side (the session's buffer is used again at once, and the loop's
-//! arena is aligned for direct input and output), those of a read not at all.
+//! One thread reads requests and posts them. Replies are written where operations end. The bytes of a write
+//! are copied twice: the session reuses its buffer at once, and the arena is aligned for direct I/O. Those
+//! of a read are not copied.
 //!
-//! A request need not be of whole blocks of the drive. The loop reads and writes the blocks around it,
-//! in one order for all front ends: writers of different bytes of one block lose nothing, whether they
-//! write through one file, two files of one volume, or a file and NBD.
+//! A request need not have whole blocks of the drive. The volume orders partial writes of all front ends.
+//! Writers of different bytes of one block lose nothing, through one file, two files of one volume, or a
+//! file and NBD.
 
 use std::io;
 use std::ops::Range;
@@ -35,25 +35,25 @@ mod gate;
 mod mount_table;
 mod zeroes;
 
-/// A volume that becomes a file.
+/// A volume as a file.
 #[derive(Clone)]
 pub struct File {
-    /// The file's name: no `/`, not `.` or `..`, at most 255 bytes.
+    /// The name of the file: no `/`, not `.` or `..`, at most 255 bytes.
     pub name: String,
-    /// How many bytes; a multiple of `block_bytes`.
+    /// The number of bytes, a multiple of `block_bytes`.
     pub bytes: u64,
-    /// Whether it may only be read.
+    /// Whether the file is read-only.
     pub read_only: bool,
-    /// The drive's event loop.
+    /// The mailbox of the drive's event loop.
     pub mailbox: Mailbox,
-    /// The export's place among the loop's exports.
+    /// The index of the export in the loop.
     pub export: usize,
-    /// Bytes in a block of the drive.
+    /// Bytes of a block of the drive.
     pub block_bytes: u32,
 }
 
 impl File {
-    /// Posts an operation on some bytes of the volume. The reply is called in any case.
+    /// Posts an operation on a range of the volume. `reply` is called in any case.
     fn post(&self, ask: Ask, bytes: Range<u64>, contents: Vec<u8>, reply: Reply) {
         self.mailbox.submit(Posted {
             export: self.export,
@@ -66,7 +66,7 @@ impl File {
     }
 }
 
-/// A folder with volumes in it. Dropping it unmounts.
+/// A mounted folder of volumes. Dropping it unmounts.
 pub struct Mount {
     place: PathBuf,
     /// The files in the order of their inodes.
@@ -74,7 +74,7 @@ pub struct Mount {
     session: Option<BackgroundSession>,
 }
 
-/// How many bytes a file has: it may become longer.
+/// The size of a file, which may grow.
 #[derive(Clone, Default)]
 struct Size(Arc<AtomicU64>);
 
@@ -89,15 +89,13 @@ impl Size {
 }
 
 impl Mount {
-    /// Mounts on a folder that is there. What a killed server has left mounted on it is unmounted
-    /// first.
+    /// Mounts on an existing folder. The stale mount of a killed server is unmounted first.
     ///
-    /// The files are their owner's, who is who runs this: `losetup` needs root, and so does this in
-    /// order to be of use to it.
+    /// The files belong to the user of this process: `losetup` needs root, and so has this process to be.
     ///
     /// # Errors
-    /// If the folder is not there, something is mounted on it that is alive or not ours, the files'
-    /// names or sizes make no sense, or the kernel does not allow it.
+    /// If the folder does not exist, another file system is mounted there, a name or size is invalid, or
+    /// the kernel refuses.
     pub fn begin(folder: &Path, files: Vec<File>) -> io::Result<Self> {
         check(&files)?;
         let place = mount_table::free(folder)?;
@@ -121,8 +119,8 @@ impl Mount {
         })
     }
 
-    /// A file has so many bytes now, and its export had them before; the kernel is told to ask
-    /// again. `losetup --set-capacity` tells a loop device of it.
+    /// Changes the size of a file after that of its export. The kernel drops its cached size. `losetup
+    /// --set-capacity` passes it to a loop device.
     pub fn resize(&self, name: &str, bytes: u64) {
         let mut places = 0..self.files.len();
         let Some(place) = places.find(|&place| self.files[place].0 == name) else {
@@ -143,7 +141,7 @@ impl Mount {
         }
     }
 
-    /// Where the files are.
+    /// The folder.
     pub fn folder(&self) -> &Path {
         &self.place
     }
@@ -204,8 +202,8 @@ fn at(place: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", place.display()))
 }
 
-/// What Linux allows (`NAME_MAX`).
+/// The limit of Linux (`NAME_MAX`).
 const LONGEST_NAME: usize = 255;
 
-/// Offsets of files are signed (`loff_t`).
+/// The largest offset of a file, which is signed (`loff_t`).
 const MOST_BYTES: u64 = i64::MAX as u64;

@@ -1,4 +1,4 @@
-//! One connection's TLS, without a socket.
+//! The TLS session of one connection, without a socket.
 //!
 //! ```text
 //!   [ opened | received, not yet opened | free ]
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 
-/// One side of a connection: a server's, or a client's of another server.
+/// The TLS session of one side of a connection.
 pub struct Session {
     tls: Connection,
     received: Box<[u8]>,
@@ -19,23 +19,23 @@ pub struct Session {
     to: usize,
 }
 
-/// What was there to open.
+/// The result of decryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// So many bytes, at least one.
+    /// The number of decrypted bytes, at least one.
     Bytes(usize),
-    /// Nothing whole: more has to be received.
+    /// No whole record: more bytes have to be received.
     Nothing,
-    /// The client has said that nothing more comes.
+    /// The other side has closed the session.
     Closed,
 }
 
-/// Received bytes that are not opened yet: seven of the longest records. A choice: more in one call
-/// to the kernel, less in the processor's cache.
+/// Bytes of the receive buffer: seven of the longest records. A choice: a larger one needs fewer system
+/// calls, a smaller one less of the processor's cache.
 const RECEIVED: usize = 128 << 10;
 
 impl Session {
-    /// A session whose client has sent `received` so far.
+    /// A server's session, whose client has sent `received` so far.
     ///
     /// # Errors
     /// If the configuration cannot be used, which is a bug.
@@ -44,8 +44,7 @@ impl Session {
         Ok(Session::of(tls.into(), received))
     }
 
-    /// A session with a server that has to show a certificate for `name`, and has sent `received`
-    /// so far.
+    /// A client's session. The server needs a certificate for `name`, and has sent `received` so far.
     ///
     /// # Errors
     /// If the configuration cannot be used, which is a bug.
@@ -71,17 +70,17 @@ impl Session {
         }
     }
 
-    /// Whether hands are not shaken yet.
+    /// Whether the handshake is not complete.
     #[must_use]
     pub fn is_shaking_hands(&self) -> bool {
         self.tls.is_handshaking()
     }
 
-    /// Shakes hands as far as what was received allows, and appends what is to be sent to `out`: of
-    /// a failure, too.
+    /// Continues the handshake with the received bytes, and appends the bytes to send to `out`, also after
+    /// a failure.
     ///
     /// # Errors
-    /// If the client is refused, or what it sends is no TLS.
+    /// If the client is refused, or the bytes are no TLS.
     pub fn advance(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let mut result = Ok(());
         while result.is_ok() && self.from < self.to && self.tls.is_handshaking() {
@@ -91,7 +90,7 @@ impl Session {
         result
     }
 
-    /// Where more can be received: at least one byte, if all was opened that could be.
+    /// The free space for received bytes. It has at least one byte if everything was decrypted.
     pub fn space(&mut self) -> &mut [u8] {
         self.received.copy_within(self.from..self.to, 0);
         self.to -= self.from;
@@ -99,15 +98,15 @@ impl Session {
         &mut self.received[self.to..]
     }
 
-    /// So many bytes were put where [`Session::space`] said.
+    /// Notes `count` bytes received into [`Session::space`].
     pub fn received(&mut self, count: usize) {
         self.to += count;
     }
 
-    /// Opens what was received, as much as is there and fits into `to`, which is not empty.
+    /// Decrypts received bytes into `to`, which is not empty.
     ///
     /// # Errors
-    /// If it was not sealed by the client, or makes no sense.
+    /// If the bytes are not authentic or invalid.
     pub fn open(&mut self, to: &mut [u8]) -> io::Result<Opened> {
         loop {
             match self.tls.reader().read(to) {
@@ -123,7 +122,7 @@ impl Session {
         }
     }
 
-    /// Seals all of `pieces`, in as few records as there can be, and appends them to `out`.
+    /// Encrypts all of `pieces` in as few records as possible, and appends them to `out`.
     ///
     /// # Errors
     /// If the session has failed before.
@@ -136,7 +135,7 @@ impl Session {
         self.take_out(out)
     }
 
-    /// Appends to `out`, the first time, that nothing more comes.
+    /// Appends the end of the session to `out`, once.
     ///
     /// # Errors
     /// None that is known; rustls could have one.
@@ -145,7 +144,7 @@ impl Session {
         self.take_out(out)
     }
 
-    /// Hands some of what was received to rustls.
+    /// Gives received bytes to rustls.
     fn take(&mut self) -> io::Result<()> {
         let mut rest = &self.received[self.from..self.to];
         self.from += self.tls.read_tls(&mut rest)?;

@@ -1,4 +1,4 @@
-//! Our side of a connection to another server: whom we trust, and what we show.
+//! The client side of TLS connections to another server.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::config::RemoteTls;
 /// Reads the files.
 ///
 /// # Errors
-/// If one cannot be read, is not what it should be, or the key is not that of the certificate.
+/// If a file cannot be read, has the wrong content, or the key is not that of the certificate.
 pub fn towards(files: &RemoteTls) -> Result<Arc<ClientConfig>, Unusable> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

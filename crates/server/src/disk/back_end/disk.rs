@@ -1,5 +1,5 @@
-//! A disk of this machine: the kernel reads and writes it past its page cache; what has to be on the
-//! medium, and what has failed, is the drive's own business.
+//! A disk of this machine. The kernel reads and writes it past its page cache. Durable writes, flushes and
+//! failed pieces go to the drive as SCSI commands.
 //!
 //! ```text
 //!   reads, writes ------> io_uring, O_DIRECT --good--> Ended
@@ -7,14 +7,13 @@
 //!   durable writes, flushes ------------------> SCSI commands -----------^          reason
 //! ```
 //!
-//! The kernel sends no flushes and no FUA to a drive whose write cache it takes for off, and does not
-//! learn when a reset has switched that on again. So these go past it.
+//! The kernel sends neither flushes nor FUA to a drive whose write cache it believes to be off. It is not
+//! notified when a reset has switched the cache on again. So these commands bypass it.
 //!
-//! When the kernel says that something has failed, the drive gets the piece a second time, and that
-//! answer counts: what succeeds then has succeeded. This is more than a reason for the log: the kernel
-//! makes one command of neighbours, and all of them fail with the one bad block.
+//! A piece that the kernel reports as failed goes to the drive a second time, and that result counts. The
+//! kernel combines neighbouring pieces into one command, and all of them fail with one bad block.
 //!
-//! A disk that takes no SCSI commands (virtual ones, NVMe) is the kernel's alone.
+//! A disk without SCSI commands (virtual ones, NVMe) is left to the kernel alone.
 
 #![allow(
     unsafe_code,
@@ -41,21 +40,21 @@ use block::operation::OperationError;
 pub mod claim;
 pub mod sysfs;
 
-/// The disk.
+/// A disk of this machine.
 pub struct Disk {
-    /// If the disk takes SCSI commands. Before the image: the claim on the disk is given up when its
-    /// caches are switched back.
+    /// The SCSI side, if the disk takes SCSI commands. It is dropped before the image, whose claim ends
+    /// when the caches are switched back.
     scsi: Option<Passthrough>,
     image: Image,
     name: String,
     block_bytes: u64,
-    /// Pieces that the drive has been given again, each with its key there.
+    /// The pieces that the drive repeats, by their keys.
     doubts: Vec<(u32, Doubt)>,
 }
 
 impl Disk {
-    /// A disk that nobody else uses as long as `file` is open. No SCSI command has more than
-    /// `most_bytes`.
+    /// A disk that no other program uses while `file` is open. No SCSI command has more than `most_bytes`
+    /// bytes.
     ///
     /// # Errors
     /// If there are no more threads or file descriptors.
@@ -76,7 +75,7 @@ impl Disk {
         })
     }
 
-    /// Gives the drive a piece again, if it may say more than the kernel did.
+    /// Repeats a piece as a SCSI command, if the drive can say more than the kernel.
     fn ask(&mut self, doubt: Doubt, ring: &mut Ring) {
         let Some(scsi) = self.scsi.as_mut().filter(|_| is_the_drives(doubt.number)) else {
             let result = Err(self.failed(&doubt));
@@ -143,8 +142,8 @@ impl Disk {
     }
 }
 
-/// Whether an error is something that the drive said: the numbers for the statuses of blocks in the
-/// kernel's `block/blk-core.c`. The others are about the transport, where nobody would answer.
+/// Whether the drive has caused an error, by the statuses of blocks in the kernel's `block/blk-core.c`.
+/// Other errors are of the transport, where a repetition fails, too.
 fn is_the_drives(number: i32) -> bool {
     matches!(
         number,

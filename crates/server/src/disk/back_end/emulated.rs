@@ -1,18 +1,16 @@
-//! A drive that does not exist: a model says when each command ends, a sparse image has its bytes.
+//! An emulated drive: a model decides when a command ends, and a sparse image has the bytes.
 //!
 //! ```text
 //!   command --> model: ends at T -----------------------------------.
 //!          '--> image: [old bytes are kept] the bytes move at once --+--> ended at T, or when moved
 //! ```
 //!
-//! What was written is in the image when its command ends, even if the drive's buffer would still
-//! have it: a service that is killed loses nothing. The image is as safe as the page cache of the
-//! machine that it is on.
+//! Written bytes are in the image when their command ends, even if the drive's buffer would still hold
+//! them. A service that is killed loses nothing. The image is as safe as the page cache of its machine.
 //!
-//! The drive's power can be cut. Then what its buffer held is taken out of the image again, as the
-//! model says: see `volatile`. Sectors that were being written are unreadable until they are
-//! written again. That is remembered in memory: a service that begins anew finds old or new bytes
-//! in them.
+//! The drive's power can be cut. Then the bytes that its buffer held are removed from the image again, as
+//! the model says: see `volatile`. Sectors that were being written are unreadable until they are written
+//! again. Only memory has that state: after a restart of the service they have old or new bytes.
 
 #![allow(
     unsafe_code,
@@ -36,50 +34,50 @@ mod volatile;
 
 use volatile::Volatile;
 
-/// The drive.
+/// An emulated drive.
 pub struct Emulated {
     drive: VirtualDrive,
     image: Image,
-    /// Under way, in the order in which they were given.
+    /// Commands in flight, in the order of their dispatch.
     under_way: Vec<UnderWay>,
-    /// How much later than the model says commands ended, in nanoseconds of the drive's time.
+    /// The lateness of commands against the model, in nanoseconds of the drive's time.
     late: Histogram<u64>,
     volatile: Volatile,
     /// Blocks that were torn and not written again.
     torn: BTreeSet<u64>,
-    /// The power was cut, and bytes still move that were under way.
+    /// The losses of a power cut, until the last bytes have moved.
     cut: Option<Lost>,
-    /// Commands that came since.
+    /// Commands that arrived since the power cut.
     waiting: VecDeque<Waiting>,
 }
 
-/// A command under way.
+/// A command in flight.
 struct UnderWay {
     id: CommandId,
     bytes: Bytes,
-    /// How the model says that it ended; `None` before that.
+    /// The model's outcome, once the command has ended there.
     outcome: Option<Outcome>,
 }
 
-/// How far the bytes of a command are.
+/// The state of a command's bytes.
 enum Bytes {
-    /// The old ones are being read; then the new ones are written.
+    /// The old bytes are being read. Then the new ones are written.
     Saving {
         extent: Extent,
         durability: Durability,
         memory: Pieces,
         old: Vec<u8>,
     },
-    /// They are being read from the image or written to it.
+    /// The bytes are being read from the image or written to it.
     Moving(Extent, Direction),
-    /// They are there, or it failed.
+    /// The bytes have moved, or failed to.
     Moved(Result<(), OperationError>),
 }
 
 /// The memory of a command.
 type Pieces = [Option<Memory>; 3];
 
-/// A command that came while the power was off.
+/// A command that arrived while the power was off.
 struct Waiting {
     command: Command,
     memory: Pieces,
@@ -89,7 +87,7 @@ impl Emulated {
     /// A drive whose bytes are in `image`, which has as many blocks as the drive.
     ///
     /// # Panics
-    /// If it has not.
+    /// If the image has fewer blocks.
     pub fn new(drive: VirtualDrive, image: Image) -> Self {
         let shape = image.shape();
         let truth = drive.truth();
@@ -109,7 +107,7 @@ impl Emulated {
         }
     }
 
-    /// The same drive, where `seed` decides which blocks of an interrupted write are old.
+    /// Sets the seed that decides which blocks of an interrupted write are old.
     #[must_use]
     pub fn with_dice(mut self, seed: u64) -> Self {
         self.volatile = Volatile::of(self.drive.truth(), seed);
@@ -227,8 +225,7 @@ impl Emulated {
         }
     }
 
-    /// Once no bytes move any more: what the power cut took is taken out of the image, and the
-    /// drive goes on.
+    /// Ends a power cut once no bytes move: removes the lost bytes from the image, and continues.
     fn power_up(&mut self, now: Instant, ring: &mut Ring) {
         let moves = |entry: &UnderWay| !matches!(entry.bytes, Bytes::Moved(_));
         if self.cut.is_none() || self.under_way.iter().any(moves) {
@@ -253,7 +250,7 @@ impl Emulated {
     }
 }
 
-/// The end of a command that the drive does not do.
+/// The outcome of a command that the drive does not execute.
 fn undone(id: CommandId, at: Instant) -> Outcome {
     Outcome {
         id,

@@ -1,4 +1,4 @@
-//! A file or a block device: commands are reads and writes of the kernel's.
+//! A file or a block device: commands are reads and writes of the kernel.
 //!
 //! ```text
 //!   command --> one operation for each piece of memory --> all ended: Ended
@@ -28,16 +28,16 @@ use crate::arena::Memory;
 use crate::ring::{Owner, Ring, Ticket};
 use block::operation::OperationError;
 
-/// Whether reads and writes pass the kernel's page cache.
+/// The use of the kernel's page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caching {
-    /// They go past it (`O_DIRECT`).
+    /// Reads and writes bypass it (`O_DIRECT`).
     Direct,
-    /// They go through it.
+    /// Reads and writes use it.
     Cached,
 }
 
-/// The file.
+/// A file or a block device.
 pub struct Image {
     file: File,
     path: PathBuf,
@@ -50,39 +50,39 @@ pub struct Image {
     doubts: Vec<Doubt>,
 }
 
-/// What becomes of a piece that the kernel says has failed.
+/// The treatment of a piece that the kernel reports as failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Errors {
     /// The command fails.
     Final,
-    /// Somebody looks into it: see [`Image::take_doubt`].
+    /// The owner repeats the piece, see [`Image::take_doubt`].
     Doubted,
 }
 
-/// A piece that has failed, of a command that waits for [`Image::settle`].
+/// A failed piece of a command that waits for [`Image::settle`].
 #[derive(Clone, Copy)]
 pub(super) struct Doubt {
-    /// Whose piece.
+    /// The command of the piece.
     pub job: usize,
-    /// Its memory, which the command still has.
+    /// The memory of the piece.
     pub memory: Memory,
-    /// Where it is, in bytes.
+    /// The offset in bytes.
     pub offset: u64,
-    /// Whether it is read or written.
+    /// The direction.
     pub transfer: Transfer,
-    /// The error's number.
+    /// The error number.
     pub number: i32,
 }
 
 /// A command in flight.
 struct Job {
     id: CommandId,
-    /// Operations that have not ended.
+    /// The number of operations in flight.
     left: u32,
     result: Result<(), OperationError>,
 }
 
-/// One operation of the ring.
+/// An operation of the ring.
 enum Operation {
     /// A piece of a command.
     Piece {
@@ -101,20 +101,20 @@ enum Operation {
     },
 }
 
-/// Whether a piece is read or written.
+/// The direction of a piece.
 #[derive(Clone, Copy)]
 pub(super) enum Transfer {
-    /// It is read.
+    /// A read.
     Read,
-    /// It is written.
+    /// A write.
     Write(Durability),
 }
 
 impl Image {
-    /// Opens a file that is there. It is a device of whole blocks; what is left over is not used.
+    /// Opens an existing file as a device of whole blocks. The rest of the file is not used.
     ///
     /// # Errors
-    /// If it cannot be opened to be read and written, or has not one block.
+    /// If the file cannot be opened for reading and writing, or is shorter than a block.
     pub fn open(path: &Path, block_bytes: u32, caching: Caching) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
@@ -140,7 +140,7 @@ impl Image {
         Ok(Image::of(file, path, shape, Errors::Final))
     }
 
-    /// What is open already.
+    /// A device of an open file.
     pub(super) fn of(file: File, path: &Path, shape: Shape, errors: Errors) -> Self {
         Image {
             file,
@@ -155,20 +155,20 @@ impl Image {
         }
     }
 
-    /// A piece that has failed and that nobody has looked into.
+    /// The next failed piece for the owner.
     pub(super) fn take_doubt(&mut self) -> Option<Doubt> {
         self.doubts.pop()
     }
 
-    /// Somebody has looked into it.
+    /// Ends a failed piece with the owner's result.
     pub(super) fn settle(&mut self, doubt: &Doubt, result: Result<(), OperationError>) {
         self.ended(doubt.job, result);
     }
 
-    /// Opens a file, and makes it (without taking its space) if it is not there.
+    /// Opens a file, or creates a sparse one.
     ///
     /// # Errors
-    /// If that fails, or a file is there that is shorter than `blocks` blocks.
+    /// If that fails, or the file is shorter than `blocks` blocks.
     pub fn open_or_make(path: &Path, block_bytes: u32, blocks: u64) -> io::Result<Self> {
         let bytes = blocks * u64::from(block_bytes);
         match OpenOptions::new().write(true).create_new(true).open(path) {
@@ -192,7 +192,7 @@ impl Image {
         Ok(image)
     }
 
-    /// Writes the bytes of one block at once: of a drive that was off, not of one in service.
+    /// Writes a block now, while the drive is off.
     pub(super) fn put(&self, block: u64, bytes: &[u8]) -> io::Result<()> {
         let offset = block * u64::from(self.shape.block_bytes);
         self.file.write_all_at(bytes, offset)
@@ -263,7 +263,7 @@ impl Image {
         }
     }
 
-    /// A piece has ended, perhaps short.
+    /// A piece has ended, maybe with fewer bytes.
     fn piece_ended(&mut self, operation: Operation, result: i32, ring: &mut Ring) {
         let Operation::Piece {
             job,
@@ -444,7 +444,7 @@ fn ticket(key: u32) -> Ticket {
     Ticket { owner, key }
 }
 
-/// At most so many runs are looked for at once: each takes two calls. A choice.
+/// The largest number of runs in one answer. Each takes two system calls. A choice.
 const MOST_RUNS: usize = 256;
 
 #[cfg(test)]
@@ -453,7 +453,7 @@ mod tests {
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
-    /// A block device answers like this socket, which cannot seek: with an error.
+    /// A block device fails like this socket, which cannot seek.
     #[test]
     fn what_knows_no_holes_is_all_bytes() {
         let (socket, _other) = UnixStream::pair().expect("sockets");

@@ -1,7 +1,7 @@
-//! Memory that looks like a drive: for tests, and to measure what the service itself costs.
+//! A back end in memory, for tests and for measurements of the service's own cost.
 //!
-//! Pages take memory when they are written, and give it back when they are trimmed. Nothing is left
-//! when the service ends.
+//! Pages are allocated when they are written, and freed when they are trimmed. The content ends with the
+//! service.
 
 #![allow(
     unsafe_code,
@@ -20,7 +20,7 @@ use crate::arena::{Memory, PAGE};
 use crate::ring::Ring;
 use block::operation::OperationError;
 
-/// The device.
+/// A device in memory.
 pub struct Ram {
     base: NonNull<u8>,
     shape: Shape,
@@ -28,14 +28,14 @@ pub struct Ram {
     punched: VecDeque<u32>,
 }
 
-/// Bytes in a block. A choice: the smallest that any client asks for.
+/// Bytes of a block. A choice: the smallest that any client uses.
 const BLOCK: u32 = 512;
 
 impl Ram {
-    /// A device of so many bytes, all zero.
+    /// A device of `bytes` bytes, all zero.
     ///
     /// # Errors
-    /// If it has no bytes or not whole blocks of 512, or there is no such room in the address space.
+    /// If the number is zero or no multiple of 512, or the address space has no room.
     pub fn new(bytes: u64) -> io::Result<Self> {
         let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
         if length == 0 || !bytes.is_multiple_of(u64::from(BLOCK)) {

@@ -1,4 +1,4 @@
-//! An export of another NBD server: commands are its requests.
+//! An export of another NBD server as a back end: commands are its requests.
 //!
 //! ```text
 //!   command -> job -> requests -> line -> server
@@ -6,9 +6,9 @@
 //!                 '-- from the front, when the dialer has it back: everything under way is repeated
 //! ```
 //!
-//! Every command may be done twice: reads, and writes of the same bytes to the same place. What the
-//! server had answered and had not been told to flush may be lost with it; only its clients know if
-//! that matters, so that the next flush fails, once. Nothing waits longer than the patience.
+//! Every command may be repeated: reads, and writes of the same bytes to the same place. A lost server may
+//! lose writes that it had answered and not flushed. Only clients know whether that matters, so the next
+//! flush fails, once. No command waits longer than the patience.
 
 #![allow(
     unsafe_code,
@@ -41,30 +41,30 @@ use job::{For, Job, Pieces};
 use line::{Line, RECEIVE, SEND};
 use runs::{unknown, whole_blocks};
 
-/// The export.
+/// An export of another server.
 pub struct Remote {
     shape: Shape,
-    /// As the server told of it when it was found first.
+    /// The server's first offer.
     offer: Offer,
-    /// A line that can be used, or that the kernel has not given back.
+    /// The connection, also while the kernel still uses its memory.
     line: Option<Line>,
     dialer: Dialer,
-    /// Since when there has been no line.
+    /// The time since which there is no connection.
     gone: Option<Instant>,
     patience: Duration,
-    /// When something came last, or began to be waited for.
+    /// The time of the last receive, or of the begin of the wait for it.
     moved: Instant,
     now: Instant,
     jobs: Slab<Job>,
-    /// Of the jobs, those with requests to be made.
+    /// Jobs with requests to submit.
     queue: VecDeque<usize>,
     number: u64,
-    /// Questions what blocks hold, under way.
+    /// The number of block status requests in flight.
     questions: usize,
-    /// Volatile writes that were answered, and those of them that a flush has covered.
+    /// The number of answered volatile writes, and of those that a flush has covered.
     written: u64,
     flushed: u64,
-    /// Some that were not covered may be lost: the next flush says so.
+    /// Whether writes may be lost. The next flush fails.
     is_lossy: bool,
     ended: VecDeque<Ended>,
     punched: VecDeque<(u32, Result<(), OperationError>)>,
@@ -72,11 +72,11 @@ pub struct Remote {
     bell: Box<[u8; 8]>,
 }
 
-/// The ring's operation on the dialer's bell, beside those of the line.
+/// The key of the read of the dialer's bell in the ring.
 const BELL: u32 = 2;
 
-/// At most so many questions are under way; more are answered by what is always true: that there
-/// may be bytes. A choice.
+/// The largest number of block status requests in flight. Others are answered with data, which is always
+/// correct. A choice.
 const QUESTIONS: usize = 64;
 
 impl Remote {

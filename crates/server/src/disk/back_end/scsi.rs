@@ -1,13 +1,13 @@
-//! SCSI commands to a drive, past the kernel's block layer: for what that does not do (switching
-//! caches, FUA reads, seeks) and for errors that say what happened.
+//! SCSI commands to a drive, past the kernel's block layer: cache switches, FUA, seeks, and errors with
+//! their causes.
 //!
 //! ```text
 //!   Drive --Command::bytes--> generic (SG_IO on /dev/sgN or /dev/sdX) --> drive
 //!         <--answer, Sense---                                        <---
 //! ```
 //!
-//! Commands and answers are bytes in and bytes out, without a drive; only `generic` talks to the
-//! kernel. SATA drives understand all this through the kernel's translation (SAT).
+//! Commands and answers are parsed and built as bytes, without a drive. Only `generic` calls the kernel.
+//! SATA drives understand the commands through the kernel's translation (SAT).
 
 mod answer;
 mod command;
@@ -32,60 +32,60 @@ pub use sense::Sense;
 use block::operation;
 use generic::{Completion, Transfer};
 
-/// Why something did not succeed.
+/// The error of a SCSI command.
 #[derive(Debug, thiserror::Error)]
 pub enum Failed {
-    /// The drive's answer is not what the standard says.
+    /// The answer violates the standard.
     #[error("the drive's {what} makes no sense: {reason}")]
     Answer {
-        /// What was asked for.
+        /// The requested answer.
         what: &'static str,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// The drive says why.
+    /// The drive reports an error with sense data.
     #[error("{0}")]
     Sense(Sense),
-    /// The drive refuses without a reason (SAM-5 5.3).
+    /// The drive refuses without sense data (SAM-5 5.3).
     #[error("the drive answers with status {0:#04x} ({advice})", advice = status_advice(*.0))]
     Status(u8),
-    /// The command did not reach the drive, or did not come back.
+    /// The command did not reach the drive, or was lost.
     #[error("the host adapter failed with {host:#x}, its driver with {driver:#x} ({advice})", advice = host_advice(*.host))]
     Transport {
-        /// The adapter's status.
+        /// The status of the adapter.
         host: u16,
-        /// The driver's.
+        /// The status of the driver.
         driver: u16,
     },
-    /// Fewer bytes came or went than the command says.
+    /// Fewer bytes were transferred than the command has.
     #[error("{missing} of {expected} bytes were not transferred")]
     Short {
-        /// How many were to be.
+        /// The expected number.
         expected: usize,
-        /// How many were not.
+        /// The missing number.
         missing: usize,
     },
-    /// A switch that the drive has as it is.
+    /// A switch that the drive cannot change.
     #[error("the drive does not let its {0} be switched")]
     Fixed(&'static str),
-    /// The drive took a switch, and has it as before all the same.
+    /// The drive accepted a switch without effect.
     #[error("the drive says that it has switched its caches, and has not")]
     NotSwitched,
-    /// Seeks are for the blocks that 32 bits can name.
+    /// A seek beyond the blocks of 32 bits.
     #[error("block {0} is too far for a seek")]
     TooFar(u64),
-    /// The device could not be opened, or is none that takes SCSI commands.
+    /// The device cannot be opened, or takes no SCSI commands.
     #[error("{path}: {source} (is it a SCSI disk, and may this user send commands to it?)")]
     Device {
-        /// Which.
+        /// The path of the device.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl Failed {
-    /// What clients are told.
+    /// The error for clients.
     pub fn failed(&self) -> operation::OperationError {
         match self {
             Failed::Sense(sense) => sense.failed(),
@@ -96,7 +96,7 @@ impl Failed {
     }
 }
 
-/// A drive that takes commands.
+/// A drive that takes SCSI commands.
 #[derive(Debug)]
 pub struct Drive {
     path: PathBuf,
@@ -104,35 +104,35 @@ pub struct Drive {
     block_bytes: usize,
     identity: Identity,
     capacity: Capacity,
-    /// Whether it takes reads and writes with FUA.
+    /// Whether the drive has FUA.
     knows_fua: bool,
 }
 
-/// What follows a write.
+/// The command after a write.
 enum Then {
     Done,
     Flush,
 }
 
-/// How long a command may take before the kernel gives it up: recovery from an error takes a drive
-/// some seconds, and starting to turn half a minute. A choice.
+/// The longest time of a command. Error recovery takes a drive some seconds, and a spin-up half a minute. A
+/// choice.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Writing a whole cache at random places takes longer. A choice.
+/// The longest time of a flush, which may write a whole cache at random places. A choice.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Events that a drive may tell of, one by one, before it takes a command. A choice: more than two
+/// The largest number of events that a drive reports before it accepts a command. A choice: more than two
 /// were never seen.
 const REPEATS: usize = 8;
 
-/// Room for answers: as long as any page that we ask for.
+/// Bytes of the longest answer.
 const ROOM: usize = 512;
 
 impl Drive {
-    /// Opens `/dev/sgN` or `/dev/sdX`, and asks who it is.
+    /// Opens `/dev/sgN` or `/dev/sdX`, and inquires its properties.
     ///
     /// # Errors
-    /// If it does not open, is not ready, or no disk of blocks that can be written anywhere.
+    /// If it does not open, is not ready, or is no disk with random writes.
     pub fn open(path: &Path) -> Result<Self, Failed> {
         let file = File::options().read(true).write(true).open(path);
         let file = file.map_err(|source| Failed::Device {
@@ -166,17 +166,17 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Who it is.
+    /// The identity of the drive.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// How large it is.
+    /// The capacity of the drive.
     pub fn capacity(&self) -> Capacity {
         self.capacity
     }
 
-    /// Its serial number.
+    /// The serial number of the drive.
     ///
     /// # Errors
     /// If it has none, or the command fails.
@@ -184,33 +184,33 @@ impl Drive {
         serial(&self.ask(Command::inquiry(Page::Serial, ROOM as u16))?)
     }
 
-    /// How fast it turns.
+    /// The rotation speed of the drive.
     ///
     /// # Errors
-    /// If it does not say, or the command fails.
+    /// If it is unknown, or the command fails.
     pub fn rotation(&self) -> Result<Rotation, Failed> {
         let command = Command::inquiry(Page::Characteristics, ROOM as u16);
         Rotation::parse(&self.ask(command)?)
     }
 
-    /// What it says of zones.
+    /// The zone model of the drive.
     ///
     /// # Errors
-    /// If the command fails, as it does on drives that are older than the page.
+    /// If the command fails, as on drives that are older than the page.
     pub fn zones(&self) -> Result<Zones, Failed> {
         let command = Command::inquiry(Page::Characteristics, ROOM as u16);
         Zones::parse(&self.ask(command)?)
     }
 
-    /// Where it is.
+    /// The path of the device.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads whole blocks. A drive that does not know FUA may answer durable reads from its cache.
+    /// Reads whole blocks. A drive without FUA may answer durable reads from its cache.
     ///
     /// # Errors
-    /// If the drive, or the way to it, fails; if `bytes` are no whole blocks.
+    /// If the drive or the transport fails, or `bytes` is not a whole number of blocks.
     pub fn read(&self, first: u64, bytes: &mut [u8], durability: Durability) -> Result<(), Failed> {
         let (fua, _) = self.means(durability);
         let command = Command::read(first, self.blocks_of(bytes)?, fua);
@@ -219,8 +219,7 @@ impl Drive {
         all_of(expected, done.missing)
     }
 
-    /// Writes whole blocks. A durable write to a drive that does not know FUA is a write and a
-    /// flush.
+    /// Writes whole blocks. On a drive without FUA a durable write is a write and a flush.
     ///
     /// # Errors
     /// As [`Drive::read`].
@@ -235,38 +234,38 @@ impl Drive {
         }
     }
 
-    /// Ends when all that was written is on the medium.
+    /// Flushes the drive's cache to the medium.
     ///
     /// # Errors
-    /// If the drive, or the way to it, fails.
+    /// If the drive or the transport fails.
     pub fn flush(&self) -> Result<(), Failed> {
         let command = Command::synchronize_cache();
         self.carry_out(command, Transfer::None, FLUSH_PATIENCE)?;
         Ok(())
     }
 
-    /// Moves the head to the track of a block.
+    /// Seeks to the track of a block.
     ///
     /// # Errors
-    /// If the drive does not know the command, or the block is too far for it.
+    /// If the drive has no such command, or the block is too far.
     pub fn seek(&self, block: u64) -> Result<(), Failed> {
         let near = u32::try_from(block).map_err(|_| Failed::TooFar(block))?;
         self.carry_out(Command::seek(near), Transfer::None, PATIENCE)?;
         Ok(())
     }
 
-    /// Its cache switches as they are.
+    /// The present cache switches.
     ///
     /// # Errors
-    /// If it has no such page.
+    /// If the drive has no such page.
     pub fn caching(&self) -> Result<Caching, Failed> {
         self.caching_page(Values::Current)
     }
 
-    /// Sets the cache switches, and looks whether they are so.
+    /// Sets the cache switches, and checks them.
     ///
     /// # Errors
-    /// [`Failed::Fixed`] if one cannot be changed; then none is.
+    /// [`Failed::Fixed`] if one cannot be changed. Then none is.
     pub fn set_caching(&self, wanted: &Caching, lasting: Lasting) -> Result<(), Failed> {
         let before = self.caching()?;
         let changeable = self.caching_page(Values::Changeable)?;
@@ -291,7 +290,7 @@ impl Drive {
         Caching::parse(&self.ask(command)?)
     }
 
-    /// A drive tells of each thing that happened to it before it takes commands (SAM-5 5.14).
+    /// Waits until the drive has reported its events, which it does before other commands (SAM-5 5.14).
     fn be_ready(&self) -> Result<(), Failed> {
         let mut told = 0;
         loop {
@@ -305,7 +304,7 @@ impl Drive {
         }
     }
 
-    /// The answer to a command, as long as it is.
+    /// The answer to a command, in its actual length.
     fn ask(&self, command: Command) -> Result<Vec<u8>, Failed> {
         let mut bytes = vec![0; ROOM];
         let done = self.carry_out(command, Transfer::From(&mut bytes), PATIENCE)?;
@@ -327,7 +326,7 @@ impl Drive {
         judged(done)
     }
 
-    /// How the drive does what is asked: which bit a command has, and what a write needs after it.
+    /// The drive's form of a durability: the FUA bit, and the command after a write.
     fn means(&self, durability: Durability) -> (Durability, Then) {
         match (durability, self.knows_fua) {
             (Durability::Durable, false) => (Durability::Volatile, Then::Flush),
@@ -355,10 +354,10 @@ const BUSY: u8 = 0x08;
 const RESERVED: u8 = 0x18;
 const TASK_SET_FULL: u8 = 0x28;
 
-/// The driver's status if there is sense (the kernel's documentation, scsi-generic).
+/// The driver's status with sense data (the kernel's documentation, scsi-generic).
 const DRIVER_HAS_SENSE: u16 = 0x08;
 
-/// Whether the command succeeded, from all that was said of it.
+/// Checks all statuses of a completion.
 fn judged(done: Completion) -> Result<Completion, Failed> {
     let (host, driver) = (done.host, done.driver & !DRIVER_HAS_SENSE);
     if host != 0 || driver != 0 {
@@ -390,7 +389,7 @@ fn status_advice(status: u8) -> &'static str {
     }
 }
 
-/// For the adapter's statuses (the kernel's `scsi_status.h`).
+/// Advice for the adapter's statuses (the kernel's `scsi_status.h`).
 fn host_advice(host: u16) -> &'static str {
     match host {
         0x01 | 0x04 => "the drive is not there any more: look at its power and its cable",

@@ -1,4 +1,4 @@
-//! The folder that the kernel sees: what it asks, and the answers.
+//! The folder of the FUSE mount: requests of the kernel, and their replies.
 
 use std::ffi::OsStr;
 use std::io;
@@ -31,7 +31,7 @@ pub(super) struct Folder {
     owner: (u32, u32),
 }
 
-/// A file of it.
+/// A file of the folder.
 struct Open {
     file: File,
     size: Size,
@@ -52,7 +52,7 @@ impl Folder {
         }
     }
 
-    /// The files' sizes, which may be changed.
+    /// The sizes of the files, which may change.
     pub(super) fn sizes(&self) -> Vec<(String, Size)> {
         let each = self.files.iter();
         each.map(|open| (open.file.name.clone(), open.size.clone()))
@@ -92,7 +92,7 @@ impl Folder {
         })
     }
 
-    /// How many of `length` bytes from `offset` on there are.
+    /// The number of bytes of a range that are inside the file.
     fn inside(open: &Open, offset: u64, length: u64) -> u64 {
         length.min(open.size.get().saturating_sub(offset))
     }
@@ -136,7 +136,7 @@ impl Filesystem for Folder {
         }
     }
 
-    /// A volume has its size, its owner and its times; a size that it has already may be set.
+    /// A volume has a fixed size, owner and times. Setting the same size succeeds.
     fn setattr(
         &self,
         _: &Request,
@@ -317,8 +317,8 @@ impl Filesystem for Folder {
             .post(Ask::Flush, 0..0, Vec::new(), Box::new(ended));
     }
 
-    /// Holes and zeroes. A hole is made only where that takes no head time: a kernel that is told
-    /// that it cannot be leaves the space, or writes zeroes if it needs them.
+    /// Punches holes and writes zeroes. A hole is made only where that takes no head time. After a refusal
+    /// the kernel leaves the space, or writes zeroes.
     fn fallocate(
         &self,
         _: &Request,
@@ -385,17 +385,17 @@ impl Filesystem for Folder {
         }
     }
 
-    /// Asked at each close, which promises nothing; the kernel does not ask again.
+    /// The kernel calls this at each close, without a need for durability. It does not call again.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }
 
-    /// There are none; the kernel does not ask again.
+    /// There are no attributes. The kernel does not ask again.
     fn getxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, reply: ReplyXattr) {
         reply.error(Errno::ENOSYS);
     }
 
-    /// There are none; the kernel does not ask again.
+    /// There are no attributes. The kernel does not ask again.
     fn listxattr(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyXattr) {
         reply.error(Errno::ENOSYS);
     }
@@ -408,7 +408,7 @@ fn durability(flags: i32) -> Durability {
     }
 }
 
-/// The numbers that programs know of block devices.
+/// The error numbers of block devices.
 pub(super) fn number(failed: OperationError) -> Errno {
     match failed {
         OperationError::NotPermitted => Errno::EROFS,
@@ -431,18 +431,17 @@ const FIRST: u64 = INodeNo::ROOT.0 + 1;
 /// The unit of `st_blocks` (stat(2)).
 const STAT_BLOCK: u64 = 512;
 
-/// What the kernel is told to be a good size.
+/// The preferred size of transfers.
 const PAGE: u32 = 4096;
 
-/// Names, sizes and owners do not change as long as the folder is mounted.
+/// The validity of attributes: names, sizes and owners do not change while the folder is mounted.
 const FOREVER: Duration = Duration::from_secs(1 << 31);
 
-/// Asynchronous requests that the kernel has under way at most. Measured in `service.md`: with it
-/// 128 requests of a loop device nearly all reach a slow drive.
+/// The largest number of asynchronous requests of the kernel. Measured in `service.md`: with it nearly all
+/// of 128 requests of a loop device reach a slow drive.
 pub(super) const MOST_BACKGROUND: u16 = 512;
 
-/// The longest write and read, in bytes: what Linux makes at most by default (256 pages,
-/// `fs.fuse.max_pages_limit`).
+/// Bytes of the longest write and read: the default of Linux (256 pages, `fs.fuse.max_pages_limit`).
 const LONGEST: u32 = 1 << 20;
 
 #[cfg(test)]

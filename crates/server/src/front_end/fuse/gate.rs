@@ -1,4 +1,4 @@
-//! A bound on what is held for the kernel.
+//! A limit on operations and bytes of the kernel's requests.
 //!
 //! ```text
 //!   session's thread --enter--> | at most so many operations, so many bytes | --> event loop
@@ -7,14 +7,14 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The most operations that are held. As many as the kernel has under way at most
-/// ([`super::folder::MOST_BACKGROUND`]) if they come from loop devices or asynchronous clients.
+/// The largest number of operations: that of the kernel's asynchronous requests
+/// ([`super::folder::MOST_BACKGROUND`]).
 const OPERATIONS: usize = 512;
 
-/// The most bytes of writes that are held. A choice: 64 of the longest writes.
+/// Bytes of all writes. A choice: 64 of the longest writes.
 const BYTES: usize = 64 << 20;
 
-/// The bound.
+/// The limit.
 #[derive(Default)]
 pub(super) struct Gate {
     held: Mutex<Held>,
@@ -28,14 +28,14 @@ struct Held {
     waiting: usize,
 }
 
-/// What lets an operation be held; dropping it makes room.
+/// The right to one operation. Dropping it makes room.
 pub(super) struct Pass {
     gate: Arc<Gate>,
     bytes: usize,
 }
 
 impl Gate {
-    /// Waits until there is room for one more operation, with so many bytes that are held for it.
+    /// Waits until there is room for one more operation with `bytes` bytes.
     pub(super) fn enter(self: &Arc<Self>, bytes: usize) -> Pass {
         let mut held = self.lock();
         held.waiting += 1;
@@ -81,7 +81,7 @@ mod tests {
 
     use super::{BYTES, Gate, OPERATIONS};
 
-    /// Who enters a full gate is let in when a pass is dropped, and not before.
+    /// Checks that the next operation waits until a pass is dropped.
     fn one_more_waits(passes: usize, bytes: usize) {
         let gate = Arc::new(Gate::default());
         let mut held: Vec<_> = (0..passes).map(|_| gate.enter(bytes)).collect();

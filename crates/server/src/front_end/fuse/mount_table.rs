@@ -1,4 +1,4 @@
-//! What is mounted on a folder already, and whether anybody serves it.
+//! The kernel's table of mounts, and stale mounts in it.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{UnmountFlags, unmount};
 use tracing::info;
 
-/// The source of our mounts in the kernel's table: how they are told from others'.
+/// The source of our mounts in the kernel's table.
 pub(super) const SOURCE: &str = "headtime";
 
-/// The place of a folder on which nothing is mounted; what a killed server of ours has left there
-/// is unmounted.
+/// The path of a folder on which nothing is mounted. The stale mount of a killed server is unmounted.
 ///
 /// # Errors
-/// If it is no folder, or something else is mounted there; the error says what to do.
+/// If it is no folder, or another file system is mounted there. The error says what to do.
 pub(super) fn free(folder: &Path) -> io::Result<PathBuf> {
     let place = place(folder).map_err(|error| super::at(folder, &error))?;
     loop {
@@ -50,8 +49,8 @@ pub(super) fn free(folder: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The folder's path as the kernel's table has it. The folder itself is not looked at: who looks at
-/// a mount whose server is gone gets an error.
+/// The path of the folder in the kernel's table. The folder itself is not accessed, because a stale mount
+/// would fail.
 fn place(folder: &Path) -> io::Result<PathBuf> {
     let folder = std::path::absolute(folder)?;
     match (folder.parent(), folder.file_name()) {
@@ -71,7 +70,7 @@ struct Entry {
     source: String,
 }
 
-/// The lines of `/proc/self/mountinfo` (proc(5)): the place is the fifth field, kind and source are
+/// The lines of `/proc/self/mountinfo` (proc(5)): the mount point is the fifth field, type and source are
 /// the first two after a lone `-`.
 fn entries(table: &[u8]) -> impl Iterator<Item = Entry> {
     table.split(|&byte| byte == b'\n').filter_map(|line| {
@@ -87,7 +86,7 @@ fn entries(table: &[u8]) -> impl Iterator<Item = Entry> {
     })
 }
 
-/// Without the kernel's `\040` for a blank and the like.
+/// Decodes the kernel's `\040` for a blank and the like.
 fn plain(field: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The whole blocks come first: if the drive refuses them, nothing has changed. The volume orders each
-//! piece with everything else that changes its blocks.
+//! piece with other changes of its blocks.
 
 use std::array;
 use std::ops::Range;
@@ -17,13 +17,13 @@ use block::Durability;
 use super::File;
 use block::operation::{Ask, OperationError, Space, ZeroingPace};
 
-/// Called with the result of all pieces.
+/// The callback with the result of all pieces.
 pub(super) type End = Box<dyn FnOnce(Result<(), OperationError>) + Send>;
 
-/// Zeroes that are not all written yet.
+/// Zeroes that are not all written.
 pub(super) struct Zeroes {
     file: File,
-    /// Whole blocks, and parts of one block; some are empty.
+    /// Whole blocks, and parts of one block. Some are empty.
     pieces: array::IntoIter<Range<u64>, 3>,
     space: Space,
     pace: ZeroingPace,
@@ -50,7 +50,7 @@ impl Zeroes {
         }
     }
 
-    /// Posts the next piece; the loop's thread posts the one after it.
+    /// Posts the next piece. Its reply posts the one after it.
     pub(super) fn post(mut self) {
         let Some(piece) = self.pieces.find(|piece| !piece.is_empty()) else {
             return (self.end)(Ok(()));
@@ -80,7 +80,7 @@ impl Zeroes {
     }
 }
 
-/// The whole blocks of a range, and the parts of blocks before and behind them.
+/// The whole blocks of a range, and the parts of blocks before and after them.
 fn pieces(Range { start, end }: Range<u64>, block: u64) -> [Range<u64>; 3] {
     let first = start.next_multiple_of(block);
     let last = (end / block * block).max(first);

@@ -1,4 +1,4 @@
-//! Opening a disk so that nobody else uses it meanwhile.
+//! Opening a disk for exclusive use.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,17 +7,16 @@ use std::path::{Path, PathBuf};
 
 use super::sysfs::{Refused, Said, Writes, users};
 
-/// What a path leads to.
+/// The kind of a device node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A disk, with its folder in sysfs.
     Disk(PathBuf),
-    /// A node that takes SCSI commands only, and the name of the disk behind it, if the kernel has
-    /// made it one.
+    /// A node for SCSI commands only, and the name of its disk, if the kernel has one.
     Generic(Option<String>),
 }
 
-/// What a path leads to. `system` is where sysfs is.
+/// Finds the kind of a device node. `system` is the folder of sysfs.
 ///
 /// # Errors
 /// If it is no device of either kind.
@@ -50,11 +49,11 @@ fn is_generic(folder: &Path) -> bool {
     subsystem.is_ok_and(|link| link.ends_with("scsi_generic"))
 }
 
-/// Opens a disk past the page cache. As long as the file is open, nobody can mount the disk or a
-/// partition of it, or use it as we do.
+/// Opens a disk past the page cache. While the file is open, no program can mount the disk or one of its
+/// partitions, or claim it.
 ///
 /// # Errors
-/// If somebody does already, or it must not be opened.
+/// If the disk is in use, or must not be opened.
 pub fn claim(path: &Path, folder: &Path, said: &Said) -> Result<File, Refused> {
     if said.access == Writes::Forbidden {
         return Err(Refused::ReadOnly);
@@ -77,7 +76,7 @@ pub fn claim(path: &Path, folder: &Path, said: &Said) -> Result<File, Refused> {
     })
 }
 
-/// What an error of open(2) or stat(2) means for a disk.
+/// The meaning of an error of open(2) or stat(2) for a disk.
 fn of_open(error: &io::Error) -> Refused {
     match error.raw_os_error() {
         Some(libc::EBUSY) => Refused::InUse { by: String::new() },

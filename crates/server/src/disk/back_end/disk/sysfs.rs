@@ -1,107 +1,107 @@
-//! What the kernel says of a disk (the kernel's documentation, ABI/stable/sysfs-block), and which
-//! disks are refused because of it.
+//! The kernel's properties of a disk (the kernel's documentation, ABI/stable/sysfs-block), and the disks
+//! that are refused by them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What it says.
+/// The kernel's properties of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// How many bytes it has.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Bytes in a block: 512 or 4096.
+    /// Bytes of a block: 512 or 4096.
     pub block_bytes: u32,
-    /// Whether it turns.
+    /// Whether the disk rotates.
     pub rotational: bool,
-    /// Whether space can be given back.
+    /// Whether the disk can be trimmed.
     pub trims: bool,
-    /// Whether the drive writes zeroes by itself.
+    /// Whether the drive can write zeroes by itself.
     pub zeroes_fast: bool,
-    /// How many arms reach blocks of their own; 1 if nothing is said of several.
+    /// The number of actuators with blocks of their own, 1 if unknown.
     pub actuators: usize,
-    /// Bytes of the longest command that is sure to be taken.
+    /// Bytes of the longest command that the disk certainly takes.
     pub most_bytes: usize,
-    /// Whether the kernel writes to it.
+    /// Whether the kernel writes to the disk.
     pub access: Writes,
 }
 
-/// Whether something may be written.
+/// Whether the kernel writes to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
-    /// It may.
+    /// It does.
     Allowed,
-    /// It may not.
+    /// It does not.
     Forbidden,
 }
 
-/// Why a disk is not served.
+/// The reason for which a disk is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// A part of a disk.
+    /// The device is a partition.
     #[error(
         "a partition of {of}: expected the whole drive, because whoever uses its other parts moves \
          the same head; volumes can be parts of it (offset, size)"
     )]
     Partition {
-        /// The disk.
+        /// The disk of the partition.
         of: String,
     },
-    /// Its blocks cannot be written in any order.
+    /// The disk is zoned: its blocks cannot be written in any order.
     #[error("a zoned drive ({model}): expected one whose blocks can be written in any order")]
     Zoned {
         /// `host-managed` or `host-aware`.
         model: String,
     },
-    /// There is nothing in it.
+    /// The device has no blocks.
     #[error("no medium is in it: expected a drive with blocks")]
     Empty,
-    /// Blocks of another size.
+    /// The block size is not supported.
     #[error("blocks of {bytes} bytes: expected 512 or 4096")]
     BlockSize {
         /// The size.
         bytes: u64,
     },
-    /// It is protected.
+    /// The device is write-protected.
     #[error(
         "the kernel does not write to it: expected a drive that can be written (is there a switch \
          on it? `blockdev --setrw` undoes `--setro`)"
     )]
     ReadOnly,
-    /// Others use it.
+    /// The device is in use.
     #[error(
         "in use ({by}): expected a drive that nobody else has open; unmount it, or stop what uses it \
          (`lsblk` and `fuser -v` show what that is)"
     )]
     InUse {
-        /// Who, as far as it is known.
+        /// The users, as far as they are known.
         by: String,
     },
-    /// This user may not.
+    /// The user has no permission.
     #[error(
         "this user may not open it: expected a member of its group (`ls -l` shows it, mostly \
          `disk`), or a udev rule that gives it to this user"
     )]
     Forbidden,
-    /// It is not there.
+    /// The device does not exist.
     #[error("it is not there: expected a block device (`lsblk` lists them)")]
     Missing,
-    /// Something else.
+    /// Another reason.
     #[error("{0}")]
     Other(String),
 }
 
-/// A file of sysfs says nothing of such a thing on older kernels; this much a command may have then.
-/// A choice: SATA took 128 KiB when commands had 28 bits.
+/// Bytes of a command if an old kernel states no limit. A choice: SATA took 128 KiB when commands had 28
+/// bits.
 pub const MOST_BYTES: u64 = 128 << 10;
 
-/// A page of memory, of which a command has at most `max_segments`.
+/// Bytes of a page of memory. A command has at most `max_segments` pages.
 const PAGE_BYTES: u64 = 4096;
 
 impl Said {
-    /// Of the disk whose folder it is, `/sys/class/block/sda` or a link to it.
+    /// Reads the properties of the disk whose folder is `/sys/class/block/sda` or a link to it.
     ///
     /// # Errors
-    /// If the disk is one that is not served.
+    /// If the disk is refused.
     pub fn read(folder: &Path) -> Result<Self, Refused> {
         if folder.join("partition").exists() {
             let of = fs::canonicalize(folder).ok();
@@ -157,8 +157,8 @@ impl Said {
     }
 }
 
-/// Who uses the disk, as far as the kernel tells: what is made of it or of its partitions, and where
-/// they are mounted. `mounts` is the text of `/proc/self/mountinfo`.
+/// The users of the disk and its partitions: holders and mount points. `mounts` is the text of
+/// `/proc/self/mountinfo`.
 pub fn users(folder: &Path, mounts: &str) -> Vec<String> {
     let mut users = Vec::new();
     let parts = entries(folder).into_iter();
@@ -183,7 +183,7 @@ pub fn users(folder: &Path, mounts: &str) -> Vec<String> {
     users
 }
 
-/// One for each range of blocks that has an arm of its own.
+/// The number of independent ranges of blocks.
 fn actuators(folder: &Path) -> usize {
     let ranges = entries(&folder.join("queue/independent_access_ranges"));
     ranges.len().max(1)
@@ -213,7 +213,7 @@ fn text(path: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A folder as sysfs has it for a disk, with some files otherwise.
+    /// A folder like that of a disk in sysfs, with some other files.
     fn disk(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         let usual = [

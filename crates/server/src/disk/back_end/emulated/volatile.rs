@@ -1,33 +1,33 @@
-//! What the image has and the medium of the drive would not have yet: the old bytes of each write
-//! that is under way or may still be in the drive's buffer.
+//! The old bytes of writes that may not be on the emulated medium: writes in flight and in the drive's
+//! buffer.
 //!
 //! ```text
 //!   writes to one block   w1 (on the medium)   w2 (in the buffer)   w3 (under way)
 //!   the power is cut      stays                is undone            old or new: a coin is tossed
 //! ```
 //!
-//! There are at most as many old bytes as the drive's buffer takes, and those of the commands under
-//! way. What was forgotten counts as written: that can happen where two arms take turns.
+//! The old bytes are bounded by the drive's buffer and the commands in flight. Older writes count as
+//! written. That can happen where two arms take turns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use block::{CommandId, Extent};
 use drive::{Lost, Profile};
 
-/// The records.
+/// The old bytes of recent writes.
 pub(super) struct Volatile {
     block_bytes: usize,
-    /// Blocks of ended writes that the drive's buffer may have.
+    /// The largest number of blocks of ended writes in the drive's buffer.
     most: u64,
-    /// In the order in which their writes reached the image: those with common blocks never were
-    /// under way together.
+    /// The writes in the order in which they reached the image. Writes with common blocks were never in
+    /// flight together.
     records: VecDeque<Record>,
     coin: Coin,
-    /// Room that is used again.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
 }
 
-/// One write.
+/// A write.
 struct Record {
     id: CommandId,
     extent: Extent,
@@ -35,23 +35,23 @@ struct Record {
     has_ended: bool,
 }
 
-/// What became of a write.
+/// The fate of a write in a power cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// All of it is on the medium.
     Written,
-    /// Nothing of it.
+    /// None of it is on the medium.
     Undone,
-    /// Each block may be.
+    /// Each block may be on the medium.
     Undecided,
 }
 
-/// Room for so many writes is kept for later ones. A choice: as many commands as are at the drive
-/// with most policies, and some that its buffer has.
+/// The number of buffers for reuse. A choice: the commands at the drive with most policies, and some in its
+/// buffer.
 const SPARE: usize = 16;
 
 impl Volatile {
-    /// No write yet, on a drive as `truth` has it.
+    /// No writes, on a drive like `truth`.
     pub(super) fn of(truth: &Profile, seed: u64) -> Self {
         let rules = truth.buffer;
         let segment = u64::from(rules.segment_blocks);
@@ -66,14 +66,14 @@ impl Volatile {
         }
     }
 
-    /// Room for the old bytes of some blocks.
+    /// A buffer for the old bytes of some blocks.
     pub(super) fn room(&mut self, extent: Extent) -> Vec<u8> {
         let mut room = self.spare.pop().unwrap_or_default();
         room.resize(extent.length().0 as usize * self.block_bytes, 0);
         room
     }
 
-    /// A write goes to the image, which had `old` in its place.
+    /// Records a write to the image, which had `old` in its place.
     pub(super) fn remember(&mut self, id: CommandId, extent: Extent, old: Vec<u8>) {
         self.records.push_back(Record {
             id,
@@ -83,7 +83,7 @@ impl Volatile {
         });
     }
 
-    /// A command has ended: if it was a write, the drive's buffer may still have it.
+    /// Notes that a command has ended. A write may still be in the drive's buffer.
     pub(super) fn ended(&mut self, id: CommandId) {
         let mut records = self.records.iter_mut();
         let Some(record) = records.find(|record| record.id == id) else {
@@ -102,7 +102,7 @@ impl Volatile {
         }
     }
 
-    /// The blocks whose bytes change, and to what they do.
+    /// The blocks whose bytes change in a power cut, and their old bytes.
     pub(super) fn resolve(&mut self, lost: &Lost) -> BTreeMap<u64, Vec<u8>> {
         let fates = self.fates(lost);
         let mut settled = BTreeSet::new();
@@ -126,8 +126,8 @@ impl Volatile {
         back
     }
 
-    /// What became of each write, in their order. The drive puts the blocks of one place on the
-    /// medium in the order in which they came, so that what it names is always the latest.
+    /// The fates of all writes, in their order. The drive writes the blocks of one place in the order of
+    /// arrival, so its entries mean the latest writes.
     fn fates(&self, lost: &Lost) -> Vec<Fate> {
         let mut written = lost.written.clone();
         let mut undecided = lost.undecided.clone();
@@ -153,7 +153,7 @@ impl Volatile {
     }
 }
 
-/// Takes an extent out of a list; whether it was there.
+/// Removes an extent from a list. The answer is whether it was there.
 fn take(list: &mut Vec<Extent>, extent: Extent) -> bool {
     let place = list.iter().position(|&other| other == extent);
     place.is_some_and(|place| {

@@ -1,5 +1,4 @@
-//! The way to the server: connecting, TLS, negotiation; and doing that again when it has gone, on a
-//! thread of its own.
+//! Connections to another server: TCP or unix socket, TLS, negotiation. A thread repeats this after a loss.
 //!
 //! ```text
 //!   back end --want--> [ thread: dial, pause, dial, a longer pause, ... ] --line, bell--> back end
@@ -25,7 +24,7 @@ use nbd::client::{self, ClientNegotiation, ClientOptions, ClientPhase};
 use nbd::offer::{Offer, Text};
 use nbd::{Context, Style};
 
-/// Where the server is, and what it is asked for.
+/// The address of the server, and the export.
 pub(super) struct Target {
     pub(super) uri: String,
     address: Address,
@@ -33,29 +32,28 @@ pub(super) struct Target {
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
-/// A server that has agreed.
+/// A connection after its handshake.
 pub(super) struct Agreement {
     pub(super) socket: OwnedFd,
     pub(super) tls: Option<Box<Session>>,
     pub(super) session: client::Session,
-    /// What was received behind the agreement.
+    /// Bytes that were received after the handshake.
     pub(super) received: Vec<u8>,
 }
 
-/// How long connecting may take, and how long all the rest. A choice: as long as our own clients
-/// may take by default.
+/// The longest time to connect, and of the handshake. A choice: the default limit for our own clients.
 const DIAL: Duration = Duration::from_secs(10);
 
-/// The pauses between one try and the next: the first, doubled until the last. Choices: a server
-/// that is begun anew is found soon, one that is gone for hours costs nothing.
+/// The pauses between tries: the first, doubled up to the last. Choices: a restarted server is found soon,
+/// and a server that is gone for hours costs nothing.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl Target {
-    /// As the configuration says.
+    /// The target in the configuration.
     ///
     /// # Errors
-    /// A file that cannot be used, or a name that no certificate can have.
+    /// If a file cannot be used, or no certificate can have the name.
     pub(super) fn of(config: &Remote) -> Result<Self, String> {
         let tls = match &config.tls {
             None => None,
@@ -79,10 +77,10 @@ impl Target {
         })
     }
 
-    /// Connects and agrees.
+    /// Connects and does the handshake.
     ///
     /// # Errors
-    /// Why not.
+    /// The cause.
     pub(super) fn dial(&self) -> io::Result<Agreement> {
         let mut peer = Peer::new(self.connect()?, DIAL)?;
         let mut negotiation = ClientNegotiation::new(ClientOptions {
@@ -162,14 +160,14 @@ impl Target {
     }
 }
 
-/// Who dials again.
+/// The thread that reconnects.
 pub(super) struct Dialer {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     target: Target,
-    /// What the server was when it was found first: it has to be that again.
+    /// The first offer of the server, which later offers have to equal.
     first: Offer,
     state: Mutex<State>,
     changed: Condvar,
@@ -184,10 +182,10 @@ struct State {
 }
 
 impl Dialer {
-    /// A thread that waits until it is needed.
+    /// Starts a thread that waits until it is needed.
     ///
     /// # Errors
-    /// If there is none, or no file descriptor.
+    /// If there is no thread, or no file descriptor.
     pub(super) fn begin(target: Target, first: Offer) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             target,
@@ -206,18 +204,18 @@ impl Dialer {
         &self.shared.target.uri
     }
 
-    /// Has the server dialled until it answers. The bell rings then.
+    /// Connects until the server answers. Then the bell rings.
     pub(super) fn want(&self) {
         self.shared.lock().is_wanted = true;
         self.shared.changed.notify_all();
     }
 
-    /// What came of it, once.
+    /// The new connection, once.
     pub(super) fn answer(&self) -> Option<Agreement> {
         self.shared.lock().answer.take()
     }
 
-    /// An eventfd.
+    /// The eventfd of the bell.
     pub(super) fn bell(&self) -> RawFd {
         self.shared.bell.as_fd().as_raw_fd()
     }
@@ -251,7 +249,7 @@ impl Shared {
         }
     }
 
-    /// Until it answers, or nobody wants to know any more.
+    /// Tries to connect until the server answers, or the back end ends.
     fn dial(&self) -> Option<Agreement> {
         let uri = &self.target.uri;
         let mut pause = PAUSE;
@@ -284,7 +282,7 @@ impl Shared {
         }
     }
 
-    /// What came back has to be what went: nobody may find other bytes under a mounted file system.
+    /// Checks that the server offers the same export: a mounted file system must not find other bytes.
     fn same(&self, agreement: Agreement) -> Result<Agreement, String> {
         let (first, now) = (&self.first, &agreement.session.offer);
         if now.size < first.size {

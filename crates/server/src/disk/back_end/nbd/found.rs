@@ -1,4 +1,4 @@
-//! An export of another server before it is served: whether it can be, and as what.
+//! An export of another server before it is served.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::config;
 use crate::disk::back_end::Shape;
 use nbd::offer::Offer;
 
-/// An export that was found, on its way to the thread that serves it.
+/// A connection to an export, for the thread that will serve it.
 pub struct Found {
     pub(super) target: Target,
     pub(super) agreement: Agreement,
@@ -19,19 +19,18 @@ pub struct Found {
     pub(super) patience: Duration,
 }
 
-/// The largest block that our volumes are aligned to.
+/// The largest block to which volumes are aligned.
 const LARGEST_BLOCK: u32 = config::ALIGN_BYTES as u32;
 
-/// Bytes in a block if the server does not want more. A choice: the smallest that any client asks
-/// for.
+/// Bytes of a block, unless the server needs larger ones. A choice: the smallest that any client uses.
 const BLOCK: u32 = 512;
 
 impl Found {
-    /// Connects and agrees; `block_bytes` is what a profile of the disk behind says, if there is
+    /// Connects and does the handshake. `block_bytes` is the block size of the disk's profile, if there is
     /// one.
     ///
     /// # Errors
-    /// What is wrong, and what was expected.
+    /// The problem, and what was expected.
     pub fn connect(config: &config::Remote, block_bytes: Option<u32>) -> Result<Self, String> {
         let at = |problem: String| format!("{}: {problem}", config.uri);
         let target = Target::of(config).map_err(at)?;
@@ -51,26 +50,26 @@ impl Found {
         })
     }
 
-    /// What there is.
+    /// The properties of the export.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// As the server tells of it.
+    /// The server's offer.
     pub fn offer(&self) -> &Offer {
         &self.agreement.session.offer
     }
 
-    /// The back end, for the thread that this is called on.
+    /// The back end, for the calling thread.
     ///
     /// # Errors
-    /// If there is no thread to look for the server when it has gone.
+    /// If there is no thread to reconnect.
     pub fn take_up(self) -> io::Result<Remote> {
         Remote::new(self)
     }
 }
 
-/// What a server of this kind is to an event loop.
+/// The properties of an export.
 fn shape(offer: &Offer, block_bytes: Option<u32>) -> Result<Shape, String> {
     let least = offer.block.min();
     let block_bytes = match block_bytes {

@@ -1,4 +1,4 @@
-//! What the server is to do for one command, in requests that it can take.
+//! The requests of one command, in sizes that the server takes.
 //!
 //! ```text
 //!   command  |      memory      |   memory   |
@@ -12,7 +12,7 @@ use crate::disk::back_end::Run;
 use block::operation::{Ask, OperationError};
 use nbd::request::{Asked, Wanted};
 
-/// Whom a job is for.
+/// The origin of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum For {
     Command(CommandId),
@@ -20,33 +20,33 @@ pub(super) enum For {
     Runs(u32),
 }
 
-/// Bytes that a job reads to or writes from: those of a command lie in at most three pieces.
+/// The memory of a job. A command has at most three pieces.
 #[derive(Clone, Copy)]
 pub(super) struct Pieces {
     pieces: [Option<Memory>; 3],
 }
 
-/// Everything that is to be done for one command.
+/// The requests of one command.
 pub(super) struct Job {
     pub(super) whom: For,
-    /// In the order in which they came.
+    /// The number of the job, in the order of arrival.
     pub(super) number: u64,
     ask: Asked,
-    /// In bytes of the export.
+    /// The first byte of the export.
     pub(super) offset: u64,
     pub(super) length: u64,
     pieces: Pieces,
-    /// Bytes for which there was a request.
+    /// Bytes for which a request was made.
     asked: u64,
-    /// Requests under way.
+    /// The number of requests in flight.
     left: u32,
     result: Result<(), OperationError>,
     stage: Stage,
-    /// A flush follows, because the server has no FUA.
+    /// Whether a flush follows, because the server has no FUA.
     is_durable: bool,
-    /// Since when its server has been gone, if it was interrupted by that.
+    /// The time since which the server has been lost, if that interrupted the job.
     pub(super) interrupted: Option<Instant>,
-    /// Of a flush: how many volatile writes had been answered when it was sent.
+    /// The number of volatile writes that a flush covers.
     pub(super) covers: u64,
     pub(super) runs: Vec<Run>,
 }
@@ -57,29 +57,29 @@ enum Stage {
     Flush,
 }
 
-/// A request, before it has a cookie.
+/// A request without a cookie.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     pub(super) ask: Asked,
     pub(super) offset: u64,
     pub(super) length: u64,
-    /// Where its bytes are.
+    /// The memory of the bytes.
     pub(super) memory: Option<Memory>,
 }
 
-/// What one request of a server may have.
+/// The server's limits for one request.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
-    /// The longest read or write.
+    /// Bytes of the longest read or write.
     pub(super) payload: u64,
-    /// Whether it has FUA.
+    /// Whether the server has FUA.
     pub(super) fua: bool,
-    /// Whether it has flushes.
+    /// Whether the server has flushes.
     pub(super) flush: bool,
 }
 
-/// The longest trim, zeroing or question, in bytes. A choice: 2^32 cannot be said in compact
-/// requests, and a server should answer within our patience.
+/// Bytes of the longest trim, zeroing or block status request. A choice: compact requests end below 2^32,
+/// and the server has to answer within the patience.
 const SPAN: u64 = 1 << 30;
 
 impl Pieces {
@@ -93,7 +93,7 @@ impl Pieces {
         Pieces { pieces }
     }
 
-    /// What lies from `skip` on in one piece, at most `most` bytes.
+    /// At most `most` bytes from `skip` on in one piece.
     fn part(&self, mut skip: u64, most: u64) -> Option<Memory> {
         for piece in self.pieces.iter().flatten() {
             let length = piece.length as u64;
@@ -131,7 +131,7 @@ impl Job {
         }
     }
 
-    /// The next request, if there is one now: what follows the others comes when these have ended.
+    /// The next request, if there is one now. A flush waits for the other requests.
     pub(super) fn next(&mut self, bounds: Bounds) -> Option<Request> {
         if !self.has_more() {
             return None;
@@ -177,7 +177,7 @@ impl Job {
         })
     }
 
-    /// Whether there is a request to be made now.
+    /// Whether there is a request now.
     pub(super) fn has_more(&self) -> bool {
         match self.stage {
             Stage::Body => self.asked < self.length.max(1),
@@ -185,7 +185,7 @@ impl Job {
         }
     }
 
-    /// One of its requests has ended; whether all of it has. If not, there may be more now.
+    /// A request has ended. The answer is whether the job has.
     pub(super) fn ended(&mut self, result: Result<(), OperationError>) -> bool {
         self.left -= 1;
         self.result = self.result.and(result);
@@ -200,7 +200,7 @@ impl Job {
         true
     }
 
-    /// As if nothing of it had been asked for: the server may have forgotten what it had answered.
+    /// Restarts the job: the server may have lost answered requests.
     pub(super) fn begin_again(&mut self, since: Instant) {
         self.asked = 0;
         self.left = 0;
@@ -211,7 +211,7 @@ impl Job {
         self.interrupted.get_or_insert(since);
     }
 
-    /// Nobody waits for its server any more.
+    /// Fails the job: its server is not awaited any longer.
     pub(super) fn give_up(&mut self) {
         self.result = Err(OperationError::Io);
     }
@@ -224,7 +224,7 @@ impl Job {
         self.ask == Asked::Of(Ask::Flush)
     }
 
-    /// Whether what it did may be lost until a flush has ended.
+    /// Whether the job's changes may be lost until a flush.
     pub(super) fn is_volatile(&self) -> bool {
         let is_durable = |durability: Durability| durability == Durability::Durable;
         match self.ask {
@@ -237,7 +237,7 @@ impl Job {
     }
 }
 
-/// The question what blocks hold.
+/// The block status request.
 pub(super) const STATUS: Asked = Asked::BlockStatus {
     wanted: Wanted::Many,
 };

@@ -1,4 +1,4 @@
-//! One connection to the server: requests out, replies in, both through the ring.
+//! One connection to another server: requests out, replies in, both through the ring.
 //!
 //! ```text
 //!   request -> outbox -> [TLS] -> socket
@@ -29,61 +29,59 @@ use nbd::client::{Event, NotSent, Requests, place};
 use nbd::request::Asked;
 use nbd::{HOLE, ZERO};
 
-/// The connection.
+/// A connection to a server.
 pub(super) struct Line {
     socket: OwnedFd,
     tls: Option<Box<Session>>,
     requests: Requests,
-    /// Those under way, each at the place of its cookie.
+    /// Requests in flight, by their cookies.
     parts: Box<[Option<Part>]>,
     inbox: Inbox,
-    /// Where the next bytes belong, if they are contents.
+    /// The memory of the next bytes, if they are contents.
     contents: Option<Memory>,
     outbox: Outbox,
-    /// The head of a request, on its way to the outbox.
+    /// The head of the next request.
     head: Vec<u8>,
-    /// Payloads that were given to the outbox, and that have left it.
+    /// The number of payloads that were appended to the outbox, and of those that were sent.
     payloads: (u64, u64),
-    /// Requests that have ended, in the order in which they did. One whose payload the kernel still
-    /// has is kept back.
+    /// Ended requests in their order. A request whose payload is still with the kernel is kept.
     ended: VecDeque<Part>,
     is_receiving: bool,
     is_closing: bool,
 }
 
-/// A request under way, or one that has ended.
+/// A request in flight, or an ended one.
 pub(super) struct Part {
-    /// Which job's.
+    /// The index of its job.
     pub(super) job: usize,
     pub(super) result: Result<(), OperationError>,
-    /// What a block status has told.
+    /// The answer of a block status request.
     pub(super) runs: Vec<Run>,
     offset: u64,
     memory: Option<Memory>,
-    /// Which of the payloads is its own; 0 if it has none.
+    /// The number of its payload, 0 without one.
     payload: u64,
 }
 
-/// Received bytes that were not understood yet.
+/// Received bytes that were not parsed.
 struct Inbox {
     bytes: Box<[u8]>,
     from: usize,
     to: usize,
 }
 
-/// What the ends of the ring's operations are told by.
+/// The key of receives in the ring.
 pub(super) const RECEIVE: u32 = 0;
 pub(super) const SEND: u32 = 1;
 
-/// At most so many requests are under way; what else there is waits here. A choice: twice the depth
-/// of an engine that knows nothing of its drive.
+/// The largest number of requests in flight. A choice: twice the queue depth of an engine without a belief.
 const LIMIT: usize = 256;
 
 /// Bytes of an inbox. A choice: some thousands of replies without contents.
 const INBOX: usize = 64 << 10;
 
-/// Contents of which so much is missing are received where they belong. A choice: below that
-/// another call costs more than copying.
+/// The missing bytes of contents from which they are received into their memory. A choice: below that a
+/// system call costs more than a copy.
 const STRAIGHT: usize = 16 << 10;
 
 impl Line {
@@ -112,7 +110,7 @@ impl Line {
         }
     }
 
-    /// What one request may have.
+    /// The limits of one request.
     pub(super) fn bounds(&self) -> Bounds {
         let offer = &self.requests.session().offer;
         Bounds {
@@ -122,7 +120,7 @@ impl Line {
         }
     }
 
-    /// Whether it can be asked what blocks hold.
+    /// Whether the server answers block status requests.
     pub(super) fn has_status(&self) -> bool {
         !self.requests.session().agreed.contexts.is_empty()
     }
@@ -139,12 +137,12 @@ impl Line {
         self.is_closing
     }
 
-    /// Whether the kernel has given back all that it was told of.
+    /// Whether the kernel has completed all operations.
     pub(super) fn is_over(&self) -> bool {
         self.is_closing && !self.is_receiving && !self.outbox.is_sending()
     }
 
-    /// Puts a request in the outbox.
+    /// Appends a request to the outbox.
     ///
     /// # Errors
     /// If the server would refuse it.
@@ -180,7 +178,7 @@ impl Line {
         Ok(())
     }
 
-    /// Hands everything to the kernel, and receives unless that is under way.
+    /// Sends the outbox, and receives.
     pub(super) fn go_on(&mut self, ring: &mut Ring) {
         if self.is_closing {
             return;
@@ -223,7 +221,7 @@ impl Line {
         unsafe { ring.receive(ticket(RECEIVE), self.raw(), memory) };
     }
 
-    /// The kernel says how many bytes came.
+    /// A receive has completed.
     pub(super) fn received(&mut self, result: i32) {
         self.is_receiving = false;
         let Ok(count @ 1..) = usize::try_from(result) else {
@@ -242,7 +240,7 @@ impl Line {
         }
     }
 
-    /// The kernel says how many bytes have left.
+    /// A send has completed.
     pub(super) fn sent(&mut self, result: i32, ring: &mut Ring) {
         let mut free = Vec::new();
         let is_on = match usize::try_from(result) {
@@ -259,7 +257,7 @@ impl Line {
         }
     }
 
-    /// The next request that has ended, and whose memory the kernel does not have any more.
+    /// The next ended request whose memory the kernel does not use any more.
     pub(super) fn next_end(&mut self) -> Option<Part> {
         let first = self.ended.front()?;
         (first.payload <= self.payloads.1)
@@ -267,7 +265,7 @@ impl Line {
             .flatten()
     }
 
-    /// Nothing more comes or goes: it is over when the kernel has given everything back.
+    /// Ends the connection. It is over when the kernel has completed its operations.
     pub(super) fn cut(&mut self, problem: &str) {
         if !self.is_closing {
             warn!("the connection to the server behind ends: {problem}");
@@ -276,7 +274,7 @@ impl Line {
         }
     }
 
-    /// Understands what was received, as far as it goes.
+    /// Parses received bytes.
     fn understand(&mut self) -> Result<(), String> {
         loop {
             let is_stuck = match self.contents {
@@ -308,7 +306,7 @@ impl Line {
         }
     }
 
-    /// Opens more of what TLS has; whether there was something.
+    /// Decrypts received bytes. The answer is whether there were any.
     fn open(&mut self) -> Result<bool, String> {
         let Some(session) = &mut self.tls else {
             return Ok(false);
@@ -332,7 +330,7 @@ impl Line {
         }
     }
 
-    /// So many bytes of contents are where they belong.
+    /// Advances by `count` bytes of contents in their memory.
     fn came(&mut self, count: usize) {
         self.contents = self
             .contents
@@ -385,7 +383,7 @@ impl Line {
         }
     }
 
-    /// Where contents belong. They are within their request, as the protocol's part has checked.
+    /// The memory of contents. The protocol's parser has checked that they are within their request.
     fn memory(&self, cookie: u64, offset: u64, length: u64) -> Option<Memory> {
         let part = self.parts[place(cookie)].as_ref()?;
         let memory = part.memory?;
@@ -407,7 +405,7 @@ impl Line {
     }
 }
 
-/// Says goodbye in the protocol's way, if that can be said without waiting.
+/// Sends a disconnect request, if that does not block.
 impl Drop for Line {
     fn drop(&mut self) {
         if self.is_closing || self.outbox.is_sending() {
@@ -446,7 +444,7 @@ impl Inbox {
         &self.bytes[self.from..self.to]
     }
 
-    /// Where more can be received: what is there moves to the front.
+    /// The free space of the inbox, after its bytes have moved to the front.
     fn free(&mut self) -> &mut [u8] {
         if self.from > 0 {
             self.bytes.copy_within(self.from..self.to, 0);

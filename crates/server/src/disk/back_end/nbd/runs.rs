@@ -1,4 +1,4 @@
-//! What a server tells of its blocks, in blocks of ours.
+//! The block status of a server, in whole blocks.
 //!
 //! ```text
 //!   told     | bytes |    hole        | bytes |   hole   |
@@ -8,7 +8,7 @@
 
 use crate::disk::back_end::{Holds, Run};
 
-/// What is always true.
+/// The answer that is always correct: data.
 pub(super) fn unknown(length: u64) -> Vec<Run> {
     vec![Run {
         length,
@@ -16,7 +16,7 @@ pub(super) fn unknown(length: u64) -> Vec<Run> {
     }]
 }
 
-/// The runs within `length` bytes, in whole blocks: a block that is a hole in part holds bytes.
+/// The runs within `length` bytes, in whole blocks. A block that is partly a hole is data.
 pub(super) fn whole_blocks(runs: &[Run], length: u64, block: u64) -> Vec<Run> {
     let mut whole: Vec<Run> = Vec::new();
     let (mut at, mut told) = (0_u64, 0_u64);

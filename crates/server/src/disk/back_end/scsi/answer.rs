@@ -1,87 +1,87 @@
-//! What drives answer: parsers that take any bytes.
+//! Parsers of SCSI answers, for any bytes.
 
 use block::Switch;
 
 use super::Failed;
 use super::command::CACHING_PAGE;
 
-/// Who a drive is.
+/// The identity of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// What kind of device it is.
+    /// The kind of the device.
     pub kind: Kind,
-    /// Who made it, without blanks at the end.
+    /// The vendor, without trailing blanks.
     pub vendor: String,
-    /// Its model.
+    /// The model.
     pub product: String,
-    /// Its firmware.
+    /// The revision of the firmware.
     pub revision: String,
 }
 
-/// Kinds of devices (SPC-4 6.4.2).
+/// The kind of a device (SPC-4 6.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Blocks that are read and written anywhere.
+    /// Random access to blocks.
     Blocks,
-    /// A zoned disk that the host manages.
+    /// A host-managed zoned disk.
     Zoned,
-    /// Anything else, by its number.
+    /// Another kind, by its number.
     Other(u8),
-    /// There is nothing behind this number.
+    /// No device.
     Nothing,
 }
 
-/// How fast a disk turns (SBC-3 6.6.2).
+/// The rotation of a disk (SBC-3 6.6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rotation {
-    /// It does not say.
+    /// Unknown.
     Unknown,
-    /// It does not turn.
+    /// The disk does not rotate.
     Solid,
-    /// Revolutions in a minute.
+    /// Revolutions per minute.
     PerMinute(u16),
 }
 
-/// What a disk that takes writes anywhere says of its zones (SBC-4 6.6.2).
+/// The zone model of a disk with random writes (SBC-4 6.6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zones {
-    /// Nothing: it has none.
+    /// No zones.
     None,
-    /// It would like writes in the order of its zones.
+    /// The disk prefers writes in the order of its zones.
     HostAware,
-    /// It keeps them to itself: writes are moved later, at times of its own.
+    /// The disk hides its zones, and moves writes later at any time.
     DriveManaged,
 }
 
-/// How large a drive is.
+/// The capacity of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// How many blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Bytes in a block.
+    /// Bytes of a block.
     pub block_bytes: u32,
-    /// Bytes in a block of the medium, a multiple of the former.
+    /// Bytes of a physical block, a multiple of the former.
     pub physical_bytes: u64,
 }
 
-/// The mode page of caches, as the drive gave it.
+/// The caching mode page, as the drive sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caching {
     page: Vec<u8>,
-    /// Whether the drive does reads and writes with FUA (the bit DPOFUA).
+    /// Whether the drive has FUA (the bit DPOFUA).
     pub knows_fua: bool,
-    /// Whether it refuses writes.
+    /// Whether the drive is write-protected.
     pub is_read_only: bool,
 }
 
-/// One of a drive's cache switches: its byte in the page, its bit there, and what a one means.
+/// A cache switch: its byte in the page, its bit, and the meaning of a one.
 struct Bit {
     byte: usize,
     mask: u8,
     set: Switch,
 }
 
-/// Early end of writes (WCE), look-ahead (off by DRA), answers from the cache (off by RCD).
+/// Write cache (WCE), look-ahead (off by DRA), read cache (off by RCD).
 const WRITE_CACHE: Bit = bit(2, 0x04, Switch::On);
 const LOOK_AHEAD: Bit = bit(12, 0x20, Switch::Off);
 const READ_CACHE: Bit = bit(2, 0x01, Switch::Off);
@@ -90,11 +90,11 @@ const fn bit(byte: usize, mask: u8, set: Switch) -> Bit {
     Bit { byte, mask, set }
 }
 
-/// Bytes before the pages in the answer to MODE SENSE (10).
+/// Bytes before the pages in the answer of MODE SENSE (10).
 const MODE_HEADER: usize = 8;
 
 impl Identity {
-    /// Of the standard inquiry.
+    /// Parses the standard inquiry.
     ///
     /// # Errors
     /// If it is too short.
@@ -118,7 +118,7 @@ impl Identity {
     }
 }
 
-/// The serial number in its inquiry page.
+/// The serial number of its inquiry page.
 ///
 /// # Errors
 /// If it is another page, or too short.
@@ -127,7 +127,7 @@ pub fn serial(bytes: &[u8]) -> Result<String, Failed> {
 }
 
 impl Rotation {
-    /// Of the inquiry page of characteristics.
+    /// Parses the inquiry page of characteristics.
     ///
     /// # Errors
     /// If it is another page, or too short.
@@ -146,7 +146,7 @@ impl Rotation {
 }
 
 impl Zones {
-    /// Of the inquiry page of characteristics. Older drives have a shorter page, and no zones.
+    /// Parses the inquiry page of characteristics. Older drives have a shorter page, and no zones.
     ///
     /// # Errors
     /// If it is another page.
@@ -161,10 +161,10 @@ impl Zones {
 }
 
 impl Capacity {
-    /// Of READ CAPACITY (16).
+    /// Parses READ CAPACITY (16).
     ///
     /// # Errors
-    /// If it is too short, or no drive is like that.
+    /// If it is too short, or impossible for a drive.
     pub fn parse(bytes: &[u8]) -> Result<Self, Failed> {
         const WHAT: &str = "capacity";
         if bytes.len() < 14 {
@@ -190,10 +190,10 @@ impl Capacity {
 }
 
 impl Caching {
-    /// Of MODE SENSE (10).
+    /// Parses MODE SENSE (10).
     ///
     /// # Errors
-    /// If the page is not in it, or shorter than its switches need.
+    /// If it lacks the page, or the page is too short for its switches.
     pub fn parse(bytes: &[u8]) -> Result<Self, Failed> {
         const WHAT: &str = "caching page";
         if bytes.len() < MODE_HEADER {
@@ -238,26 +238,26 @@ impl Caching {
         self.get(&READ_CACHE)
     }
 
-    /// The page with the write cache as it is to be.
+    /// The page with another write cache switch.
     #[must_use]
     pub fn with_write_cache(self, to: Switch) -> Self {
         self.with(&WRITE_CACHE, to)
     }
 
-    /// The page with look-ahead as it is to be.
+    /// The page with another look-ahead switch.
     #[must_use]
     pub fn with_look_ahead(self, to: Switch) -> Self {
         self.with(&LOOK_AHEAD, to)
     }
 
-    /// The page with the read cache as it is to be.
+    /// The page with another read cache switch.
     #[must_use]
     pub fn with_read_cache(self, to: Switch) -> Self {
         self.with(&READ_CACHE, to)
     }
 
-    /// The first switch that `wanted` has otherwise and that cannot be changed, where `changeable`
-    /// is the page of the values that can.
+    /// The first switch that differs in `wanted` and cannot be changed. `changeable` is the page of
+    /// changeable values.
     pub fn refuses(&self, wanted: &Caching, changeable: &Caching) -> Option<&'static str> {
         let switches = [
             ("write cache", &WRITE_CACHE),
@@ -270,7 +270,7 @@ impl Caching {
         refused.next().map(|(name, _)| name)
     }
 
-    /// What MODE SELECT (10) takes: a header of zeroes, and the page.
+    /// The data of MODE SELECT (10): a header of zeroes, and the page.
     pub fn to_select(&self) -> Vec<u8> {
         let mut bytes = vec![0; MODE_HEADER];
         bytes.extend_from_slice(&self.page);
@@ -296,7 +296,7 @@ impl Caching {
     }
 }
 
-/// What is in an inquiry page of product data.
+/// The payload of an inquiry page of product data.
 fn vital<'a>(bytes: &'a [u8], what: &'static str, code: u8) -> Result<&'a [u8], Failed> {
     if bytes.len() < 4 {
         return Err(short(what, 4, bytes.len()));
@@ -310,7 +310,7 @@ fn vital<'a>(bytes: &'a [u8], what: &'static str, code: u8) -> Result<&'a [u8], 
     Ok(&bytes[4..bytes.len().min(4 + length)])
 }
 
-/// Letters of a drive, without blanks around them. What is no letter is shown as one that says so.
+/// Text of a drive, without blanks at its ends. Other bytes become replacement characters.
 fn text(bytes: &[u8]) -> String {
     let letters = bytes.iter().map(|&byte| match byte {
         0x20..=0x7e => char::from(byte),
@@ -389,7 +389,7 @@ mod tests {
         assert!(Capacity::parse(&bytes).is_err());
     }
 
-    /// Header, a descriptor of a block, the page: write cache and look-ahead on.
+    /// Header, block descriptor and page: write cache and look-ahead on.
     fn modes() -> Vec<u8> {
         let mut bytes = vec![0, 34, 0, 0x10, 0, 0, 0, 8];
         bytes.extend_from_slice(&[0; 8]);

@@ -1,5 +1,4 @@
-//! Commands, byte by byte: SPC-4 (inquiry, modes) and SBC-3 (blocks). Numbers in them have their
-//! highest byte first.
+//! SCSI commands in bytes: SPC-4 (inquiry, modes) and SBC-3 (blocks). Numbers are big-endian.
 
 use block::Durability;
 
@@ -10,50 +9,50 @@ pub struct Command {
     length: usize,
 }
 
-/// Which values of a mode page are asked for.
+/// The kind of values of a mode page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Those in force.
+    /// Present values.
     Current,
     /// Ones where a bit can be changed.
     Changeable,
 }
 
-/// How long a change of modes lasts.
+/// The duration of a change of modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasting {
-    /// Until the drive is switched off or reset.
+    /// Until power off or reset.
     UntilReset,
-    /// The drive keeps it, if it can.
+    /// Permanent, if the drive can save it.
     Saved,
 }
 
-/// What a drive says of itself (SPC-4 7.8).
+/// An inquiry page (SPC-4 7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// Who it is, as every drive has it.
+    /// The standard inquiry.
     Standard,
-    /// Its serial number.
+    /// The serial number.
     Serial,
-    /// Whether it turns and how fast.
+    /// The rotation and form of the device.
     Characteristics,
 }
 
-/// The mode page of caches (SBC-3 6.5.5).
+/// The caching mode page (SBC-3 6.5.5).
 pub const CACHING_PAGE: u8 = 0x08;
 
 impl Command {
-    /// The bytes, as many as the operation code says.
+    /// The bytes, as many as the operation code defines.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
-    /// Whether it is ready, and if not, why.
+    /// Checks whether the drive is ready.
     pub fn test_unit_ready() -> Self {
         Command::of(0x00, 6)
     }
 
-    /// Who it is. The answer has at most `room` bytes.
+    /// Inquires a page. The answer has at most `room` bytes.
     pub fn inquiry(page: Page, room: u16) -> Self {
         let page = match page {
             Page::Standard => None,
@@ -65,7 +64,7 @@ impl Command {
             .with(3, &room.to_be_bytes())
     }
 
-    /// How large it is.
+    /// Inquires the capacity.
     pub fn read_capacity(room: u32) -> Self {
         // READ CAPACITY (16) is the service action 0x10 of its operation code.
         Command::of(0x9e, 16)
@@ -73,29 +72,29 @@ impl Command {
             .with(10, &room.to_be_bytes())
     }
 
-    /// Reads blocks; a durable read comes from the medium.
+    /// Reads blocks. A durable read comes from the medium.
     pub fn read(first: u64, blocks: u32, durability: Durability) -> Self {
         Command::blocks(0x88, first, blocks, durability)
     }
 
-    /// Writes blocks; a durable write ends when they are on the medium.
+    /// Writes blocks. A durable write ends when they are on the medium.
     pub fn write(first: u64, blocks: u32, durability: Durability) -> Self {
         Command::blocks(0x8a, first, blocks, durability)
     }
 
-    /// Ends when all that was written is on the medium.
+    /// Flushes the cache to the medium.
     pub fn synchronize_cache() -> Self {
         // From block 0 on, 0 blocks: that is all, however large the drive is. So the short command
         // does, which every drive knows; the long one (0x91) QEMU's does not.
         Command::of(0x35, 10)
     }
 
-    /// Moves the head to the track of a block. SBC-2 had it last; drives do.
+    /// Seeks to the track of a block. SBC-2 was the last standard with it; drives still have it.
     pub fn seek(block: u32) -> Self {
         Command::of(0x2b, 10).with(2, &block.to_be_bytes())
     }
 
-    /// A mode page, without the descriptors of blocks. The answer has at most `room` bytes.
+    /// Reads a mode page without block descriptors. The answer has at most `room` bytes.
     pub fn mode_sense(page: u8, values: Values, room: u16) -> Self {
         let values = match values {
             Values::Current => 0b00,
@@ -106,7 +105,7 @@ impl Command {
             .with(7, &room.to_be_bytes())
     }
 
-    /// Sets a mode page, of which `length` bytes follow with their header.
+    /// Sets a mode page. `length` bytes follow, with their header.
     pub fn mode_select(lasting: Lasting, length: u16) -> Self {
         // The page has the format of the standard.
         let saves = match lasting {

@@ -1,5 +1,5 @@
-//! The kernel's way to a drive: the ioctl `SG_IO` (the kernel's documentation, scsi-generic; the
-//! SCSI generic HOWTO, version 3 of the interface).
+//! The ioctl `SG_IO` (the kernel's documentation, scsi-generic; the SCSI generic HOWTO, version 3 of the
+//! interface).
 
 #![allow(
     unsafe_code,
@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use super::Command;
 
-/// What goes with a command.
+/// The data of a command.
 pub enum Transfer<'a> {
-    /// Nothing.
+    /// No data.
     None,
     /// Bytes from the drive.
     From(&'a mut [u8]),
@@ -24,18 +24,18 @@ pub enum Transfer<'a> {
     To(&'a [u8]),
 }
 
-/// What is said of a command when it has ended.
+/// The completion of a command.
 #[derive(Debug)]
 pub struct Completion {
-    /// By the drive.
+    /// The status of the drive.
     pub status: u8,
-    /// By the adapter.
+    /// The status of the adapter.
     pub host: u16,
-    /// By the adapter's driver.
+    /// The status of the adapter's driver.
     pub driver: u16,
-    /// Bytes that were not transferred.
+    /// The number of bytes that were not transferred.
     pub missing: usize,
-    /// Why, if the drive says so.
+    /// The sense data, if there is any.
     pub sense: Vec<u8>,
 }
 
@@ -66,20 +66,20 @@ struct Header {
     remarks: u32,
 }
 
-/// The ioctl's number, the interface's letter, and the directions, from `scsi/sg.h`.
+/// The number of the ioctl, the letter of the interface, and the directions, from `scsi/sg.h`.
 const SG_IO: libc::c_ulong = 0x2285;
 const INTERFACE: i32 = b'S' as i32;
 const NOTHING: i32 = -1;
 const TO_DRIVE: i32 = -2;
 const FROM_DRIVE: i32 = -3;
 
-/// Room for sense: no drive says more (SPC-4 4.5.1).
+/// Bytes for sense data. No drive sends more (SPC-4 4.5.1).
 const SENSE_ROOM: u8 = 252;
 
-/// Carries a command out and waits for its end.
+/// Executes a command and waits for its end.
 ///
 /// # Errors
-/// If the kernel does not pass it on. What the drive says is in the completion.
+/// If the kernel refuses the command. The drive's errors are in the completion.
 pub fn carry_out(
     file: &File,
     command: &Command,

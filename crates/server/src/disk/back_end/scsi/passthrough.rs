@@ -1,5 +1,5 @@
-//! A drive that is given SCSI commands only: its reads, writes, durable writes and flushes are the
-//! drive's own, whatever the kernel believes of it, and its errors come with their reasons.
+//! A drive that gets SCSI commands only. Durable writes and flushes do not depend on the kernel's view of
+//! the drive, and errors have their causes.
 //!
 //! ```text
 //!   command --> a piece of work for each piece of memory --> pool's threads --> all ended: Ended
@@ -25,28 +25,28 @@ use crate::disk::back_end::{BackEnd, Ended, Punch, Shape, Span};
 use crate::ring::Ring;
 use block::operation::OperationError;
 
-/// The drive.
+/// A drive that gets SCSI commands only.
 pub struct Passthrough {
     pool: Pool,
     shape: Shape,
     jobs: Slab<Job>,
     ended: VecDeque<Ended>,
-    /// Pieces that have ended, of commands that are another's.
+    /// Ended pieces of another back end's commands.
     pieces: VecDeque<(u32, Result<(), OperationError>)>,
     punched: VecDeque<(u32, Result<(), OperationError>)>,
-    /// Keeps others from using the disk.
+    /// The claim on the disk.
     _claim: Option<File>,
 }
 
-/// What is under way.
+/// A command in flight.
 enum Job {
     Command {
         id: CommandId,
-        /// Pieces of work that have not ended.
+        /// The number of pieces in flight.
         left: u32,
         result: Result<(), OperationError>,
     },
-    /// A piece of another's command.
+    /// A piece of another back end's command.
     Piece,
 }
 

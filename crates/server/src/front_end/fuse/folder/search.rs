@@ -1,4 +1,4 @@
-//! Where the next bytes or the next hole are (`SEEK_DATA`, `SEEK_HOLE`).
+//! The search for the next data or hole (`SEEK_DATA`, `SEEK_HOLE`).
 
 use fuser::{Errno, ReplyLseek};
 
@@ -9,7 +9,7 @@ use crate::disk::back_end::Holds;
 use crate::event_loop::mailbox::Mailbox;
 use block::operation::OperationError;
 
-/// What is looked for, and where.
+/// The kind of run and the file.
 pub(super) struct Search {
     mailbox: Mailbox,
     export: usize,
@@ -18,7 +18,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// `None` for any other way of seeking: the kernel does those itself.
+    /// A search, or `None` for another `whence`, which the kernel handles itself.
     pub(super) fn new(file: &File, bytes: u64, whence: i32) -> Option<Self> {
         let wanted = match whence {
             libc::SEEK_DATA => Holds::Bytes,
@@ -33,8 +33,8 @@ impl Search {
         })
     }
 
-    /// Looks from `offset` on, which is inside of the file. The loop is asked for a few runs at a
-    /// time, so that it serves others in between; `who` asks and holds room.
+    /// Searches from `offset` on, which is inside the file. The loop answers a few runs at a time, so other
+    /// operations go in between. `who` gets the reply, and holds the pass.
     pub(super) fn begin(self, offset: u64, who: (ReplyLseek, Pass)) {
         let mailbox = self.mailbox.clone();
         let _ = mailbox.call(move |event_loop| {
