@@ -107,6 +107,12 @@ impl<T: Tracks> Streams<T> {
         }
         self.put_into_rounds(at + plan.worst);
         self.tell(at);
+        // What was left of a closed recording had no blocks.
+        let ended = self.table.iter().filter(|(_, entry)| entry.is_over());
+        let ended: Vec<StreamId> = ended.map(|(&stream, _)| stream).collect();
+        for stream in ended {
+            self.settle(at, stream);
+        }
     }
 
     /// Whether a stream whose buffer is full may be served from this freezing on. Its first batch

@@ -230,6 +230,28 @@ fn what_was_punched_out_of_a_recording_is_told() {
 
 /// Who says that he is elsewhere goes on there when the rest is written, and is never late.
 #[test]
+fn a_recording_closes_although_what_it_wrote_last_has_no_blocks_any_more() {
+    let mut world = World::new(at_the_last_moment());
+    let stream = recorder(&mut world, StreamMode::Record);
+    world.write(stream, 0, 10 * BLOCK);
+    world.run_for(Duration::from_secs(10));
+    world.write(stream, 10 * BLOCK, 10 * BLOCK);
+    let shrunk = world
+        .streams
+        .refresh(world.now, stream, file(0, 10), zone());
+    assert_eq!(shrunk, Ok(Change::Shrunk));
+    world.streams.close(world.now, stream).expect("it is open");
+    world.run_for(Duration::from_secs(10));
+    let lost = Notice::WriteFailed {
+        from: 10 * BLOCK,
+        to: 20 * BLOCK,
+    };
+    assert!(world.was_told(stream, &lost));
+    assert!(world.was_told(stream, &Notice::Closed));
+    assert!(world.streams.is_empty());
+}
+
+#[test]
 fn a_recorder_that_says_where_it_goes_on_does() {
     let mut world = World::new(at_the_last_moment());
     let stream = recorder(&mut world, StreamMode::Record);
