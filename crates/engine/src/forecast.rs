@@ -40,6 +40,8 @@ pub struct Route {
     /// From the end of the last part until the bus has carried a read, at least: the blocks of a later
     /// part are carried after its first sector has passed.
     behind: Duration,
+    /// From its first sector until the bus takes the first block of a read: the watermark has passed.
+    held: Duration,
 }
 
 /// What is believed of one command.
@@ -261,14 +263,24 @@ impl Route {
             .spindle
             .wait(Instant::ZERO, first.start + first.sweep);
         let mut at = Instant::ZERO + left;
-        let mut blocks = extent.length().0 - u64::from(first.blocks);
+        let sweep = belief.spindle.time_of(first.sweep);
+        let blocks = extent.length().0;
+        let watermark = u64::from(belief.buffer.read_watermark);
+        let watermark = (blocks * watermark / 1000).max(1);
+        let mut passed = u64::from(first.blocks);
+        let mut held = part(sweep, watermark.min(passed), first.blocks);
         let mut carried = at;
         for run in runs {
             let pass = belief.pass(last, at, &run, direction);
+            let begins = at + pass.seek + pass.rotation;
             let sector = belief.spindle.time_of(run.width);
-            let passed = at + pass.seek + pass.rotation + sector;
-            carried = carried.max(passed + belief.bus.read_block * blocks);
-            blocks -= u64::from(run.blocks);
+            carried = carried.max(begins + sector + belief.bus.read_block * (blocks - passed));
+            if watermark > passed {
+                let needed = (watermark - passed).min(u64::from(run.blocks));
+                let before = sweep + begins.since(Instant::ZERO + left);
+                held = before + part(pass.transfer, needed, run.blocks);
+            }
+            passed += u64::from(run.blocks);
             at += pass.total();
             last = SeekTarget::from(&run).position;
         }
@@ -278,7 +290,8 @@ impl Route {
             last,
             direction,
             behind: carried.since(at),
-            blocks: extent.length().0,
+            held,
+            blocks,
         })
     }
 
@@ -301,11 +314,9 @@ impl Route {
         }
     }
 
-    /// For how long its blocks come under the head before the bus takes the first of a read.
-    pub fn held(&self, belief: &Profile) -> Duration {
-        let watermark = u64::from(belief.buffer.read_watermark);
-        let first = (self.blocks * watermark / 1000).max(1);
-        Duration::from_nanos(self.sweep(belief).as_nanos() * first / self.blocks.max(1))
+    /// How long after its first sector the bus takes the first block of a read.
+    pub fn held(&self) -> Duration {
+        self.held
     }
 
     /// Whether its blocks come under the head faster than the bus carries them, which begins late.
@@ -321,7 +332,7 @@ impl Route {
         match self.direction {
             Direction::Read => {
                 let sweep = self.sweep(belief);
-                let began = free.saturating_sub(sweep) + self.held(belief);
+                let began = free.saturating_sub(sweep) + self.held;
                 let block = belief.bus.read_block;
                 let carried = began.max(before) + block * self.blocks;
                 carried.max(free + block.max(self.behind))
@@ -358,7 +369,7 @@ impl Route {
             Direction::Read => {
                 let block = belief.bus.read_block;
                 let carried = block * self.blocks + belief.overheads.read_completion;
-                let held = self.held(belief);
+                let held = self.held;
                 let turn = Instant::from_nanos(begins) + held + belief.overheads.read_reselect;
                 let margin = belief.spindle.period().as_nanos() / FREE_BUS;
                 let margin = Duration::from_nanos(margin);
@@ -429,4 +440,9 @@ impl Route {
     pub fn target(&self) -> SeekTarget {
         SeekTarget::from(&self.first)
     }
+}
+
+/// The time in which so many of the blocks of a transfer pass.
+fn part(transfer: Duration, blocks: u64, of: u32) -> Duration {
+    Duration::from_nanos(transfer.as_nanos() * blocks / u64::from(of.max(1)))
 }

@@ -54,7 +54,7 @@ pub(super) fn slow_bus(
     let last = cx.dispatch.last().and_then(|sent| sent.route.as_ref());
     let free = last.map_or(cx.now, |last| last.carried(belief, head.free, cx.now));
     let needed = match route.direction() {
-        Direction::Read => begins + route.held(belief),
+        Direction::Read => begins + route.held(),
         Direction::Write => begins.saturating_sub(route.lag(belief)),
     };
     Some(SlowBus {

@@ -86,6 +86,14 @@ fn a_read_that_the_bus_carries_for_a_revolution_has_lost_none() {
     assert_eq!(check(10.0, 0, &[(0, 1), (308, 114)]), Ok(()));
 }
 
+/// A random case that failed once: the watermark is behind a switch of tracks.
+#[test]
+fn a_watermark_behind_a_switch_of_tracks_holds_the_bus_for_longer() {
+    let mut reads = vec![(0, 1); 11];
+    reads.push((1_943, 260));
+    assert_eq!(check(5.0, 250, &reads), Ok(()));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
