@@ -32,6 +32,8 @@ pub mod guarantees;
 mod input;
 pub mod intake;
 pub mod preemption;
+#[cfg(any(test, feature = "trial"))]
+pub mod trial;
 
 pub use crate::belief::{Tallies, explanation};
 pub use crate::engine::Engine;
