@@ -1,23 +1,23 @@
-//! Where the time of a command went, phase by phase.
+//! The time of one command, divided into phases.
 //!
 //! ```text
-//!   submitted      taken up                                              completed
+//!   submitted      started                                               completed
 //!      |  queue       |  overhead  |  seek  | rotation | transfer | bus      |
 //!      '--------------+------------+--------+----------+----------+----------'
 //! ```
 
 use crate::time::Duration;
 
-/// How much of a command the buffer answered.
+/// The share of a command that the drive's buffer answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum BufferHit {
-    /// Nothing: the medium did it.
+    /// The buffer had no block: the medium answered the command.
     #[default]
     Miss,
-    /// The first blocks were there, or on their way in.
+    /// The buffer had the first blocks, or was reading them.
     Partial,
-    /// All of it.
+    /// The buffer had every block.
     Full,
 }
 
@@ -25,34 +25,34 @@ pub enum BufferHit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Account {
-    /// Waiting in the drive's queue.
+    /// The wait in the drive's queue.
     pub queue: Duration,
-    /// The electronics: command decoding, completion.
+    /// The electronics: command decoding and completion.
     pub overhead: Duration,
-    /// The arm: seeks, head switches, settling, also those inside a transfer.
+    /// Arm movement: seeks, head switches and settling, those inside a transfer included.
     pub seek: Duration,
-    /// Waiting for the sector to come round.
+    /// Rotational latency: the wait for the first sector.
     pub rotation: Duration,
-    /// Sectors passing under the head.
+    /// Media transfer: sectors passing under the head.
     pub transfer: Duration,
-    /// The host bus, where it was not hidden behind the medium.
+    /// Bus transfer that no media transfer hid.
     pub bus: Duration,
-    /// What the buffer answered.
+    /// The share that the buffer answered.
     pub hit: BufferHit,
 }
 
 impl Account {
-    /// Submission to completion.
+    /// The time from submission to completion.
     pub fn total(&self) -> Duration {
         self.queue + self.service()
     }
 
-    /// Taken up to completion.
+    /// The time from the end of queueing to completion.
     pub fn service(&self) -> Duration {
         self.overhead + self.head() + self.bus
     }
 
-    /// The phases of two commands together; the buffer's part is the later one's.
+    /// The sum of two commands' phases; the buffer hit is the later command's.
     pub fn and(&self, later: &Account) -> Account {
         Account {
             queue: self.queue + later.queue,
@@ -65,7 +65,7 @@ impl Account {
         }
     }
 
-    /// The part in which the arm and the medium worked.
+    /// The time during which arm and medium worked: seek, rotation and transfer.
     pub fn head(&self) -> Duration {
         self.seek + self.rotation + self.transfer
     }

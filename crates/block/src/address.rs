@@ -1,18 +1,19 @@
-//! Where blocks are: a logical block's number, a count of blocks, and a run of them.
+//! Addresses of logical blocks, counts of blocks, and extents.
 
 use std::fmt;
 
-/// The number of a logical block of a drive (LBN). Its size is the drive's: 512 or 4096 bytes.
+/// The number of a logical block of a drive (LBN). The drive sets the block's size: 512 or 4096
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Lba(pub u64);
 
-/// A count of logical blocks. Not an address: the two cannot be swapped by mistake.
+/// A number of logical blocks. The type differs from [`Lba`], so that the two cannot be swapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sectors(pub u64);
 
-/// A run of logical blocks, never empty, never past the largest 64-bit block number.
+/// Consecutive logical blocks. An extent is never empty and ends within 64-bit block numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -24,10 +25,10 @@ pub struct Extent {
     length: Sectors,
 }
 
-/// Why two numbers are not an extent.
+/// The reason that a start and a length are no extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExtentError {
-    /// An extent has at least one block.
+    /// The length is zero.
     #[error("an extent of zero blocks at {0}: expected at least one")]
     Empty(Lba),
     /// The end is not a 64-bit number.
@@ -36,10 +37,10 @@ pub enum ExtentError {
 }
 
 impl Extent {
-    /// The run of `length` blocks from `start`.
+    /// The extent of `length` blocks from `start` on.
     ///
     /// # Errors
-    /// If it would be empty, or its end is not a 64-bit number.
+    /// If the extent would be empty, or its end is not a 64-bit number.
     pub const fn new(start: Lba, length: Sectors) -> Result<Self, ExtentError> {
         if length.0 == 0 {
             return Err(ExtentError::Empty(start));
@@ -50,7 +51,7 @@ impl Extent {
         Ok(Extent { start, length })
     }
 
-    /// The one block at `lba`.
+    /// The extent of the one block at `lba`.
     pub const fn block(lba: Lba) -> Self {
         Extent {
             start: lba,
@@ -63,12 +64,12 @@ impl Extent {
         self.start
     }
 
-    /// How many blocks.
+    /// The number of blocks.
     pub const fn length(self) -> Sectors {
         self.length
     }
 
-    /// The block after the last one.
+    /// The block after the last block.
     pub const fn end(self) -> Lba {
         Lba(self.start.0.saturating_add(self.length.0))
     }
@@ -78,17 +79,17 @@ impl Extent {
         Lba(self.start.0 + (self.length.0 - 1))
     }
 
-    /// Whether `lba` is one of the blocks.
+    /// Whether the extent contains `lba`.
     pub const fn contains(self, lba: Lba) -> bool {
         self.start.0 <= lba.0 && lba.0 < self.end().0
     }
 
-    /// Whether the two have a block in common.
+    /// Whether the two extents have a block in common.
     pub const fn overlaps(self, other: Extent) -> bool {
         self.start.0 < other.end().0 && other.start.0 < self.end().0
     }
 
-    /// The blocks that both have, if any.
+    /// The blocks that both extents have, if any.
     pub fn intersection(self, other: Extent) -> Option<Extent> {
         let start = self.start.max(other.start);
         let end = self.end().min(other.end());

@@ -1,93 +1,93 @@
-//! What a drive is told to do, and how that ended.
+//! Commands to a drive, and their outcomes.
 
 use crate::account::Account;
 use crate::address::{Extent, Lba};
 use crate::time::{Duration, Instant};
 
-/// Names a command from its submission to its outcome.
+/// The number of a command from its submission to its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CommandId(pub u64);
 
-/// When a write counts as done.
+/// The moment at which a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Durability {
-    /// As soon as the drive's buffer holds it, where the write cache is on.
+    /// Done when the drive's buffer holds the data, if the write cache is on.
     Volatile,
-    /// When it is on the medium (FUA).
+    /// Done when the data is on the medium (FUA).
     Durable,
 }
 
-/// What to do.
+/// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Action {
-    /// Read the extent; `fua` reads from the medium even if the buffer has the blocks.
+    /// Reads the extent.
     Read {
         /// The blocks.
         extent: Extent,
-        /// From the medium, or from the buffer if it is there.
+        /// `Durable` reads from the medium even if the buffer has the blocks.
         durability: Durability,
     },
-    /// Write the extent.
+    /// Writes the extent.
     Write {
         /// The blocks.
         extent: Extent,
-        /// When it counts as done.
+        /// When the write counts as done.
         durability: Durability,
     },
-    /// Move the arm to the track of a block; transfer nothing.
+    /// Moves the arm to the track of a block without a transfer.
     Seek {
-        /// The block whose track is the target.
+        /// The block on the target track.
         to: Lba,
     },
-    /// Write everything that the buffer holds to the medium.
+    /// Writes all dirty data of the buffer to the medium.
     Flush,
-    /// Switch the read look-ahead.
+    /// Switches read look-ahead on or off.
     SetLookAhead(Switch),
-    /// Switch the write cache; switching it off flushes first.
+    /// Switches the write cache on or off. Switching it off flushes first.
     SetWriteCache(Switch),
 }
 
-/// The position of a switch of the drive.
+/// The position of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Switch {
-    /// Enabled.
+    /// The feature is enabled.
     On,
-    /// Disabled.
+    /// The feature is disabled.
     Off,
 }
 
-/// One command for a drive.
+/// One command to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Command {
-    /// Comes back with the outcome.
+    /// The number that comes back with the outcome.
     pub id: CommandId,
-    /// What to do.
+    /// The operation.
     pub action: Action,
-    /// Whether the drive is asked to take it before others (NCQ priority).
+    /// The urgency that the drive is told (NCQ priority).
     pub urgency: Urgency,
-    /// How long it may wait in the drive's queue before the drive gives it up (command duration
-    /// limits, SPC-6), if it may not wait for ever.
+    /// The longest wait in the drive's queue (command duration limits, SPC-6). `None`: no limit. A
+    /// drive aborts a command at its limit.
     pub duration_limit: Option<Duration>,
 }
 
-/// What the drive is told of a command's urgency.
+/// The urgency of a command in the drive's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Urgency {
-    /// Before all normal ones.
+    /// The drive starts the command before all normal ones.
     High,
-    /// In the drive's own order.
+    /// The drive chooses the order.
     #[default]
     Normal,
 }
 
 impl Command {
-    /// An ordinary command: normal urgency, no limit.
+    /// A command of normal urgency without a duration limit.
     pub const fn new(id: CommandId, action: Action) -> Self {
         Command {
             id,
@@ -99,7 +99,7 @@ impl Command {
 }
 
 impl Action {
-    /// The blocks that it transfers or goes to, if it names any.
+    /// The extent of a read or write, or the target block of a seek.
     pub const fn extent(self) -> Option<Extent> {
         match self {
             Action::Read { extent, .. } | Action::Write { extent, .. } => Some(extent),
@@ -109,40 +109,40 @@ impl Action {
     }
 }
 
-/// How a command ended, as the drive reports it.
+/// The result of a command, as the drive reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Status {
-    /// As asked.
+    /// The command succeeded.
     Good,
     /// A block could not be read or written.
     MediumError {
         /// The first such block.
         at: Lba,
     },
-    /// Its duration limit passed before the drive took it up.
+    /// The duration limit passed before the drive started the command.
     TimedOut,
-    /// A write to a sequential-write zone that is not where the zone's last write ended.
+    /// A write to a sequential-write zone did not begin at the zone's write pointer.
     WritePointer {
-        /// Where the next write of the zone has to begin.
+        /// The write pointer: the block at which the zone's next write has to begin.
         expected: Lba,
     },
-    /// Not done: the request was taken back by its client before its command was given to the
-    /// drive. A drive never says so.
+    /// The client withdrew the request before its command was dispatched. A drive never reports
+    /// this.
     Aborted,
 }
 
-/// What a drive answers.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Outcome {
     /// The command that ended.
     pub id: CommandId,
-    /// When.
+    /// The moment at which it ended.
     pub at: Instant,
-    /// How.
+    /// The result.
     pub status: Status,
-    /// Where the time went. Only a simulated drive can tell: a scheduler that uses it while it
-    /// claims to be external would cheat, so the engine passes it to reports alone.
+    /// The phases of the command. Only a simulated drive knows them. The engine passes them to
+    /// reports alone: an external scheduler must not use them.
     pub account: Option<Account>,
 }

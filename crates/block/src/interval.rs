@@ -1,7 +1,7 @@
-//! A run of cache blocks with both ends included, or an empty one.
+//! Consecutive cache blocks with both ends included, or none.
 //!
-//! [`Extent`](crate::Extent) counts logical blocks of a drive and is never empty. An [`Interval`] counts
-//! the blocks of a cache, and prefetchers and coordinators answer with empty ones.
+//! [`Extent`](crate::Extent) counts logical blocks of a drive and is never empty. An [`Interval`]
+//! counts the blocks of a cache. Prefetchers and coordinators answer with empty ones.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl Interval {
         Self { first, last }
     }
 
-    /// `count` blocks from `first` on. The interval ends at `u64::MAX` at the latest.
+    /// The `count` blocks from `first` on. The interval ends at `u64::MAX` at the latest.
     pub const fn of(first: u64, count: u64) -> Self {
         match count.checked_sub(1) {
             Some(more) => Self::new(first, first.saturating_add(more)),
@@ -31,12 +31,12 @@ impl Interval {
         }
     }
 
-    /// Whether it has no block.
+    /// Whether the interval has no block.
     pub const fn is_empty(self) -> bool {
         self.last < self.first
     }
 
-    /// How many blocks.
+    /// The number of blocks.
     pub const fn len(self) -> u64 {
         if self.is_empty() {
             0
@@ -45,12 +45,12 @@ impl Interval {
         }
     }
 
-    /// Whether the block is one of them.
+    /// Whether the interval contains `block`.
     pub const fn contains(self, block: u64) -> bool {
         self.first <= block && block <= self.last
     }
 
-    /// The part before `end`, the first block that does not exist.
+    /// The part of the interval before `end`.
     pub fn before(self, end: u64) -> Self {
         match end.checked_sub(1) {
             Some(last) if !self.is_empty() => Self::new(self.first, self.last.min(last)),
@@ -58,8 +58,8 @@ impl Interval {
         }
     }
 
-    /// The blocks in ascending order. The iterator counts: `first..=last` would test an exhaustion flag at
-    /// each step.
+    /// The blocks in ascending order. The iterator counts, because `first..=last` would test an
+    /// exhaustion flag at each step.
     #[inline]
     pub fn blocks(self) -> impl DoubleEndedIterator<Item = u64> + use<> {
         (0..self.len()).map(move |at| self.first + at)

@@ -1,19 +1,19 @@
-//! The words of Headtime: addresses, extents, requests, commands, time. No clock, no I/O.
+//! The vocabulary of Headtime: addresses, extents, requests, commands, time. No clock, no I/O.
 //!
 //! One word has one meaning in the whole workspace:
 //!
 //! | word | meaning |
 //! |---|---|
-//! | request | what a client asks for |
-//! | command | what the drive is told to do |
+//! | request, [`Request`] | an operation that a client submits |
+//! | command, [`Command`] | an operation that the drive receives |
 //! | head time | the time for which one command holds the head |
-//! | extent, [`Extent`] | a non-empty run of logical blocks of the drive |
+//! | extent, [`Extent`] | consecutive logical blocks of the drive, at least one |
 //! | interval, [`Interval`] | the blocks `first..=last` of a cache, or none; a cache numbers its own blocks of 4 KiB |
 //! | LBN, [`Lba`] | the number of a logical block of the drive |
-//! | class | real-time, best-effort 0..6, background |
-//! | outcome | how a command ended |
-//! | terms, [`Terms`] | what a stream's client asked for: rate, buffer, mode, priority |
-//! | account | where the time of a command went |
+//! | class, [`Class`] | real-time, best-effort 0..6, background |
+//! | outcome, [`Outcome`] | the end of a command |
+//! | terms, [`Terms`] | a stream's rate, buffer, mode and priority, as its client requests them |
+//! | account, [`Account`] | the time of a command, divided into phases |
 
 pub mod account;
 pub mod address;

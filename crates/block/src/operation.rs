@@ -1,75 +1,75 @@
-//! What a client asks of a volume, whatever protocol it speaks, and how that ends.
+//! The operations that a client sends to a volume over any protocol, and their errors.
 
-/// What is asked for. Offsets and lengths are beside it, in bytes of the volume.
+/// The kind of an operation. Offset and length stand beside it, in bytes of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// The bytes.
+    /// Returns the bytes.
     Read,
-    /// New bytes.
+    /// Replaces the bytes.
     Write {
         /// When the write counts as done.
         durability: crate::Durability,
     },
-    /// Zeroes in place of the bytes.
+    /// Replaces the bytes by zeroes.
     Zero {
-        /// When that counts as done.
+        /// When the operation counts as done.
         durability: crate::Durability,
-        /// Whether the space may be given back, too.
+        /// Whether the volume may deallocate the space.
         space: Space,
-        /// Whether it must not take longer than giving space back does.
+        /// Whether the operation may take as long as a write.
         pace: ZeroingPace,
     },
-    /// The bytes are of no use any more.
+    /// Declares the bytes unused.
     Trim {
-        /// When that counts as done.
+        /// When the operation counts as done.
         durability: crate::Durability,
     },
-    /// What was written and answered is on the medium afterwards.
+    /// Puts all completed writes onto the medium.
     Flush,
-    /// The bytes will be read soon.
+    /// Announces that the bytes will be read soon.
     Cache,
 }
 
-/// What becomes of the space of zeroes.
+/// The allocation of zeroed space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// It may be given back.
+    /// The volume may deallocate it.
     MayBeFreed,
-    /// It stays reserved.
+    /// The space stays allocated.
     Kept,
 }
 
-/// How long writing zeroes may take.
+/// The time that zeroing may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZeroingPace {
-    /// As long as writing the bytes.
+    /// As long as a write of the bytes.
     Any,
-    /// Refused, if it takes as long as writing the bytes.
+    /// Less than a write of the bytes; else the operation is refused.
     Fast,
 }
 
-/// Why an operation failed, as clients are told (the errors that NBD has, and FUSE and ublk, too).
+/// The reason of a failure, as clients see it. NBD, FUSE and ublk have these errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperationError {
-    /// The volume may only be read.
+    /// The volume is read-only.
     #[error("the volume is read-only")]
     NotPermitted,
-    /// The medium or the way to it failed.
+    /// The medium or the path to it failed.
     #[error("input or output failed")]
     Io,
-    /// What was asked makes no sense: not aligned, past the end, unknown.
+    /// The operation is invalid: misaligned, past the end, or of an unknown kind.
     #[error("a request that makes no sense")]
     Invalid,
-    /// The device or the file system under the image is full.
+    /// The device, or the file system under the image, is full.
     #[error("no space left")]
     NoSpace,
-    /// Longer than any request may be.
+    /// The operation is longer than the limit.
     #[error("a request that is too long")]
     TooLong,
-    /// This volume does not do that.
+    /// The volume does not support the operation.
     #[error("not supported")]
     Unsupported,
-    /// The service is going down.
+    /// The service is shutting down.
     #[error("the service is going down")]
     ShuttingDown,
 }

@@ -1,37 +1,37 @@
-//! What a client asks for, and how it comes back.
+//! Requests of clients, and their ends.
 
 use crate::account::Account;
 use crate::address::Extent;
 use crate::command::{Durability, Status};
 use crate::time::{Duration, Instant};
 
-/// Names a request from its submission to its end.
+/// The number of a request from its submission to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RequestId(pub u64);
 
-/// Which way the bytes go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Direction {
-    /// From the drive.
+    /// From the drive to the client.
     Read,
-    /// To the drive.
+    /// From the client to the drive.
     Write,
 }
 
-/// How urgent a request is (ABISS 3.6).
+/// The urgency of a request (ABISS 3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Class {
-    /// Under a guarantee, to be done by the deadline.
+    /// Real time: guaranteed to end by the deadline.
     RealTime {
-        /// When it must be done.
+        /// The moment by which the request must end.
         deadline: Instant,
     },
-    /// Priority 0 (most urgent) to 6.
+    /// Best effort with a priority from 0 (most urgent) to 6.
     BestEffort(u8),
-    /// Served in gaps and idle time.
+    /// Background: served in gaps and idle time.
     Background,
 }
 
@@ -46,68 +46,68 @@ impl Default for Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Request {
-    /// Comes back with the end.
+    /// The number that comes back with the end.
     pub id: RequestId,
-    /// Which way.
+    /// The direction of the transfer.
     pub direction: Direction,
-    /// Which blocks.
+    /// The blocks.
     pub extent: Extent,
-    /// How urgent.
+    /// The urgency.
     pub class: Class,
-    /// Whether a write counts as done only when it is on the medium (FUA), and whether a read has
-    /// to come from there.
+    /// `Durable` writes end when the data is on the medium (FUA); `Durable` reads come from the
+    /// medium.
     pub durability: Durability,
 }
 
-/// A request that ended. Every accepted request comes back exactly once.
+/// The end of a request. Every accepted request comes back exactly once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Finished {
-    /// The request as it was submitted.
+    /// The request as submitted.
     pub request: Request,
-    /// When it was submitted.
+    /// The moment of submission.
     pub submitted: Instant,
-    /// When it ended.
+    /// The moment of the end.
     pub at: Instant,
-    /// How.
+    /// The result.
     pub status: Status,
-    /// Waiting outside the drive, before its command was given to the drive.
+    /// The wait outside the drive, before the last dispatch.
     pub waited: Duration,
-    /// The part of `waited` in which it could not have been given: it was behind earlier requests
-    /// with common blocks, or behind a barrier.
+    /// The part of `waited` in which ordering held the request back: behind overlapping requests or
+    /// a barrier.
     pub waited_order: Duration,
-    /// Where the time in the drive went, if the drive is a simulated one.
+    /// The phases inside a simulated drive; `None` for other drives.
     pub account: Option<Account>,
 }
 
 impl Finished {
-    /// Submission to end.
+    /// The time from submission to the end.
     pub fn response(&self) -> Duration {
         self.at.since(self.submitted)
     }
 }
 
-/// Why a request or command was not taken.
+/// The reason that a request or command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// A named limit is reached: stop reading from the client until something ends.
+    /// A limit is reached. The front end stops reading from the client until a request ends.
     #[error("full: {limit} may be held at once; wait for one to end")]
     Full {
-        /// The limit.
+        /// The limit, in requests.
         limit: usize,
     },
     /// The extent is not on the drive.
     #[error("{extent} end past the last block of the drive, which has {capacity} blocks")]
     PastEnd {
-        /// What was asked for.
+        /// The requested extent.
         extent: Extent,
-        /// Blocks of the drive.
+        /// The drive's size in blocks.
         capacity: u64,
     },
-    /// There is no such best-effort priority.
+    /// The best-effort priority does not exist.
     #[error("best-effort priority {priority}: expected 0 (most urgent) to 6")]
     Priority {
-        /// What was asked for.
+        /// The requested priority.
         priority: u8,
     },
 }

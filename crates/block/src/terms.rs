@@ -1,4 +1,4 @@
-//! Terms of a guaranteed stream: one struct from the client's call over the wire to admission.
+//! The terms of a guaranteed stream, from the client's call over the wire to admission.
 
 use crate::request::Direction;
 
@@ -13,9 +13,9 @@ pub enum StreamMode {
     /// The client reads the file.
     #[default]
     Play,
-    /// The client writes the file. A write ends when the buffer has it.
+    /// The client writes the file. A write ends when the stream's buffer has the data.
     Record,
-    /// The client writes the file. A write ends when it is on the medium.
+    /// The client writes the file. A write ends when the data is on the medium.
     RecordSync,
 }
 
@@ -29,7 +29,7 @@ impl StreamMode {
         }
     }
 
-    /// The direction of its transfers.
+    /// The direction of the stream's transfers.
     pub const fn direction(self) -> Direction {
         match self {
             StreamMode::Play => Direction::Read,
@@ -38,40 +38,40 @@ impl StreamMode {
     }
 }
 
-/// Terms that a client asks for, and that hold while the stream lasts.
+/// The terms of a stream. They hold as long as the stream is attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Terms {
-    /// Name in lists and for rules about names.
+    /// The stream's name in lists and in rules about names.
     #[cfg_attr(feature = "serde", serde(default))]
     pub name: String,
-    /// Purpose.
+    /// The purpose.
     #[cfg_attr(feature = "serde", serde(default))]
     pub mode: StreamMode,
-    /// Bytes a second. 0 with a priority asks for no guarantee: the file gets the priority only.
+    /// The rate in bytes a second. 0 with a priority requests no guarantee, only the priority.
     pub rate: u64,
-    /// Bytes that the application reads or writes beyond its playout point at most.
+    /// The largest distance of the application's reads or writes from the playout point, in bytes.
     pub buffer: u64,
-    /// Memory of the service that the stream may take, in bytes. `None`: as much as it needs, which
-    /// the service finds before admission.
+    /// The largest memory of the service for this stream, in bytes. `None`: the service finds the
+    /// need before admission.
     #[cfg_attr(
         feature = "serde",
         serde(default, skip_serializing_if = "Option::is_none")
     )]
     pub memory: Option<u64>,
-    /// Best-effort priority of the file, from 0 (highest) to 6. It holds for every client's reads and
-    /// writes of the file, and for filling the buffer; the highest priority that any client asked for
-    /// counts. `None`: the export's priority, and the service's for buffers.
+    /// The best-effort priority of the file, from 0 (highest) to 6. `None`: the priority of the
+    /// export, and the service's for buffers. The priority holds for all clients' reads and writes
+    /// of the file, and for filling the buffer. The highest requested priority counts.
     #[cfg_attr(
         feature = "serde",
         serde(default, skip_serializing_if = "Option::is_none")
     )]
     pub priority: Option<u8>,
-    /// First byte of the file that the application wants.
+    /// The first byte of the file that the application needs.
     #[cfg_attr(feature = "serde", serde(default))]
     pub start: u64,
-    /// Export whose volume has the file. A client leaves it out where the kernel knows it; on the wire
-    /// it is always there.
+    /// The export whose volume has the file. A client omits it if the kernel knows the export; on
+    /// the wire it is always present.
     #[cfg_attr(
         feature = "serde",
         serde(default, skip_serializing_if = "Option::is_none")
@@ -80,7 +80,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Terms to play at `rate` bytes a second, reading at most `buffer` bytes beyond the playout point.
+    /// Terms to play at `rate` bytes a second, with reads at most `buffer` bytes beyond the playout
+    /// point.
     pub fn play(rate: u64, buffer: u64) -> Self {
         Terms {
             rate,
@@ -89,7 +90,7 @@ impl Terms {
         }
     }
 
-    /// Terms to record at `rate` bytes a second, at most `buffer` bytes at once.
+    /// Terms to record at `rate` bytes a second, with at most `buffer` bytes at once.
     pub fn record(rate: u64, buffer: u64) -> Self {
         Terms {
             mode: StreamMode::Record,
@@ -97,7 +98,7 @@ impl Terms {
         }
     }
 
-    /// A priority from 0 (highest) to 6 for the file, and no guarantee.
+    /// Terms of a file with a priority from 0 (highest) to 6 and no guarantee.
     pub fn prefer(priority: u8) -> Self {
         Terms {
             priority: Some(priority),
@@ -105,7 +106,7 @@ impl Terms {
         }
     }
 
-    /// The priority, if these terms ask for it alone.
+    /// The priority, if the terms request nothing else.
     pub fn preference(&self) -> Option<u8> {
         self.priority.filter(|_| self.rate == 0)
     }

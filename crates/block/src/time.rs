@@ -1,7 +1,7 @@
-//! Time as a number. Nothing here can ask what time it is.
+//! Moments and durations as integers. This module has no clock.
 //!
-//! One tick is a nanosecond: 2.5e-7 of a revolution at 15,000 rpm, and 584 years in 64 bits. What
-//! would be later than that is the end of time, and stays there: sums and products saturate.
+//! One tick is a nanosecond: 2.5e-7 of a revolution at 15,000 rpm; 64 bits hold 584 years. Sums and
+//! products saturate at the end of time.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
@@ -11,7 +11,7 @@ use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Instant(u64);
 
-/// A length of time, in nanoseconds; never negative.
+/// A span of time in nanoseconds; never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Duration(u64);
@@ -35,17 +35,17 @@ impl Instant {
         self.0 as f64 * 1e-9
     }
 
-    /// How long `earlier` was before `self`; zero if it was not.
+    /// The time from `earlier` to `self`; zero if `earlier` is later.
     pub const fn since(self, earlier: Instant) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// `length` before `self`, or the beginning of the run.
+    /// The moment `length` before `self`, or the beginning of the run.
     pub const fn saturating_sub(self, length: Duration) -> Instant {
         Instant(self.0.saturating_sub(length.0))
     }
 
-    /// `self + length`, or `None` past the end of time.
+    /// The moment `self + length`, or `None` past the end of time.
     pub const fn checked_add(self, length: Duration) -> Option<Instant> {
         match self.0.checked_add(length.0) {
             Some(nanos) => Some(Instant(nanos)),
@@ -55,7 +55,7 @@ impl Instant {
 }
 
 impl Duration {
-    /// No time at all.
+    /// The empty duration.
     pub const ZERO: Duration = Duration(0);
 
     /// `nanos` nanoseconds.
@@ -102,17 +102,17 @@ impl Duration {
         self.0 as f64 * 1e-9
     }
 
-    /// Whether this is no time at all.
+    /// Whether the duration is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// `self - other`, or zero where that would be negative.
+    /// The difference `self - other`, or zero if it would be negative.
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
 
-    /// `self` lengthened (or shortened) by a signed number of nanoseconds, at least zero.
+    /// The duration changed by a signed number of nanoseconds, at least zero.
     pub const fn adjusted(self, nanos: i64) -> Duration {
         Duration(self.0.saturating_add_signed(nanos))
     }
@@ -171,7 +171,7 @@ impl std::iter::Sum for Duration {
 }
 
 impl fmt::Display for Duration {
-    /// Milliseconds, as the field writes them.
+    /// Formats milliseconds, the unit of the papers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3} ms", self.as_millis_f64())
     }

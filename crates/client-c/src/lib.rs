@@ -1,7 +1,7 @@
 //! The functions of `include/headtime.h`.
 //!
-//! Every function says in its documentation, which is the header's, what it answers. No panic gets
-//! past them: a panic within one aborts the process, as all do that would cross into C.
+//! The header documents the return value of every function. A panic aborts the process, because it
+//! must not cross into C.
 
 #![allow(unsafe_code, reason = "C hands over addresses")]
 
@@ -21,19 +21,19 @@ use headtime_client::{
 #[repr(C)]
 #[derive(Debug)]
 pub struct CTerms {
-    /// What the stream is called; may be null.
+    /// The name of the stream; may be null.
     pub name: *const c_char,
-    /// 0 play, 1 record, 2 record with writes that end on the media.
+    /// The mode: 0 play, 1 record, 2 record with writes that end on the medium.
     pub mode: c_int,
-    /// Bytes in a second.
+    /// The rate in bytes a second.
     pub rate: u64,
-    /// How far beyond the playout point is read or written.
+    /// The largest distance of reads or writes from the playout point, in bytes.
     pub buffer: u64,
-    /// Memory in the service; 0: as much as it takes.
+    /// The largest memory of the service, in bytes; 0: as much as needed.
     pub memory: u64,
-    /// The first byte that is wanted.
+    /// The first byte that is needed.
     pub start: u64,
-    /// The export, where the kernel does not know it; may be null.
+    /// The export, if the kernel does not know it; may be null.
     pub export_name: *const c_char,
 }
 
@@ -41,11 +41,11 @@ pub struct CTerms {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CPiece {
-    /// The first byte in the file.
+    /// The offset in the file, in bytes.
     pub offset: u64,
-    /// Where that is on the volume.
+    /// The offset on the volume, in bytes.
     pub start: u64,
-    /// How many bytes.
+    /// The length in bytes.
     pub length: u64,
 }
 
@@ -53,29 +53,29 @@ pub struct CPiece {
 #[repr(C)]
 #[derive(Debug)]
 pub struct CEvent {
-    /// `HEADTIME_*`.
+    /// The kind of event, `HEADTIME_*`.
     pub kind: c_int,
-    /// Of a late batch, by how much; of bytes that could not be written, the first.
+    /// The lateness of a late batch, or the first byte that could not be written.
     pub from: u64,
-    /// Of bytes that could not be written, the byte after the last.
+    /// The byte after the last one that could not be written.
     pub to: u64,
 }
 
-/// Where a message goes, and how much room there is.
+/// The caller's buffer for a message.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CText {
-    /// The first byte; may be null.
+    /// The address of the buffer; may be null.
     pub at: *mut c_char,
-    /// Bytes, with the zero at the end.
+    /// The size of the buffer in bytes, with the final zero.
     pub size: usize,
 }
 
 impl CText {
-    /// Writes as much as fits, and a zero.
+    /// Writes as much of the text as fits, and a final zero.
     ///
     /// # Safety
-    /// There are `size` bytes at `at`, or it is null.
+    /// `at` is null or points to `size` writable bytes.
     unsafe fn say(self, text: &str) {
         let Some(room) = self.size.checked_sub(1).filter(|_| !self.at.is_null()) else {
             return;
@@ -92,17 +92,17 @@ impl CText {
     }
 }
 
-/// A text of C's; none if it is null.
+/// A C string; `None` if it is null.
 ///
 /// # Safety
-/// It is null, or ends with a zero.
+/// `at` is null or ends with a zero.
 unsafe fn text<'a>(at: *const c_char) -> Option<&'a CStr> {
     // SAFETY: the caller's promise.
     (!at.is_null()).then(|| unsafe { CStr::from_ptr(at) })
 }
 
-/// Connects to the control socket at `path`, or at the usual place if that is null. Null if nobody
-/// listens there.
+/// Connects to the control socket at `path`, or at the default path if that is null. Returns null
+/// if no service listens there.
 ///
 /// # Safety
 /// `path` is null or ends with a zero; `problem` is as in the header.
@@ -124,10 +124,10 @@ pub unsafe extern "C" fn headtime_connect(path: *const c_char, problem: CText) -
     }
 }
 
-/// Ends a connection, and with it its streams; these are still to be closed.
+/// Closes a connection, which ends its streams. The streams must still be closed.
 ///
 /// # Safety
-/// It is null, or was answered by `headtime_connect` and not ended.
+/// `client` is null, or was returned by `headtime_connect` and not disconnected.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headtime_disconnect(client: *mut Client) {
     if !client.is_null() {
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn headtime_disconnect(client: *mut Client) {
     }
 }
 
-/// A stream on an open file. Null if it is refused.
+/// Attaches a stream to an open file. Returns null if the service refuses.
 ///
 /// # Safety
 /// All addresses are as in the header.
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn headtime_attach_file(
     unsafe { answer(attached_file(client, fd, terms, None), problem) }
 }
 
-/// The same, with a best-effort priority of the file.
+/// Attaches a stream to an open file, with a best-effort priority of the file.
 ///
 /// # Safety
 /// All addresses are as in the header.
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn headtime_attach_file_with_priority(
     unsafe { answer(attached_file(client, fd, terms, Some(priority)), problem) }
 }
 
-/// A stream on bytes of an export's volume. Null if it is refused.
+/// Attaches a stream to bytes of an export's volume. Returns null if the service refuses.
 ///
 /// # Safety
 /// All addresses are as in the header.
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn headtime_attach_pieces(
     unsafe { answer(attached_pieces(client, pieces, terms, None), problem) }
 }
 
-/// The same, with a best-effort priority of the bytes.
+/// Attaches a stream to bytes of an export's volume, with a best-effort priority of the bytes.
 ///
 /// # Safety
 /// All addresses are as in the header.
@@ -208,10 +208,10 @@ pub unsafe extern "C" fn headtime_attach_pieces_with_priority(
     }
 }
 
-/// The playout point is at `offset` of the file. 0, or -1 if the service has gone.
+/// Reports the playout point: `offset` in the file. Returns 0, or -1 if the connection is lost.
 ///
 /// # Safety
-/// `stream` was answered by an attachment and not closed.
+/// `stream` was returned by an attach function and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headtime_position(stream: *const Stream, offset: u64) -> c_int {
     // SAFETY: the caller's promise.
@@ -220,8 +220,8 @@ pub unsafe extern "C" fn headtime_position(stream: *const Stream, offset: u64) -
     if let Some(Ok(())) = told { 0 } else { -1 }
 }
 
-/// The file may have grown or moved. 0 if it was where it was known to be, 1 if not, -1 if it has
-/// no usable places or the service has no such stream.
+/// Locates the file again. Returns 0 if its location is unchanged and 1 if it changed. Returns -1
+/// if the file cannot be located or the stream has ended.
 ///
 /// # Safety
 /// All addresses are as in the header.
@@ -248,8 +248,8 @@ pub unsafe extern "C" fn headtime_refresh(
     }
 }
 
-/// The next thing that happened to a stream, waited for up to `milliseconds`. 1 if there was
-/// something, which is then in `event` and, with its reason, in `reason`; else 0.
+/// Waits up to `milliseconds` for the stream's next event. Returns 1 with the event in `event` and
+/// its reason in `reason`, or 0 if there was none.
 ///
 /// # Safety
 /// All addresses are as in the header.
@@ -291,16 +291,16 @@ pub unsafe extern "C" fn headtime_next_event(
     1
 }
 
-/// Ends a stream. What it recorded is still written.
+/// Closes a stream. The service still writes recorded data that it holds.
 ///
 /// # Safety
-/// It is null, or was answered by an attachment and not closed.
+/// `stream` is null, or was returned by an attach function and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headtime_close(stream: *mut Stream) {
     if !stream.is_null() {
         // SAFETY: the caller's promise.
         let stream = unsafe { Box::from_raw(stream) };
-        // A service that has gone has ended it.
+        // A lost connection has closed the stream already.
         let _ = stream.close();
     }
 }
@@ -320,7 +320,7 @@ unsafe fn attached_file(
     attached.map_err(|error| error.to_string())
 }
 
-/// The pieces are their address, how many they are, and the length of the file.
+/// `pieces` is the address and the number of pieces, and the length of the file.
 ///
 /// # Safety
 /// As in the header.
@@ -363,7 +363,7 @@ unsafe fn understood<'a>(
         2 => StreamMode::RecordSync,
         other => return Err(format!("mode {other}: expected 0, 1 or 2")),
     };
-    // Which of them there are, the service says.
+    // The service checks that the priority exists.
     let priority = priority.map(|priority| {
         u8::try_from(priority)
             .map_err(|_| format!("priority {priority}: expected 0, the highest, to 6"))
@@ -383,7 +383,7 @@ unsafe fn understood<'a>(
     ))
 }
 
-/// The file of a descriptor that stays its owner's.
+/// The file of a descriptor that the caller keeps.
 fn borrowed(fd: c_int) -> Result<ManuallyDrop<File>, String> {
     match fd {
         // SAFETY: it is never closed here, and used only within the call; if it is no descriptor the

@@ -1,4 +1,4 @@
-//! Asks a running service for streams.
+//! The client of a running service.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Client {
     connection: Arc<ServiceConnection>,
 }
 
-/// Where a service of this user listens unless it is told otherwise.
+/// The default path of the control socket of this user's service.
 pub fn usual_socket() -> PathBuf {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     let folder = match folder {
@@ -32,28 +32,28 @@ pub fn usual_socket() -> PathBuf {
 }
 
 impl Client {
-    /// Connects.
+    /// Connects to the control socket at `path`.
     ///
     /// # Errors
-    /// If nobody listens there.
+    /// If no service listens at `path`.
     pub fn connect(path: &Path) -> Result<Client, Error> {
         let connection = ServiceConnection::open(path)?;
         Ok(Client { connection })
     }
 
-    /// A stream on an open file of a file system over a volume.
+    /// Attaches a stream to an open file of a file system that is on a volume.
     ///
     /// # Errors
-    /// If the file cannot be located, or the stream is refused.
+    /// If the file cannot be located, or the service refuses the stream.
     pub fn attach_file(&self, file: &File, terms: &Terms) -> Result<Stream, Error> {
         let Located { export, places } = locate(file, terms.mode, terms.export.as_deref())?;
         self.attach_places(&export, places, terms)
     }
 
-    /// A stream on bytes of an export's volume.
+    /// Attaches a stream to bytes of an export's volume.
     ///
     /// # Errors
-    /// If the stream is refused.
+    /// If the service refuses the stream.
     pub fn attach_places(
         &self,
         export: &str,
@@ -77,15 +77,15 @@ impl Client {
         ))
     }
 
-    /// Ends the connection now, and with it all streams that it had.
+    /// Closes the connection, which ends all its streams.
     pub fn hang_up(self) {
         self.connection.hang_up();
     }
 
-    /// All streams of the service.
+    /// The list of all streams of the service.
     ///
     /// # Errors
-    /// If the service has gone.
+    /// If the connection is lost.
     pub fn streams(&self) -> Result<Vec<Listed>, Error> {
         self.connection.ask("streams", &())
     }

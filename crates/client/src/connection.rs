@@ -1,8 +1,8 @@
 //! One connection to the service's control socket, for any number of streams.
 //!
 //! ```text
-//!   ask  --line-->  [socket]  --answers in order--> reader thread --> who asked
-//!                             --told-------------->               --> events of the stream
+//!   request --line-->  [socket]  --answers in order--> reader thread --> waiting callers
+//!                                --notices----------->               --> events of the streams
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,27 +21,27 @@ use serde_json::Value;
 use crate::places::NotLocated;
 use crate::wire::{self, Attach, Granted, Said, StreamRefused, StreamUpdate};
 
-/// Why something could not be done.
+/// The reason that a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody listens there.
+    /// No service listens at the socket.
     #[error("{}: {error}: expected the control socket of a running service", path.display())]
     Unreachable {
-        /// The socket.
+        /// The path of the socket.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// The service refused.
+    /// The service refused the stream.
     #[error("{0}")]
     Refused(StreamRefused),
-    /// The file's bytes have no usable places.
+    /// The file's bytes have no usable location.
     #[error("{0}")]
     NotLocated(#[from] NotLocated),
-    /// The service does not speak as this library does.
+    /// The service's answer does not follow the protocol.
     #[error("the service was not understood: {0}")]
     Misunderstood(String),
-    /// The service has gone, and with it all streams.
+    /// The connection is lost, and all its streams have ended.
     #[error("the service has gone: {0}")]
     Gone(String),
     /// Input or output failed.
@@ -49,10 +49,11 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
-/// How long an answer may take. A choice: a grant is a closed form, a loop never takes that long.
+/// The longest wait for an answer. A choice: a grant is a closed form, and the event loop never
+/// takes that long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Events of one stream that nobody has taken; beyond it the oldest go. A choice.
+/// The largest number of unread events per stream; beyond it the oldest are dropped. A choice.
 const EVENTS: usize = 1024;
 
 /// The connection, shared by the client and its streams.
@@ -66,7 +67,7 @@ pub(crate) struct ServiceConnection {
 #[derive(Debug)]
 struct Sending {
     socket: UnixStream,
-    /// Who is to be told, in the order in which they asked.
+    /// The callers that wait for answers, in the order of their requests.
     waiting: VecDeque<Awaiting>,
 }
 
@@ -75,24 +76,24 @@ enum Awaiting {
     Caller(Sender<Result<Value, StreamRefused>>),
     /// The caller of `attach`: a granted stream may have events at once.
     Attaching(Sender<Result<Value, StreamRefused>>),
-    /// Nobody waits: a refusal is an event of this stream.
+    /// No caller waits: a refusal becomes an event of this stream.
     Stream(u64),
 }
 
 #[derive(Debug, Default)]
 struct Heard {
     events: BTreeMap<u64, VecDeque<StreamUpdate>>,
-    /// Streams that are open here.
+    /// The open streams of this connection.
     open: Vec<u64>,
-    /// Why there is no service any more.
+    /// The reason that the connection is lost.
     gone: Option<String>,
 }
 
 impl ServiceConnection {
-    /// Connects, and starts the thread that reads.
+    /// Connects, and starts the reader thread.
     ///
     /// # Errors
-    /// If nobody listens there.
+    /// If no service listens at the path.
     pub(crate) fn open(path: &Path) -> Result<Arc<ServiceConnection>, Error> {
         let unreachable = |error| Error::Unreachable {
             path: path.to_owned(),
@@ -138,7 +139,7 @@ impl ServiceConnection {
         Ok(connection)
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for its answer.
     pub(crate) fn ask<T: DeserializeOwned>(
         &self,
         ask: &str,
@@ -167,7 +168,7 @@ impl ServiceConnection {
         serde_json::from_value(outcome).map_err(|error| Error::Misunderstood(error.to_string()))
     }
 
-    /// Asks and waits for nobody.
+    /// Sends a request without waiting for its answer.
     pub(crate) fn tell(
         &self,
         ask: &str,
@@ -185,7 +186,7 @@ impl ServiceConnection {
         sending.waiting.push_back(waiting);
         let written = sending.socket.write_all(text.as_bytes());
         written.map_err(|error| {
-            // Half a line may have been sent: nothing after it would be understood.
+            // Half a line may have been sent: the service could parse nothing after it.
             let _ = sending.socket.shutdown(Shutdown::Both);
             Error::Gone(error.to_string())
         })
@@ -199,7 +200,7 @@ impl ServiceConnection {
         };
         let waiting = locked(&self.socket).waiting.pop_front();
         match (waiting, answer) {
-            // Who asked may have given up.
+            // The caller may have stopped waiting.
             (Some(Awaiting::Caller(tell)), answer) => drop(tell.send(answer)),
             (Some(Awaiting::Attaching(tell)), answer) => {
                 let stream = answer
@@ -216,7 +217,7 @@ impl ServiceConnection {
                 },
             ),
             (Some(Awaiting::Stream(_)), Ok(_)) => {}
-            // An answer to nothing: a refusal of the whole connection.
+            // An answer without a request refuses the whole connection.
             (None, Err(refused)) => self.ended(refused.reason),
             (None, Ok(_)) => {}
         }
@@ -245,7 +246,7 @@ impl ServiceConnection {
         heard.gone.get_or_insert(why);
         drop(heard);
         self.changed.notify_all();
-        // Their ends of the channels go, which tells them.
+        // The waiting callers' channels close, which wakes them.
         locked(&self.socket).waiting.clear();
     }
 

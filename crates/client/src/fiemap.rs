@@ -1,4 +1,4 @@
-//! The extents of a file, as its file system tells them (`FS_IOC_FIEMAP`, linux/fiemap.h).
+//! The extents of a file, from its file system (`FS_IOC_FIEMAP`, linux/fiemap.h).
 
 #![allow(unsafe_code, reason = "an ioctl that no crate wraps")]
 
@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// One extent, in bytes.
+/// One extent of a file, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileExtent {
-    /// Where in the file.
+    /// The offset in the file.
     pub logical: u64,
-    /// Where on the block device.
+    /// The offset on the block device.
     pub physical: u64,
-    /// How many.
+    /// The length.
     pub length: u64,
     /// `FLAG_*`.
     pub flags: u32,
@@ -23,20 +23,20 @@ pub(crate) struct FileExtent {
 const LAST: u32 = 0x1;
 /// Not yet allocated on the device.
 pub(crate) const DELALLOC: u32 = 0x4;
-/// What is on the device is not what is read: compressed, encrypted.
+/// The device's bytes differ from the file's: compressed or encrypted.
 pub(crate) const ENCODED: u32 = 0x8 | 0x80;
-/// Within the metadata, or not on whole blocks; or the place is unknown.
+/// The bytes are inside metadata, not block-aligned, or at an unknown location.
 pub(crate) const NO_PLACE: u32 = 0x2 | 0x100 | 0x200 | 0x400;
-/// Allocated and never written: it reads as zeroes.
+/// Allocated and never written: reads return zeroes.
 pub(crate) const UNWRITTEN: u32 = 0x800;
-/// Other files have these blocks, too: a write would go elsewhere.
+/// Other files share these blocks: a write would go elsewhere.
 pub(crate) const SHARED: u32 = 0x2000;
 
-/// Write back first what is only in memory (`FIEMAP_FLAG_SYNC`).
+/// Write back dirty pages first (`FIEMAP_FLAG_SYNC`).
 const SYNC: u32 = 0x1;
 /// `_IOWR('f', 11, struct fiemap)`: the structure has 32 bytes.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
-/// Extents asked for at once. A choice: 14 KiB on the stack.
+/// Extents per call. A choice: 14 KiB on the stack.
 const AT_ONCE: usize = 256;
 
 /// `struct fiemap_extent`.
@@ -63,7 +63,7 @@ struct FiemapRequest {
     extents: [RawExtent; AT_ONCE],
 }
 
-/// The extents of a file in the order of the file, at most `limit` and one.
+/// The extents of a file in file order, at most `limit + 1` of them.
 pub(crate) fn extents(file: &File, limit: usize) -> io::Result<Vec<FileExtent>> {
     let mut found: Vec<FileExtent> = Vec::new();
     let mut start = 0;

@@ -1,7 +1,7 @@
 //! Guaranteed streams of a running Headtime service.
 //!
-//! A program that plays or records a file asks for a rate and a buffer. Granted, it reads or writes
-//! the file as always, and says from time to time where it is:
+//! A program that plays or records a file requests a rate and a buffer. After the grant it reads or
+//! writes the file as usual, and reports its position from time to time:
 //!
 //! ```no_run
 //! use std::os::unix::fs::FileExt;
@@ -24,10 +24,10 @@
 //! # Ok::<(), headtime_client::Error>(())
 //! ```
 //!
-//! While the playout point moves at the rate or slower, reads up to the buffer beyond it come from
-//! the service's memory. The connection is the lease: when the program ends, however, so do its
-//! streams. Reads should go past the page cache (`O_DIRECT`): what the kernel has cached does not
-//! concern the service.
+//! If the playout point moves at the rate or slower, the service's memory serves reads up to the
+//! buffer beyond it. The connection is the lease: all streams end when the program ends. Reads
+//! should bypass the page cache (`O_DIRECT`), because the service does not see reads that the
+//! kernel's cache serves.
 
 mod client;
 mod connection;

@@ -1,13 +1,13 @@
-//! Where a file's bytes are on a volume of the service.
+//! The location of a file's bytes on a volume of the service.
 //!
 //! ```text
 //!   file  --FIEMAP-->  partition  --start-->  disk = loop device  --offset-->  FUSE file = export
 //! ```
 //!
-//! The file is on a mounted file system, that is on a loop device or a partition of it, and that is
-//! over a file of the service's FUSE folder. The way is read from `/sys/dev/block`. Of a disk that
-//! comes to the kernel in another way (nbd, ublk) the kernel does not know the export: it is to be
-//! named.
+//! The file is on a mounted file system. The file system is on a loop device, or on a partition of
+//! one, over a file of the service's FUSE folder. `/sys/dev/block` has the chain of devices. For a
+//! disk that is attached by nbd or ublk, the caller names the export, because the kernel does not
+//! know it.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -21,46 +21,46 @@ use block::StreamMode;
 
 use crate::wire::{FilePiece, PIECES, Places};
 
-/// A file's places, and the export that they are in.
+/// The location of a file, and its export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// The export's name.
+    /// The name of the export.
     pub export: String,
-    /// The places, in bytes of the export's volume.
+    /// The pieces, in bytes of the export's volume.
     pub places: Places,
 }
 
-/// Why a file's bytes have no places that a stream can use.
+/// The reason that a file's bytes have no location that a stream can use.
 #[derive(Debug, thiserror::Error)]
 pub enum NotLocated {
-    /// Not a file.
+    /// The descriptor is not a regular file.
     #[error("not a regular file: expected one on a file system over a volume of the service")]
     NotRegular,
-    /// The file system does not say.
+    /// The file system reports no extents.
     #[error("its file system does not tell where it is ({0}): expected one such as ext4 or xfs")]
     Unknown(io::Error),
-    /// Some bytes are nowhere, or not as they are read.
+    /// Some bytes have no location, or differ on the device.
     #[error("bytes {from} to {to} are {what}: expected blocks of its own on the volume")]
     Unusable {
-        /// The first byte.
+        /// The first such byte.
         from: u64,
-        /// The byte after the last.
+        /// The byte after the last one.
         to: u64,
-        /// What is wrong with them.
+        /// The defect of the bytes.
         what: &'static str,
     },
-    /// Too many pieces.
+    /// The file has too many pieces.
     #[error(
         "more than {limit} pieces: expected a file that was written in one go, or preallocated"
     )]
     Fragmented {
-        /// The limit.
+        /// The largest number of pieces.
         limit: usize,
     },
-    /// No single block device is under the file system.
+    /// The file system is not on exactly one block device.
     #[error("its file system is on no single disk ({device}): expected a disk over a volume")]
     NoDevice {
-        /// The device's number.
+        /// The device number.
         device: String,
     },
     /// The disk is not known to be a volume.
@@ -72,26 +72,26 @@ pub enum NotLocated {
         /// The kernel's name of the disk.
         disk: String,
     },
-    /// Something could not be read.
+    /// A file of the system could not be read.
     #[error("{}: {error}", path.display())]
     Unreadable {
-        /// What.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// The system says no.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
-/// Where the bytes of an open file are. `export` names the volume where the kernel does not know it.
+/// Locates the bytes of an open file. `export` names the volume if the kernel does not know it.
 ///
-/// For playing, preallocated bytes that were never written are holes: they are read without the
-/// disk. For recording they are what is written to.
+/// Preallocated bytes that were never written are holes when playing, because reads of them need no
+/// disk. When recording they are pieces, because writes go there.
 ///
 /// # Errors
-/// What keeps the file from being located.
+/// The reason that the file cannot be located.
 pub fn locate(file: &File, mode: StreamMode, export: Option<&str>) -> Result<Located, NotLocated> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -99,7 +99,7 @@ pub fn locate(file: &File, mode: StreamMode, export: Option<&str>) -> Result<Loc
     }
     let device = find_device(Path::new("/sys/dev/block"), metadata.dev(), export)?;
     let mut extents = found(file)?;
-    // Some file systems leave what was just written unallocated in spite of FIEMAP_FLAG_SYNC.
+    // Some file systems leave new data unallocated in spite of FIEMAP_FLAG_SYNC.
     if extents
         .iter()
         .any(|extent| extent.flags & fiemap::DELALLOC != 0)
@@ -121,7 +121,8 @@ fn found(file: &File) -> Result<Vec<FileExtent>, NotLocated> {
     fiemap::extents(file, PIECES).map_err(NotLocated::Unknown)
 }
 
-/// The extents as pieces of the volume, which begins `offset` bytes before the file system's device.
+/// The extents as pieces of the volume, which begins `offset` bytes before the file system's
+/// device.
 fn pieces(
     extents: &[FileExtent],
     mode: StreamMode,
@@ -167,18 +168,18 @@ fn pieces(
     }
 }
 
-/// A file system's device, as a part of a volume.
+/// The block device of a file system, as a part of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileSystemDevice {
     export: String,
-    /// Where it begins, in bytes of the volume.
+    /// The device's offset on the volume, in bytes.
     offset: u64,
 }
 
-/// Sectors of sysfs, whatever the disk's are.
+/// The sector size of sysfs, for all disks.
 const SECTOR: u64 = 512;
 
-/// From a device's number to the volume.
+/// Finds the volume of a device number.
 fn find_device(
     sysfs: &Path,
     number: u64,
@@ -315,7 +316,7 @@ mod tests {
         assert!(pieces(&[extent(0, 0, 4096, fiemap::SHARED)], StreamMode::Play, 0).is_ok());
     }
 
-    /// A sysfs of a test: a loop device with a partition, and a plain disk.
+    /// A fake sysfs for tests: a loop device with a partition, and a plain disk.
     fn sysfs(backing: &str) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         let disk = root.path().join("devices/loop7");

@@ -1,4 +1,4 @@
-//! A stream that was granted.
+//! A granted stream.
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +10,13 @@ use crate::connection::{Error, ServiceConnection};
 use crate::places::locate;
 use crate::wire::{Close, FileChange, Granted, Places, Position, Refresh, StreamUpdate};
 
-/// A stream. It ends when this is dropped, when it is closed, or when the process ends.
+/// A stream. It ends when it is dropped or closed, and when the process ends.
 #[derive(Debug)]
 pub struct Stream {
     connection: Arc<ServiceConnection>,
     granted: Granted,
     terms: Terms,
-    /// What the service knows of the file.
+    /// The location of the file, as last reported to the service.
     known: Mutex<Places>,
 }
 
@@ -35,36 +35,35 @@ impl Stream {
         }
     }
 
-    /// What was granted.
+    /// The terms of the grant.
     pub fn granted(&self) -> Granted {
         self.granted
     }
 
-    /// The playout point is at `offset` of the file now. This waits for nobody: if the service has
-    /// no such stream any more, that is an event.
+    /// Reports the playout point: `offset` in the file. The call does not wait; if the stream has
+    /// ended, that is an event.
     ///
     /// # Errors
-    /// If the service has gone.
+    /// If the connection is lost.
     pub fn position(&self, offset: u64) -> Result<(), Error> {
         let stream = self.granted.stream;
         self.connection
             .tell("position", &Position { stream, offset }, stream)
     }
 
-    /// The file may have grown, shrunk or moved: the service is told where it is, if it is elsewhere
-    /// than it knows.
+    /// Locates the file again, and reports a changed location to the service.
     ///
     /// # Errors
-    /// If the file has no usable places any more, or the service has no such stream.
+    /// If the file has no usable location any more, or the stream has ended.
     pub fn refresh(&self, file: &File) -> Result<FileChange, Error> {
         let located = locate(file, self.terms.mode, self.terms.export.as_deref())?;
         self.refresh_places(located.places)
     }
 
-    /// The same for a file whose places the caller knows.
+    /// Reports the location of a file that the caller has located.
     ///
     /// # Errors
-    /// If the service has no such stream, or the places are not in the volume.
+    /// If the stream has ended, or the places are not in the volume.
     pub fn refresh_places(&self, places: Places) -> Result<FileChange, Error> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if *known == places {
@@ -77,24 +76,24 @@ impl Stream {
         Ok(change)
     }
 
-    /// The next thing that it was told; none if there is nothing new.
+    /// The next event, if there is one.
     pub fn next_event(&self) -> Option<StreamUpdate> {
         self.connection.next_event(self.granted.stream)
     }
 
-    /// The next thing that it is told, waited for.
+    /// The next event; waits for it up to `at_most`.
     pub fn wait_event(&self, at_most: Duration) -> Option<StreamUpdate> {
         self.connection.wait_event(self.granted.stream, at_most)
     }
 
-    /// Ends it. What a recording has in the service's memory is still written.
+    /// Closes the stream. The service still writes recorded data that it holds.
     ///
     /// # Errors
-    /// If the service has no such stream any more.
+    /// If the stream has ended already.
     pub fn close(self) -> Result<(), Error> {
         let stream = self.granted.stream;
         let closed = self.connection.ask::<bool>("close", &Close { stream });
-        // Dropping it would close it again.
+        // Otherwise the drop would close the stream again.
         self.connection.forget(stream);
         closed.map(|_| ())
     }
@@ -104,7 +103,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let stream = self.granted.stream;
         if self.connection.knows(stream) {
-            // A service that has gone has ended it.
+            // A lost connection has closed the stream already.
             let _ = self.connection.tell("close", &Close { stream }, stream);
             self.connection.forget(stream);
         }

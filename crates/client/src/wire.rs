@@ -1,4 +1,4 @@
-//! What clients of streams and the service say to each other at the control socket: JSON lines.
+//! The JSON lines between stream clients and the service, at the control socket.
 //!
 //! ```text
 //!   client   {"version":1,"ask":"attach","export":"disk","rate":1000000,...}
@@ -8,223 +8,225 @@
 //!   service  {"version":1,"ok":true}
 //! ```
 //!
-//! Each request has one answer, and answers are in the order of the requests; what a stream is told
-//! comes between them. The connection is the lease: when it ends, its streams do.
+//! Every request has one answer, in the order of the requests. Notices about streams come between
+//! answers. The connection is the lease: streams end with it.
 
 pub use block::{StreamMode, Terms};
 use serde::{Deserialize, Serialize};
 
-/// The version of what is said; that of the control socket.
+/// The version of the protocol of the control socket.
 pub const VERSION: u32 = 1;
 
-/// Pieces of a file at most in one request. A choice: with twenty digits in each of its numbers a
-/// piece takes 65 bytes of a line, and a line has 1 MiB.
+/// The largest number of pieces in one request. A choice: a piece of three 20-digit numbers takes
+/// 65 bytes of a line, and a line has at most 1 MiB.
 pub const PIECES: usize = 16_000;
 
-/// A range of a file that lies in one piece on the volume; in JSON a list of the three numbers.
+/// A range of a file that is contiguous on the volume. Its JSON form is a list of the three
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilePiece(
-    /// The first byte in the file.
+    /// The offset in the file, in bytes.
     pub u64,
-    /// Where that is, in bytes of the volume.
+    /// The offset on the volume, in bytes.
     pub u64,
-    /// How many bytes.
+    /// The length in bytes.
     pub u64,
 );
 
-/// Request for a stream.
+/// A request to attach a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attach {
-    /// The terms, whose fields stand beside `places` in the JSON object.
+    /// The terms. Their fields stand beside `places` in the JSON object.
     #[serde(flatten)]
     pub terms: Terms,
-    /// Where the file's bytes are.
+    /// The location of the file's bytes.
     pub places: Places,
 }
 
 impl Attach {
-    /// The export's name; empty if the client did not send one.
+    /// The name of the export; empty if the client sent none.
     pub fn export(&self) -> &str {
         self.terms.export.as_deref().unwrap_or_default()
     }
 }
 
-/// Where a file's bytes are.
+/// The location of a file's bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Places {
-    /// Bytes of the file.
+    /// The length of the file in bytes.
     pub length: u64,
-    /// In the order of the file; what lies between them are holes.
+    /// The pieces in the order of the file. The gaps between them are holes.
     pub pieces: Vec<FilePiece>,
 }
 
-/// A stream was granted.
+/// The grant of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Granted {
-    /// Its number; never used twice.
+    /// The stream's number, which is never reused.
     pub stream: u64,
-    /// The memory that was set, in bytes.
+    /// The memory that the service reserved, in bytes.
     pub memory: u64,
-    /// What it is due in a round, in bytes.
+    /// The stream's share of a round, in bytes.
     pub batch: u64,
-    /// How long a round is now, in microseconds of the drive's time.
+    /// The current length of a round, in microseconds of the drive's time.
     pub round_us: u64,
 }
 
-/// A stream was refused.
+/// The refusal of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(deny_unknown_fields)]
 #[error("{reason}")]
 pub struct StreamRefused {
-    /// Why, for people; with what would be granted.
+    /// The reason in words, with the terms that would be granted.
     pub reason: String,
-    /// The largest rate that would be granted now with the same memory, in bytes in a second.
+    /// The largest rate that would be granted with the same memory, in bytes a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_rate: Option<u64>,
-    /// The least memory with which the rate would be granted now, in bytes.
+    /// The least memory with which the rate would be granted, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_memory: Option<u64>,
 }
 
-/// A stream's playout point has moved.
+/// A report of a stream's playout point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Position {
-    /// Its number.
+    /// The stream's number.
     pub stream: u64,
-    /// Where it is, in bytes of the file.
+    /// The playout point, in bytes of the file.
     pub offset: u64,
 }
 
-/// A stream's file has grown, or lies elsewhere.
+/// A report of a file that has grown or moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refresh {
-    /// Its number.
+    /// The stream's number.
     pub stream: u64,
-    /// Where its bytes are now.
+    /// The new location of the file's bytes.
     pub places: Places,
 }
 
-/// A stream is over.
+/// A request to close a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Close {
-    /// Its number.
+    /// The stream's number.
     pub stream: u64,
 }
 
-/// How a file differs from what was known of it.
+/// The difference between a file's new and known locations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileChange {
-    /// Not at all.
+    /// The locations are equal.
     Same,
-    /// There is more at the end.
+    /// The file is longer.
     Grown,
-    /// There is less at the end.
+    /// The file is shorter.
     Shrunk,
-    /// The first byte that lies elsewhere now.
+    /// The first byte that has moved.
     Moved(u64),
-    /// The first byte that is in a hole now.
+    /// The first byte that is now in a hole.
     Punched(u64),
 }
 
-/// What a stream is told.
+/// A notice of the service about a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamNotice {
-    /// Its number.
+    /// The stream's number.
     pub stream: u64,
-    /// What happened.
+    /// The event.
     pub event: StreamUpdate,
 }
 
-/// What happened to a stream.
+/// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamUpdate {
-    /// The guarantee holds from now on, for the first time or again.
+    /// The guarantee holds from now on.
     Serving,
-    /// The application has left the buffer, or the file was changed under it: the buffer fills again
-    /// at best effort, and nothing is promised meanwhile.
+    /// The guarantee lapsed: the application left the buffer, or the file changed. The buffer fills
+    /// again at best effort.
     Lapsed,
-    /// A writer was faster than its rate: it waits for room, and is drained at its rate.
+    /// A writer exceeded its rate. Its writes wait for room, and the buffer drains at the rate.
     Behind,
-    /// A batch came too late: the disk did not keep what was promised.
+    /// A batch was late: the disk broke the guarantee.
     Late {
-        /// By how much, in microseconds of the drive's time.
+        /// The lateness in microseconds of the drive's time.
         us: u64,
     },
-    /// What was written here is not on the media.
+    /// Recorded bytes are not on the medium.
     WriteFailed {
-        /// The first byte of the file.
+        /// The first such byte of the file.
         from: u64,
-        /// The byte after the last.
+        /// The byte after the last one.
         to: u64,
     },
-    /// The file lies elsewhere, and there it would not have been granted: it goes on at best effort.
+    /// The file has moved, and the new location cannot be guaranteed. The stream continues at best
+    /// effort.
     Unguaranteed(StreamRefused),
-    /// A read or a write was served as any other, without the guarantee.
+    /// A read or write was served at best effort, without the guarantee.
     Aside {
-        /// Why.
+        /// The reason in words.
         reason: String,
     },
-    /// There is no such stream any more.
+    /// The stream has ended.
     Ended {
-        /// Why.
+        /// The reason in words.
         reason: String,
     },
 }
 
-/// Entry of a list of streams.
+/// An entry of the list of streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
-    /// Number of the stream.
+    /// The stream's number.
     pub stream: u64,
-    /// Drive that serves it.
+    /// The name of the drive that serves the stream.
     pub drive: String,
-    /// Uid of its client.
+    /// The user id of the client.
     pub user: u32,
-    /// Its terms, with the memory that it has. Their fields stand in the same JSON object.
+    /// The terms, with the reserved memory. Their fields stand in the same JSON object.
     #[serde(flatten)]
     pub terms: Terms,
-    /// State of its guarantee.
+    /// The state of the guarantee.
     pub standing: StreamStatus,
-    /// First byte of the file that is in memory.
+    /// The first byte of the file in the stream's buffer.
     pub from: u64,
-    /// Byte after the last that the disk was asked for.
+    /// The byte after the last one that was requested from the disk.
     pub to: u64,
-    /// Reads and writes that memory served at once, a total.
+    /// Reads and writes that the buffer served at once, since the attachment.
     pub from_memory_total: u64,
-    /// Reads and writes that waited for the disk, a total.
+    /// Reads and writes that waited for the disk, since the attachment.
     pub waited_total: u64,
-    /// Batches that came too late, a total.
+    /// Late batches since the attachment.
     pub late_total: u64,
-    /// Lapses of the guarantee, a total.
+    /// Lapses of the guarantee since the attachment.
     pub lapsed_total: u64,
 }
 
-/// How a stream stands.
+/// The state of a stream's guarantee.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamStatus {
-    /// Its buffer fills at best effort: nothing is promised yet, or any more.
+    /// The buffer fills at best effort. The guarantee does not hold yet, or no longer.
     #[default]
     Filling,
     /// The guarantee holds.
     Serving,
-    /// A writer that was faster than its rate.
+    /// A writer exceeded its rate.
     Behind,
-    /// It has a priority, and no guarantee.
+    /// The stream has a priority and no guarantee.
     BestEffort,
 }
 
 impl StreamStatus {
-    /// The word of JSON.
+    /// The state's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             StreamStatus::Filling => "filling",
@@ -235,7 +237,7 @@ impl StreamStatus {
     }
 }
 
-/// What the service says, as a line.
+/// A line of the service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServiceLine {
@@ -250,21 +252,21 @@ struct ServiceLine {
     told: Option<StreamNotice>,
 }
 
-/// What the service says.
+/// A message of the service.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// What was asked for.
+    /// The result of a request.
     Done(serde_json::Value),
-    /// Why not.
+    /// The refusal of a request.
     Refused(StreamRefused),
-    /// Something happened to a stream.
+    /// An event of a stream.
     Notice(StreamNotice),
 }
 
-/// What a line of the service says.
+/// Parses a line of the service.
 ///
 /// # Errors
-/// What is wrong with it, and what was expected.
+/// The mistake in the line, and what was expected.
 pub fn parse(line: &[u8]) -> Result<Said, String> {
     let line: ServiceLine = serde_json::from_slice(line)
         .map_err(|error| format!("{error}: expected an answer of a control socket"))?;
