@@ -1,7 +1,7 @@
-//! Which command next: the policies, and what fills the gaps.
+//! The choice of the next command: ordering, priorities, policies, preemption, free blocks.
 //!
-//! A policy only chooses among requests that may be served. Order, limits and exactly-once are
-//! the engine's business: a policy can make it slow, never wrong.
+//! A policy only chooses among eligible requests. Ordering, limits and exactly-once belong to the
+//! mechanism. A policy can make the engine slow, never wrong.
 
 pub mod background;
 pub mod freeblock;

@@ -1,7 +1,8 @@
-//! What waits, and what of it may be served: the mechanism that no policy can break (ABISS 3.6).
+//! The mechanism of ordering, which no policy can break (ABISS 3.6): pending pieces, and which of
+//! them are eligible.
 //!
 //! ```text
-//!   enter --> behind an overlapping one or a barrier?
+//!   enter --> behind an overlapping piece or a barrier?
 //!               | no                      | yes, until these have ended
 //!               v                         v
 //!   level 0  [ given back | released | the policy's ]   real-time
@@ -12,15 +13,16 @@
 //!               '--> choose --> give --> (drive) --> end
 //! ```
 //!
-//! - Two pieces with a block in common, one of them a write, are served in the order of arrival:
-//!   what is read and written is what it would be first come, first served.
-//! - A write that comes after a barrier begins when all writes before the barrier have ended.
-//! - The most urgent level that has something to serve is served; in it what was given back, then
-//!   what was released from behind another, then what its policy picks.
-//! - What something urgent waits for is as urgent.
-//! - Who has waited longer than the patience goes before levels and policies.
+//! - Two overlapping pieces, one of them a write, are served in the order of arrival. Reads and
+//!   writes then have the results of first come, first served.
+//! - A write that arrives after a barrier begins when all writes before the barrier have ended.
+//! - The most urgent level with an eligible piece is served. In a level, pieces that were given
+//!   back go first, then released ones, then the policy's choice.
+//! - The predecessors of an urgent piece are as urgent as the piece.
+//! - A piece that has waited longer than the patience goes before levels and policies.
 //!
-//! A policy is told of a piece when it may be served. Its answers are checked.
+//! A policy receives a piece when the piece becomes eligible. The mechanism checks the policy's
+//! answers.
 
 use std::iter::once;
 
@@ -47,87 +49,88 @@ use phases::PhaseTurn;
 use piece::{List, NONE, Pieces, QueuePart, RequestPiece, Thread, Transition};
 use queue::LevelQueue;
 
-/// What holds for the order, whatever the policy.
+/// The rules of ordering that hold for every policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderingRules {
     /// How reads and writes share the drive.
     pub phases: Phases,
-    /// How long a request that is not in the background waits before it goes first.
+    /// The time after which a waiting piece goes first. Background pieces have no patience.
     pub patience: Duration,
-    /// How many pieces are held at most: at the bound a request is raised as a whole, not split.
+    /// The largest number of pieces. At the bound a request is raised as a whole instead of
+    /// divided.
     pub pieces: usize,
 }
 
-/// A request, or a part of it, on its way in.
+/// A request, or a part of one, before it enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewPiece {
-    /// Whose it is: the answer to [`Ordering::owner`].
+    /// The owner, which [`Ordering::owner`] returns.
     pub owner: u32,
-    /// Which way the bytes go.
+    /// The direction of the transfer.
     pub direction: Direction,
-    /// Which blocks.
+    /// The blocks.
     pub extent: Extent,
-    /// How urgent.
+    /// The urgency.
     pub level: PriorityLevel,
-    /// Where it begins on the medium, by belief.
+    /// The position of the first block on the medium, by belief.
     pub target: SeekTarget,
 }
 
-/// What is next.
+/// The answer of [`Ordering::choose`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextPiece {
-    /// This piece. It is chosen: [`Ordering::give`] or [`Ordering::put_back`] must follow.
+    /// The piece is chosen: [`Ordering::give`] or [`Ordering::put_back`] must follow.
     Piece(PieceId),
-    /// Nothing before something happens, or this moment has come.
+    /// No piece is eligible before the next event or before this moment.
     Nothing(Option<Instant>),
 }
 
-/// Whether the drive has something to do.
+/// Whether the drive has commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriveActivity {
-    /// It stands still: something has to be served, or waited for until a moment.
+    /// The drive has none: a policy must serve a piece or wait until a moment.
     Idle,
-    /// It has commands.
+    /// The drive has a command at least.
     Busy,
 }
 
-/// How long a piece waited.
+/// The waiting time of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waited {
-    /// From its arrival until it was given to the drive for the last time.
+    /// From the arrival to the last dispatch.
     pub all: Duration,
-    /// The part of it before it could have been served: behind others and barriers.
+    /// The part of `all` in which overlapping pieces or barriers held the piece back.
     pub order: Duration,
 }
 
-/// Everything that waits or is at the drive, in its order.
+/// All pieces that wait or are at the drive, in their order.
 pub struct Ordering {
     rules: OrderingRules,
     sight: Sight,
     pieces: Pieces,
     combined: Combined,
     barriers: Barriers,
-    /// By area, then level.
+    /// By area, then by level.
     queues: Vec<LevelQueue>,
-    /// By area, the levels whose queues are not empty, a bit each.
+    /// By area: a bit for each level whose queue is not empty.
     ready: [u16; 2],
-    /// The waiting that have patience, by the moment since which it counts.
+    /// The waiting pieces that have patience, oldest first.
     ages: List,
     turn: PhaseTurn,
     arrived: u64,
     divided: u64,
     waiting: usize,
-    /// Real-time pieces in a row that went before one out of patience.
+    /// Consecutive real-time pieces that went before an overdue one.
     passed: u32,
     overruled: u64,
-    /// Those that the piece which leaves releases.
+    /// The pieces that the leaving piece releases.
     released: Vec<PieceId>,
-    /// Those whose predecessors are still to be raised.
+    /// The pieces whose predecessors are still to be raised.
     raising: Vec<PieceId>,
 }
 
 impl Ordering {
-    /// Nothing waits; each level gets a policy of its own.
+    /// An empty ordering in which each level has a policy of its own.
     pub fn new(policy: &dyn Fn() -> Box<dyn Policy>, rules: OrderingRules) -> Self {
         let first = policy();
         let sight = first.sight();
@@ -152,13 +155,13 @@ impl Ordering {
         }
     }
 
-    /// What the policy decides by.
+    /// The facts by which the policy decides.
     pub fn sight(&self) -> Sight {
         self.sight
     }
 
-    /// Another policy sorts what waits, from now on. What was given back or released keeps its
-    /// place.
+    /// Replaces the policy of all waiting pieces. Pieces that were given back or released keep
+    /// their places.
     pub fn adopt(&mut self, policy: &dyn Fn() -> Box<dyn Policy>) {
         let first = policy();
         self.sight = first.sight();
@@ -168,53 +171,53 @@ impl Ordering {
         }
         for piece in self.pieces.sorted() {
             let (area, level) = self.place(piece);
-            self.queues[area * PriorityLevel::COUNT + level].tell(&self.pieces, piece);
+            self.queues[area * PriorityLevel::COUNT + level].add_to_policy(&self.pieces, piece);
         }
     }
 
-    /// Pieces that wait, and are not chosen.
+    /// The number of waiting pieces that are not chosen.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// How often a policy answered what cannot be: a piece that it may not serve, a wait that was
-    /// over, or nothing while the drive stood idle. The first that had arrived was served instead.
+    /// The number of invalid answers of the policy: an ineligible piece, a wait that is over, or
+    /// nothing for an idle drive. The oldest eligible piece was served instead.
     pub fn overruled(&self) -> u64 {
         self.overruled
     }
 
-    /// Where a piece stands.
+    /// The state of a piece.
     pub fn stage(&self, piece: PieceId) -> PieceState {
         self.pieces.stage(piece)
     }
 
-    /// Whose a piece is.
+    /// The owner of a piece.
     pub fn owner(&self, piece: PieceId) -> u32 {
         self.pieces.get(piece).owner
     }
 
-    /// Which way the bytes of a piece go, and which blocks they are.
+    /// The direction and the blocks of a piece.
     pub fn blocks(&self, piece: PieceId) -> (Direction, Extent) {
         let pending = &self.pieces.get(piece).pending;
         (pending.direction, pending.extent)
     }
 
-    /// How urgent a piece is: as its class, or as the most urgent that waits for it.
+    /// The urgency of a piece: that of its class, or of the most urgent piece that waits for it.
     pub fn level(&self, piece: PieceId) -> PriorityLevel {
         self.pieces.get(piece).level
     }
 
-    /// When a piece entered.
+    /// The moment at which a piece entered.
     pub fn entered(&self, piece: PieceId) -> Instant {
         self.pieces.get(piece).entered
     }
 
-    /// When a piece was given to the drive last.
+    /// The moment of a piece's last dispatch.
     pub fn given(&self, piece: PieceId) -> Instant {
         self.pieces.get(piece).given
     }
 
-    /// How long a piece waited that was given to the drive, or is about to leave unserved.
+    /// The waiting time of a piece that was dispatched, or that is about to leave unserved.
     pub fn waited(&self, piece: PieceId) -> Waited {
         let piece = self.pieces.get(piece);
         Waited {
@@ -223,19 +226,19 @@ impl Ordering {
         }
     }
 
-    /// How often a piece was requeued.
+    /// The number of times that a piece was requeued.
     pub fn requeued(&self, piece: PieceId) -> u8 {
         self.pieces.get(piece).requeued
     }
 
-    /// Whether a real-time piece may be served that a chosen one, which is not, keeps waiting.
+    /// Whether a real-time piece is eligible and the chosen piece is less urgent.
     pub fn overtakes(&self, chosen: PieceId) -> bool {
         let bit = 1 << PriorityLevel::REAL_TIME.index();
         let level = self.pieces.get(chosen).level;
         level != PriorityLevel::REAL_TIME && (self.ready[0] | self.ready[1]) & bit != 0
     }
 
-    /// Whether something may be served that is more urgent than a piece.
+    /// Whether a more urgent piece is eligible.
     pub fn is_outranked(&self, piece: PieceId) -> bool {
         let more_urgent = (1 << self.pieces.get(piece).level.index()) - 1;
         (self.ready[0] | self.ready[1]) & more_urgent != 0
@@ -247,7 +250,7 @@ impl Ordering {
         entry.is_patient && entry.since + self.rules.patience <= now
     }
 
-    /// Takes a piece in; it waits. The answer names it until it has left.
+    /// Adds a piece, which waits. Its number is valid until it has left.
     pub fn enter(&mut self, now: Instant, new_piece: NewPiece) -> PieceId {
         let pending = EligibleRequest {
             ticket: NONE,
@@ -271,7 +274,7 @@ impl Ordering {
             self.pieces.get_mut(piece).is_patient = true;
             self.pieces.push(&mut self.ages, Thread::Age, piece);
         }
-        if self.may_be_served(piece) {
+        if self.is_eligible(piece) {
             self.queue_up(piece, QueuePart::Sorted);
         } else {
             self.raise_predecessors(piece);
@@ -279,72 +282,69 @@ impl Ordering {
         piece
     }
 
-    /// Writes that enter from now on begin when all that entered before have ended.
+    /// Places a barrier: writes that enter from now on begin when all earlier writes have ended.
     pub fn barrier(&mut self) {
         self.barriers.place();
     }
 
-    /// A chosen piece is given to the drive.
+    /// Dispatches a chosen piece to the drive.
     pub fn give(&mut self, now: Instant, piece: PieceId) {
         self.pieces.step(piece, Transition::Give);
         self.pieces.get_mut(piece).given = now;
     }
 
-    /// A chosen piece is not given to the drive: it waits again, before what its level's policy
-    /// has.
+    /// Returns a chosen piece to its level, before the policy's pieces.
     pub fn put_back(&mut self, piece: PieceId) {
         self.pieces.step(piece, Transition::PutBack);
         self.wait_again(piece, QueuePart::Requeued);
     }
 
-    /// A chosen piece is not given to the drive: it waits again, among what its level's policy has.
+    /// Returns a chosen piece to its level's policy.
     pub fn unchoose(&mut self, piece: PieceId) {
         self.pieces.step(piece, Transition::PutBack);
         self.wait_again(piece, QueuePart::Sorted);
     }
 
-    /// A piece at the drive was given back undone: it waits again, before what its level's policy
-    /// has.
+    /// Returns a piece that the drive did not serve to its level, before the policy's pieces.
     pub fn requeue(&mut self, piece: PieceId) {
         self.pieces.step(piece, Transition::Requeue);
         self.pieces.get_mut(piece).requeued += 1;
         self.wait_again(piece, QueuePart::Requeued);
     }
 
-    /// A piece of which a part was served steps aside: it waits again, before what its level's policy
-    /// has.
+    /// Returns a partly served piece to its level, before the policy's pieces.
     pub fn step_aside(&mut self, piece: PieceId) {
         self.pieces.step(piece, Transition::Requeue);
         self.wait_again(piece, QueuePart::Requeued);
     }
 
-    /// A piece at the drive has ended.
+    /// Removes a piece that the drive has served.
     pub fn end(&mut self, now: Instant, piece: PieceId) {
-        self.leave(now, piece, Transition::End);
+        self.remove(now, piece, Transition::End);
     }
 
-    /// A waiting piece is taken back, and will not be served.
+    /// Removes a waiting piece unserved.
     pub fn withdraw(&mut self, now: Instant, piece: PieceId) {
         self.pieces.get_mut(piece).given = now;
         if self.pieces.get(piece).part != QueuePart::Out {
             self.withdraw_from_queue(piece);
         }
         self.no_longer_waits(piece);
-        self.leave(now, piece, Transition::Withdraw);
+        self.remove(now, piece, Transition::Withdraw);
     }
 
-    /// The pieces of `owner` that have a block of `extent`, into `found`.
+    /// Appends to `found` the pieces of `owner` that overlap `extent`.
     pub fn pieces_of(&self, owner: u32, extent: Extent, found: &mut Vec<PieceId>) {
         self.combined.pieces_of(&self.pieces, owner, extent, found);
     }
 
-    /// A piece is gone, and what waited for it alone may be served.
-    fn leave(&mut self, now: Instant, piece: PieceId, step: Transition) {
+    /// Removes a piece, and releases the pieces that waited for it alone.
+    fn remove(&mut self, now: Instant, piece: PieceId, step: Transition) {
         self.pieces.step(piece, step);
         let mut released = std::mem::take(&mut self.released);
         self.combined.leave(&mut self.pieces, piece, &mut released);
         for &later in &released {
-            if self.may_be_served(later) {
+            if self.is_eligible(later) {
                 self.release(now, later, QueuePart::Bound);
             }
         }
@@ -358,7 +358,7 @@ impl Ordering {
             let mut write = waiting.oldest;
             while write != NONE {
                 // None of them is in a queue: until now the barrier was before all of them.
-                if self.may_be_served(write) {
+                if self.is_eligible(write) {
                     self.release(now, write, QueuePart::Sorted);
                 }
                 write = self.pieces.get(write).newer(Thread::Epoch);
@@ -372,41 +372,41 @@ impl Ordering {
         self.queue_up(piece, part);
     }
 
-    /// Whether nothing is left that a piece has to wait for.
-    fn may_be_served(&self, piece: PieceId) -> bool {
+    /// Whether a piece has no predecessor left.
+    fn is_eligible(&self, piece: PieceId) -> bool {
         let entry = self.pieces.get(piece);
         entry.conflicts == 0 && !(entry.is_write() && self.barriers.bars(entry.epoch))
     }
 
-    /// A piece may be served from now on.
+    /// Puts an eligible piece into its queue.
     fn queue_up(&mut self, piece: PieceId, part: QueuePart) {
         let (area, level) = self.place(piece);
         self.queues[area * PriorityLevel::COUNT + level].add(&mut self.pieces, piece, part);
         self.ready[area] |= 1 << level;
     }
 
-    /// A waiting piece is taken out of its queue, which has not chosen it.
+    /// Removes a waiting piece from its queue, which has not chosen it.
     fn withdraw_from_queue(&mut self, piece: PieceId) {
         let (area, level) = self.place(piece);
         self.queues[area * PriorityLevel::COUNT + level].withdraw(&mut self.pieces, piece);
-        self.look_at(area, level);
+        self.update_ready(area, level);
     }
 
-    /// A queue may have become empty.
-    fn look_at(&mut self, area: usize, level: usize) {
+    /// Clears the ready bit of an empty queue.
+    fn update_ready(&mut self, area: usize, level: usize) {
         if self.queues[area * PriorityLevel::COUNT + level].is_empty() {
             self.ready[area] &= !(1 << level);
         }
     }
 
-    /// The area and the level of a piece, as places in tables.
+    /// The area and the level of a piece, as indices.
     fn place(&self, piece: PieceId) -> (usize, usize) {
         let entry = self.pieces.get(piece);
         let area = self.rules.phases.area(entry.pending.direction);
         (area, entry.level.index())
     }
 
-    /// A piece is chosen or withdrawn.
+    /// Notes that a piece was chosen or withdrawn.
     fn no_longer_waits(&mut self, piece: PieceId) {
         self.waiting -= 1;
         let entry = self.pieces.get(piece);
@@ -419,7 +419,7 @@ impl Ordering {
         }
     }
 
-    /// A piece that had been chosen waits again.
+    /// Returns a chosen piece to the waiting ones.
     fn wait_again(&mut self, piece: PieceId, part: QueuePart) {
         self.waiting += 1;
         let entry = *self.pieces.get(piece);
@@ -427,7 +427,7 @@ impl Ordering {
             self.barriers.wait(&mut self.pieces, piece, entry.epoch);
         }
         if entry.is_patient {
-            // It is one of the oldest.
+            // The piece is among the oldest.
             let mut older = NONE;
             let mut next = self.ages.oldest;
             while next != NONE && self.pieces.get(next).since <= entry.since {
@@ -441,8 +441,8 @@ impl Ordering {
     }
 }
 
-/// The parts of a divided request are numbered in the low bits of its number in the order of
-/// arrival. A choice: 2^48 arrivals, a million a second for nine years.
+/// Bits of the arrival number that number the parts of a divided request. A choice: 2^48 arrivals
+/// are a million a second for nine years.
 const DIVISION_BITS: u32 = 16;
 
 #[cfg(test)]

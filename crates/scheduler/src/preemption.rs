@@ -1,27 +1,23 @@
-//! Large transfers that step aside: how a request is given to the drive in parts, and when, so that
-//! something more urgent waits for no more than one of them (Dimitrijevic, Rangaswami, Chang: Virtual
-//! IO, 2002).
+//! Preemption of large transfers. A request is dispatched in parts, so that an urgent request waits
+//! for one part at most (Dimitrijevic, Rangaswami, Chang: Virtual IO, 2002).
 //!
 //! ```text
 //!   one command    |------ seek ------|--- rotation ---|============ transfer ============|
 //!
 //!   here           ' held back, or    |------ seek ----|==|==|==|==|==|==|==|==|==|==|==|==|
 //!                  ' used otherwise   ^                ^  ^  ^  between any two of them
-//!                    at any moment    '------------------'--'-- something urgent may go first
+//!                    at any moment    '------------------'--'-- an urgent request may go first
 //! ```
 //!
-//! - *Chunking*: a request becomes commands of one chunk each; the drive's look-ahead, or its
-//!   buffer, hides that they come one by one.
-//! - *Just-in-time seek*: the first command of a request is given when its seek lands just before
-//!   its sector. The slack before it is free for others.
-//! - *Splitting*: a long seek becomes several shorter ones.
-//! - *Stepping aside*: between two commands something more urgent goes first, if what it gains is
-//!   worth the way back.
-//! - *Filling*: the slack before a command goes on with the transfer that stepped aside, or reads
-//!   ahead of the one before (free prefetch).
+//! | Means | Effect |
+//! |---|---|
+//! | chunking | A request becomes commands of one chunk each. Look-ahead or the buffer hides the gaps. |
+//! | just-in-time seek | The first command is dispatched so that its seek lands just before its sector. The slack before it is free. |
+//! | splitting | A long seek becomes several shorter ones. |
+//! | stepping aside | Between two commands an urgent request goes first, if its gain exceeds the cost of the way back. |
+//! | filling | The slack before a command continues the preempted transfer, or reads ahead of the last one (free prefetch). |
 //!
-//! Each can be switched by itself. Whether a switched-on one is used for a request is weighed by
-//! [`Worth`], or always done.
+//! Each means has its own switch. A switched-on one is used always, or if [`Worth`] expects a gain.
 
 use block::{Duration, Sectors, Switch};
 use drive::Profile;
@@ -31,86 +27,88 @@ pub mod worth;
 
 pub use worth::Worth;
 
-/// What of it is used.
+/// The switches and parameters of preemption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Preemption {
-    /// The size of a command of a larger request; none: requests are single commands.
+    /// The size of a command of a larger request. `None`: a request is one command.
     pub chunk: Option<Sectors>,
-    /// How long before its sector a just-in-time seek lands; none: commands are given at once.
+    /// The margin of a just-in-time seek before its sector. `None`: commands are dispatched at
+    /// once.
     pub just_in_time: Option<Landing>,
-    /// Which seeks are split; none: no seek is.
+    /// The seeks that are split. `None`: no seek is.
     pub split: Option<Split>,
-    /// Whether slack that nobody else wants reads on behind the request before.
+    /// Whether unused slack reads on behind the last request.
     pub free_prefetch: Switch,
-    /// Which chunks of a write are forced to the medium.
+    /// The chunks of a write that are forced to the medium.
     pub last_chunk: LastChunk,
-    /// When a transfer steps aside; none: never.
+    /// When a transfer steps aside. `None`: never.
     pub aside: Option<Aside>,
-    /// Whether each of these is always used, or where it is worth it.
+    /// Whether the means are used always, or if they gain.
     pub when: When,
 }
 
-/// How long before its sector a seek lands.
+/// The margin of a just-in-time seek before its sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Landing {
-    /// So long.
+    /// A fixed margin.
     Fixed(Duration),
-    /// As long as seeks are found to need.
+    /// The margin that the observed seeks need.
     Learned,
 }
 
-/// Which seeks are split.
+/// The seeks that are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Split {
     /// The most cylinders that one seek crosses.
     pub longest: u32,
-    /// Whether it may cost head time.
+    /// Whether splitting may cost head time.
     pub cost: SplitCost,
 }
 
-/// Whether splitting a seek may cost head time.
+/// The head time that splitting a seek may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum SplitCost {
-    /// Only where the slack before the sector hides it.
+    /// None: the slack before the sector hides the split.
     Hidden,
-    /// Also where it costs a revolution.
+    /// A revolution.
     Revolution,
 }
 
-/// Which chunks of a write, whose buffering would delay whatever comes next, are forced to the medium
-/// (FUA).
+/// The chunks of a write that are forced to the medium (FUA). Buffered chunks would delay the next
+/// command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum LastChunk {
-    /// None but those of durable writes.
+    /// Only the chunks of durable writes.
     #[default]
     Buffered,
-    /// The last one of each write.
+    /// The last chunk of each write.
     Forced,
-    /// Every so many, and the last one.
+    /// Every chunk of this count, and the last one.
     Every(u32),
 }
 
-/// When a transfer that is under way steps aside for something more urgent.
+/// The conditions under which a transfer steps aside for a more urgent request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Aside {
-    /// Whether it goes on while what is urgent waits for its sector anyway.
+    /// Whether the transfer continues during the urgent request's rotational latency.
     pub fill: Switch,
-    /// The most head time that ways back may take, in thousandths of all.
+    /// The largest share of head time for ways back, in thousandths.
     pub most_permille: u16,
 }
 
-/// Whether what is switched on is always used.
+/// When the switched-on means are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum When {
     /// For every request.
     Always,
-    /// Where it wins more than it costs, by expectation.
+    /// For requests with an expected gain.
     Worth,
 }
 
 impl Preemption {
-    /// The rules of the paper: chunks of 50 blocks, seeks that land 1.5 ms early, seeks over half of
-    /// the cylinders in two, the last chunk of a write forced, and stepping aside whatever it costs.
+    /// The rules of the paper. Chunks have 50 blocks, and seeks land 1.5 ms early. Seeks over half
+    /// of the cylinders are split in two. The last chunk of a write is forced, and transfers step
+    /// aside at any cost.
     pub fn as_in_paper(belief: &Profile) -> Preemption {
         Preemption {
             chunk: Some(PAPER_CHUNK),
@@ -129,8 +127,9 @@ impl Preemption {
         }
     }
 
-    /// What suits a drive: all but free prefetch, where it is worth it. Of a drive with a write cache
-    /// every chunk of a write is forced, two at a time: what is in a cache delays whatever comes next.
+    /// The rules that suit a drive: all means but free prefetch, if they gain. On a drive with a
+    /// write cache every chunk of a write is forced, two at a time, because dirty data delays the
+    /// next command.
     pub fn suited_to(belief: &Profile) -> Preemption {
         let last_chunk = match belief.buffer.write_back {
             WriteBack::None => LastChunk::Buffered,
@@ -153,7 +152,7 @@ impl Preemption {
         }
     }
 
-    /// Whether so many chunks of a write after the first end with one that is forced.
+    /// Whether the chunk with this number, from 0, is forced.
     pub fn is_forced(&self, chunk: u32, part: ChunkRole) -> bool {
         match self.last_chunk {
             LastChunk::Buffered => false,
@@ -165,17 +164,17 @@ impl Preemption {
     }
 }
 
-/// Where a chunk stands in its request.
+/// The position of a chunk in its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkRole {
-    /// Others follow.
+    /// Other chunks follow.
     Inner,
-    /// None follows.
+    /// The chunk is the last.
     Last,
 }
 
-/// The chunk that suits a drive: the smallest with which sequential reads keep the full rate, as measured,
-/// or worked out of what else is known of the drive.
+/// The chunk that suits a drive: the smallest at which sequential reads keep the full rate, as
+/// measured or as computed from the profile.
 fn chunk(belief: &Profile) -> Sectors {
     let least = match belief.chunks {
         Some(chunks) => chunks.least,
@@ -190,8 +189,8 @@ fn chunk(belief: &Profile) -> Sectors {
     )
 }
 
-/// The smallest chunk at which the drive's look-ahead hides that chunks are asked for one by one: while it
-/// is on its way over the bus, and the next one is asked for, the medium reads another.
+/// The smallest chunk at which look-ahead hides the gaps between commands. The medium reads a chunk
+/// while the bus transfers the last one and the host requests the next.
 fn least_chunk(belief: &Profile) -> Sectors {
     let tracks = belief.geometry.track_at(0, 0);
     let sector = tracks.map_or(Duration::ZERO, |track| belief.spindle.time_of(track.width));
@@ -215,18 +214,18 @@ const PAPER_CHUNK: Sectors = Sectors(50);
 /// Virtual IO, 4.
 const PAPER_LANDING: Duration = Duration::from_micros(1_500);
 
-/// How long a host takes from one completion to the next command. A choice: some system calls.
+/// The host's time from a completion to the next command. A choice: some system calls.
 const HOST: Duration = Duration::from_micros(20);
 
-/// Chunks have at least so many bytes. A choice: smaller ones are gone before the next is asked for, and
+/// The least size of a chunk. A choice: smaller chunks end before the next one is requested, and
 /// each costs the host some microseconds.
 const LEAST_BYTES: u64 = 16 << 10;
 
-/// And at most so many. A choice: a millisecond of a drive of today.
+/// The largest size of a chunk. A choice: a millisecond of a current drive.
 const MOST_BYTES: u64 = 256 << 10;
 
-/// Ways back may take a quarter of the head time. A choice: 20 urgent requests a second beside large
-/// transfers take that much if every one of them is let in.
+/// The share of head time for ways back. A choice: 20 urgent requests a second beside large
+/// transfers need a quarter if every one of them preempts.
 const MOST_PERMILLE: u16 = 250;
 
 #[cfg(test)]

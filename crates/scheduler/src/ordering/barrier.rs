@@ -1,13 +1,13 @@
-//! Barriers: a write that comes after one begins only when all writes before it have ended.
+//! Barriers: a write after a barrier begins when all writes before it have ended.
 //!
 //! ```text
 //!   writes     w w w | w w | w        |  a barrier
 //!   epoch        0      1    2 = now
-//!               may    wait  wait
+//!           eligible   wait  wait
 //! ```
 //!
-//! A barrier is placed by opening an epoch, whatever is waiting. Only the oldest epoch's writes may
-//! be served; when all of them have ended, the next one is the oldest.
+//! A barrier opens an epoch, whether or not writes are waiting. Only writes of the oldest epoch are
+//! eligible. When all of them have ended, the next epoch is the oldest.
 
 use crate::policy::PieceId;
 use std::collections::VecDeque;
@@ -19,18 +19,18 @@ use super::piece::{List, Pieces, Thread};
 #[derive(Clone, Debug)]
 pub(super) struct Barriers {
     epochs: VecDeque<Epoch>,
-    /// The number of the oldest.
+    /// The number of the oldest epoch.
     oldest: u64,
 }
 
 /// The writes between two barriers.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// Writes that have not ended.
+    /// The number of writes that have not ended.
     unended: u32,
-    /// Those of them that wait.
+    /// The writes that wait.
     waiting: List,
-    /// All of the waiting are at least as urgent, once a barrier has closed the epoch.
+    /// The least urgency of all waiting writes, once a barrier has closed the epoch.
     raised: PriorityLevel,
 }
 
@@ -50,42 +50,42 @@ impl Barriers {
         }
     }
 
-    /// Writes that enter from now on wait for all that have not ended.
+    /// Opens an epoch: writes that enter from now on wait for all that have not ended.
     pub(super) fn place(&mut self) {
         if self.epochs.back().is_some_and(|last| last.unended > 0) {
             self.epochs.push_back(Epoch::EMPTY);
         }
     }
 
-    /// A write enters; the answer is its epoch.
+    /// Adds a write, and returns its epoch.
     pub(super) fn enter(&mut self, pieces: &mut Pieces, piece: PieceId) -> u64 {
         let epoch = self.oldest + self.epochs.len() as u64 - 1;
         self.enter_at(pieces, piece, epoch);
         epoch
     }
 
-    /// A part of a write of `epoch` enters.
+    /// Adds a part of a write of `epoch`.
     pub(super) fn enter_at(&mut self, pieces: &mut Pieces, piece: PieceId, epoch: u64) {
         self.epoch(epoch).unended += 1;
         self.wait(pieces, piece, epoch);
     }
 
-    /// A write that has not ended waits.
+    /// Adds an unended write to the waiting ones.
     pub(super) fn wait(&mut self, pieces: &mut Pieces, piece: PieceId, epoch: u64) {
         let epoch = self.epoch(epoch);
         pieces.push(&mut epoch.waiting, Thread::Epoch, piece);
-        // What was chosen or at the drive when the epoch was raised, and is given back.
+        // The piece was chosen or at the drive when the epoch was raised, and is given back.
         let level = &mut pieces.get_mut(piece).level;
         *level = (*level).min(epoch.raised);
     }
 
-    /// A write no longer waits.
+    /// Removes a write from the waiting ones.
     pub(super) fn waited(&mut self, pieces: &mut Pieces, piece: PieceId, epoch: u64) {
         pieces.unlink(&mut self.epoch(epoch).waiting, Thread::Epoch, piece);
     }
 
-    /// A write that does not wait has ended. The answer are the waiting of the epoch whose turn it
-    /// is now, if it is another one.
+    /// Notes the end of a write that does not wait. Returns the waiting writes of the next epoch if
+    /// the oldest one has ended.
     pub(super) fn ended(&mut self, epoch: u64) -> Option<List> {
         self.epoch(epoch).unended -= 1;
         let before = self.oldest;
@@ -96,18 +96,18 @@ impl Barriers {
         (self.oldest > before).then(|| self.epochs[0].waiting)
     }
 
-    /// Whether writes of this epoch wait for earlier ones.
+    /// Whether writes of this epoch wait for earlier epochs.
     pub(super) fn bars(&self, epoch: u64) -> bool {
         epoch > self.oldest
     }
 
-    /// The waiting writes for which all others wait.
+    /// The waiting writes of the oldest epoch, for which all others wait.
     pub(super) fn first(&self) -> List {
         self.epochs[0].waiting
     }
 
-    /// Marks the epoch before `epoch` as raised to `level`; the answer are its waiting writes.
-    /// `None` if it is already, and then all before it are, too.
+    /// Raises the epoch before `epoch` to `level`, and returns its waiting writes. `None` if it is
+    /// as urgent already, and then all earlier ones are, too.
     pub(super) fn raise_before(&mut self, epoch: u64, level: PriorityLevel) -> Option<List> {
         let before = self
             .epochs

@@ -1,5 +1,5 @@
-//! Which piece is next: patience, then levels and turns, then what goes before the policy, then the
-//! policy.
+//! The choice of the next piece, in this order: patience, levels and turns, pieces before the
+//! policy, the policy.
 
 use block::Instant;
 
@@ -10,7 +10,7 @@ use super::{DriveActivity, NextPiece, Ordering};
 use crate::policy::{Choice, PieceId, View};
 
 impl Ordering {
-    /// Which piece is next.
+    /// Chooses the next piece.
     pub fn choose(&mut self, now: Instant, view: &View, drive: DriveActivity) -> NextPiece {
         let overdue = self.overdue(now);
         if overdue.is_none() {
@@ -21,21 +21,21 @@ impl Ordering {
             && (!is_real_time || self.passed >= MOST_PASSED)
         {
             self.passed = 0;
-            return self.take_unasked(piece);
+            return self.choose_past_policy(piece);
         }
         let Some((area, level)) = self.queue_in_turn(now) else {
             return NextPiece::Nothing(None);
         };
-        let until = match self.ask(area, level, now, view, drive) {
+        let until = match self.select_from(area, level, now, view, drive) {
             NextPiece::Nothing(until) => until,
             chosen => {
                 self.passed += u32::from(overdue.is_some());
                 return chosen;
             }
         };
-        // The most urgent want to wait: whoever is out of patience need not.
+        // The most urgent queue waits on purpose; the overdue piece goes meanwhile.
         if let Some(piece) = overdue {
-            return self.take_unasked(piece);
+            return self.choose_past_policy(piece);
         }
         let turn = self.turn.ends(self.rules.phases);
         let turn = turn.filter(|_| self.ready[0] != 0 && self.ready[1] != 0);
@@ -43,29 +43,28 @@ impl Ordering {
         NextPiece::Nothing(moments.into_iter().flatten().filter(|&t| t > now).min())
     }
 
-    /// This piece is next, or one that it waits for; `None` if it does not wait, or all that it waits
-    /// for is at the drive. For what has to go whatever levels and policies say.
+    /// Chooses a piece, or a predecessor of it, whatever levels and policies say. `None` if the
+    /// piece does not wait, or if all its predecessors are at the drive.
     pub fn choose_for(&mut self, piece: PieceId) -> Option<PieceId> {
         if self.pieces.stage(piece) != PieceState::Waiting {
             return None;
         }
-        let first = self.first_of_its_way(piece)?;
+        let first = self.first_eligible(piece)?;
         self.withdraw_from_queue(first);
         self.no_longer_waits(first);
         self.pieces.step(first, Transition::Choose);
         Some(first)
     }
 
-    /// The one that has waited for longest of those that have patience and that `is_asked_for` is true
-    /// of, or what it waits for: to be given to [`Ordering::choose_for`]. `None` also if for each of
-    /// them that is all at the drive.
-    pub fn oldest(&self, is_asked_for: impl Fn(PieceId) -> bool) -> Option<PieceId> {
+    /// The oldest wanted piece with patience, or its first eligible predecessor, for
+    /// [`Ordering::choose_for`]. `None` also if all such predecessors are at the drive.
+    pub fn oldest(&self, is_wanted: impl Fn(PieceId) -> bool) -> Option<PieceId> {
         let mut next = self.ages.oldest;
         while next != NONE {
             let piece = next;
             next = self.pieces.get(piece).newer(Thread::Age);
-            if is_asked_for(piece)
-                && let Some(first) = self.first_of_its_way(piece)
+            if is_wanted(piece)
+                && let Some(first) = self.first_eligible(piece)
             {
                 return Some(first);
             }
@@ -73,17 +72,17 @@ impl Ordering {
         None
     }
 
-    /// What has to be served for the oldest that is out of patience: itself, or what it waits for.
-    /// `None` also if that is all at the drive.
+    /// The piece to serve for the oldest overdue piece: itself or a predecessor. `None` also if all
+    /// predecessors are at the drive.
     fn overdue(&self, now: Instant) -> Option<PieceId> {
         let oldest = self.ages.oldest;
         if oldest == NONE || self.pieces.get(oldest).since + self.rules.patience > now {
             return None;
         }
-        self.first_of_its_way(oldest)
+        self.first_eligible(oldest)
     }
 
-    /// When the oldest will be out of patience, if it is not.
+    /// The moment at which the oldest piece becomes overdue, if that is later than `now`.
     fn out_of_patience(&self, now: Instant) -> Option<Instant> {
         let oldest = self.ages.oldest;
         (oldest != NONE)
@@ -91,9 +90,8 @@ impl Ordering {
             .filter(|&then| then > now)
     }
 
-    /// The piece itself, or one that may be served and without which it never may. Each step leads
-    /// to an earlier arrival.
-    fn first_of_its_way(&self, mut piece: PieceId) -> Option<PieceId> {
+    /// The piece, or an eligible predecessor. Each step leads to an earlier arrival.
+    fn first_eligible(&self, mut piece: PieceId) -> Option<PieceId> {
         loop {
             let entry = self.pieces.get(piece);
             let before = if entry.conflicts > 0 {
@@ -110,7 +108,7 @@ impl Ordering {
         }
     }
 
-    /// The oldest piece that waits and overlaps a later one.
+    /// The oldest waiting piece that conflicts with a later one.
     fn oldest_waiting_predecessor(&self, piece: PieceId) -> PieceId {
         let entry = self.pieces.get(piece);
         let mut oldest = NONE;
@@ -125,7 +123,7 @@ impl Ordering {
         oldest
     }
 
-    /// The area and the level of the queue from which the next piece should come.
+    /// The area and the level of the queue whose turn it is.
     fn queue_in_turn(&mut self, now: Instant) -> Option<(usize, usize)> {
         let tier = [REAL_TIME, BEST_EFFORT, BACKGROUND]
             .into_iter()
@@ -143,9 +141,9 @@ impl Ordering {
         Some((area, ready[area].trailing_zeros() as usize))
     }
 
-    /// Asks one queue, and checks its policy's answer: it may make us slow, never wrong. Only for
-    /// a policy that breaks its contract all pieces are looked through.
-    fn ask(
+    /// Selects a piece of one queue, and checks the policy's answer. Only an invalid answer costs a
+    /// search through all pieces.
+    fn select_from(
         &mut self,
         area: usize,
         level: usize,
@@ -155,15 +153,15 @@ impl Ordering {
     ) -> NextPiece {
         let queue = &mut self.queues[area * PriorityLevel::COUNT + level];
         if let Some(piece) = queue.first() {
-            return self.take_unasked(piece);
+            return self.choose_past_policy(piece);
         }
         match queue.select(view) {
             Choice::Serve(piece)
                 if self.pieces.is_sorted(piece) && self.place(piece) == (area, level) =>
             {
                 self.queues[area * PriorityLevel::COUNT + level].forget(&mut self.pieces, piece);
-                self.look_at(area, level);
-                return self.take(piece);
+                self.update_ready(area, level);
+                return self.mark_chosen(piece);
             }
             Choice::WaitUntil(then) if then > now => return NextPiece::Nothing(Some(then)),
             Choice::Nothing if drive == DriveActivity::Busy => return NextPiece::Nothing(None),
@@ -174,32 +172,32 @@ impl Ordering {
         let first = self.pieces.first_sorted(|piece| {
             (phases.area(piece.pending.direction), piece.level.index()) == (area, level)
         });
-        self.take_unasked(first.expect("a queue that has something to serve"))
+        self.choose_past_policy(first.expect("a queue that has something to serve"))
     }
 
-    /// A piece in a queue is next, whatever its policy thinks.
-    fn take_unasked(&mut self, piece: PieceId) -> NextPiece {
+    /// Chooses a queued piece without its policy.
+    fn choose_past_policy(&mut self, piece: PieceId) -> NextPiece {
         self.withdraw_from_queue(piece);
-        self.take(piece)
+        self.mark_chosen(piece)
     }
 
-    /// A piece that is no longer in a queue is next.
-    fn take(&mut self, piece: PieceId) -> NextPiece {
+    /// Marks a piece that has left its queue as chosen.
+    fn mark_chosen(&mut self, piece: PieceId) -> NextPiece {
         self.no_longer_waits(piece);
         self.pieces.step(piece, Transition::Choose);
         NextPiece::Piece(piece)
     }
 }
 
-/// How many real-time pieces in a row may go before one that is out of patience: at most a fifth of
-/// the drive goes to the impatient. A choice.
+/// The most consecutive real-time pieces before an overdue one. At most a fifth of the pieces are
+/// overdue ones. A choice.
 const MOST_PASSED: u32 = 4;
 
-/// The level of real-time requests, as a bit.
+/// The bit of the real-time level.
 const REAL_TIME: u16 = 1 << PriorityLevel::REAL_TIME.index();
 
-/// The level of background requests, as a bit.
+/// The bit of the background level.
 const BACKGROUND: u16 = 1 << PriorityLevel::BACKGROUND.index();
 
-/// All levels between.
+/// The bits of all levels between.
 const BEST_EFFORT: u16 = BACKGROUND - 1 - REAL_TIME;

@@ -1,4 +1,4 @@
-//! Combined requests: pieces whose footprints touch the same blocks, in the order of arrival.
+//! Combined requests: pieces whose footprints overlap, in the order of arrival.
 //!
 //! ```text
 //!   blocks      0 . . . . . . . . . . . . . . . . . . . . . . . . .
@@ -7,11 +7,12 @@
 //!                   [    B     ]                             [   F     ]
 //! ```
 //!
-//! Footprints are disjoint, so that a sorted index finds by one look to the left whether a new piece
-//! overlaps anything. A piece alone in its footprint costs no more than that.
-//! Among the members only those wait for each other that really have blocks in common, one of them
-//! being a write: two that a third one joined stay free of each other. A footprint is taken apart
-//! again after as many ends as it has members left.
+//! Footprints are disjoint: one lookup to the left in a sorted index finds every overlap of a new
+//! piece. A piece alone in its footprint costs no more than that.
+//!
+//! Members wait for each other only if their blocks overlap and one of them is a write. Two members
+//! that a third one joined stay independent. A footprint is divided again after as many ends as it
+//! has members left.
 
 use crate::policy::PieceId;
 use block::Extent;
@@ -25,12 +26,12 @@ mod footprints;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Combined {
     footprints: Footprints,
-    /// The members of one that is taken apart.
+    /// The members of a footprint that is being divided.
     apart: Vec<PieceId>,
 }
 
 impl Combined {
-    /// Takes the newest piece in; the answer is how many earlier ones it has to wait for.
+    /// Adds the newest piece, and returns the number of its predecessors.
     pub(super) fn enter(&mut self, pieces: &mut Pieces, piece: PieceId) -> u32 {
         let extent = pieces.get(piece).pending.extent;
         let mut joined = Footprint {
@@ -58,7 +59,8 @@ impl Combined {
         earlier(pieces, piece)
     }
 
-    /// A piece has ended or is taken back; `released` gains those that waited for it last.
+    /// Removes a piece that has ended or was withdrawn; `released` gains the pieces that waited for
+    /// it last.
     pub(super) fn leave(
         &mut self,
         pieces: &mut Pieces,
@@ -93,8 +95,8 @@ impl Combined {
         }
     }
 
-    /// `new` are parts that were cut off `piece`, whose extent was `whole` before: all are counted
-    /// anew, and so are those that wait for them.
+    /// Adds the parts `new` that were cut off `piece`, whose extent was `whole`. The conflicts of
+    /// all parts, and of the pieces behind them, are counted again.
     pub(super) fn divide(
         &mut self,
         pieces: &mut Pieces,
@@ -129,7 +131,7 @@ impl Combined {
         }
     }
 
-    /// The pieces of `owner` that have a block of `extent`, oldest first, into `found`.
+    /// Appends to `found` the pieces of `owner` that overlap `extent`, oldest first.
     pub(super) fn pieces_of(
         &self,
         pieces: &Pieces,
@@ -154,14 +156,14 @@ impl Combined {
         }
     }
 
-    /// Where the footprint is that has these blocks of a piece that has not ended.
+    /// The footprint of an unended piece with these blocks.
     fn place_of(&self, extent: Extent) -> FootprintIndex {
         self.footprints
             .last_before(extent.start().0 + 1)
             .expect("a piece that has not ended is in a footprint")
     }
 
-    /// The members form footprints of their own wherever they no longer touch.
+    /// Divides the members into footprints wherever they no longer overlap.
     fn take_apart(&mut self, pieces: &mut Pieces, members: List) {
         let mut apart = std::mem::take(&mut self.apart);
         let mut member = members.oldest;
@@ -206,7 +208,7 @@ fn key(pieces: &Pieces, piece: PieceId) -> (u64, PieceId) {
     (pieces.get(piece).pending.order, piece)
 }
 
-/// How many earlier members a piece has to wait for.
+/// The number of earlier members that conflict with a piece.
 fn earlier(pieces: &Pieces, piece: PieceId) -> u32 {
     let entry = pieces.get(piece);
     let mut conflicts = 0;
@@ -219,7 +221,7 @@ fn earlier(pieces: &Pieces, piece: PieceId) -> u32 {
     conflicts
 }
 
-/// One list of two, in the order of arrival.
+/// Merges two lists in the order of arrival.
 fn merge(pieces: &mut Pieces, mut a: List, mut b: List) -> List {
     let mut merged = List::EMPTY;
     loop {

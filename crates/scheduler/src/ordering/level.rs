@@ -1,20 +1,20 @@
-//! The nine levels of urgency: eight queues of ABISS (3.6), and background work below them.
+//! The nine levels of urgency: the eight queues of ABISS (3.6), and background work below them.
 
 use block::Class;
 
-/// How urgent a request is; the smaller, the more.
+/// The urgency of a request. Smaller levels are more urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PriorityLevel(u8);
 
 impl PriorityLevel {
-    /// Before everything else.
+    /// The most urgent level.
     pub const REAL_TIME: PriorityLevel = PriorityLevel(0);
-    /// After everything else.
+    /// The least urgent level.
     pub const BACKGROUND: PriorityLevel = PriorityLevel(8);
-    /// How many levels there are.
+    /// The number of levels.
     pub const COUNT: usize = 9;
 
-    /// The level of a class; `None` if there is no such best-effort priority.
+    /// The level of a class; `None` if the best-effort priority does not exist.
     pub const fn of(class: Class) -> Option<PriorityLevel> {
         match class {
             Class::RealTime { .. } => Some(PriorityLevel::REAL_TIME),
@@ -24,7 +24,7 @@ impl PriorityLevel {
         }
     }
 
-    /// Its place in a table of all levels.
+    /// The index of the level in a table of all levels.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -1,8 +1,8 @@
-//! Which area is served, where reads and writes do not share their queues (ABISS 3.6).
+//! The phases of reads and of writes, for drives on which the two have separate queues (ABISS 3.6).
 //!
 //! ```text
-//!   |------ reads, 2 s ------|-- writes --|------ reads ------ no writes: goes on ----|- writes -|
-//!                             no more: ends early
+//!   |------ reads, 2 s ------|-- writes --|------ reads ------ no writes: extended --|- writes -|
+//!                             none left: ends early
 //! ```
 
 use block::{Direction, Duration, Instant};
@@ -10,21 +10,21 @@ use block::{Direction, Duration, Instant};
 /// How reads and writes share the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Phases {
-    /// Both areas of one level share one policy: rotation picks among reads and writes.
+    /// Reads and writes of a level share one policy, which picks among both by position.
     #[default]
     Mixed,
-    /// Each area has policies of its own, and they take turns. A turn ends early when its area has
-    /// nothing to serve, and goes on while the other has nothing. Real-time requests do not wait
-    /// for a turn, and background requests take turns among themselves.
+    /// Reads and writes have policies of their own and take turns. A turn ends early if its area is
+    /// empty, and continues while the other area is empty. Real-time requests do not wait for a
+    /// turn. Background requests take turns among themselves.
     Alternate {
-        /// How long reads are served.
+        /// The length of a turn of reads.
         read: Duration,
-        /// How long writes are.
+        /// The length of a turn of writes.
         write: Duration,
     },
 }
 
-/// Whose turn it is.
+/// The area whose turn it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PhaseTurn {
     area: Direction,
@@ -32,13 +32,13 @@ pub(super) struct PhaseTurn {
 }
 
 impl Phases {
-    /// Turns as long as in ABISS, 3.6: 2 s for reads, 30 ms for writes.
+    /// The turns of ABISS 3.6: 2 s for reads, 30 ms for writes.
     pub const ABISS: Phases = Phases::Alternate {
         read: Duration::from_secs(2),
         write: Duration::from_millis(30),
     };
 
-    /// In which area's queues requests of this direction wait.
+    /// The area in which requests of this direction wait.
     pub(super) fn area(self, direction: Direction) -> usize {
         match (self, direction) {
             (Phases::Mixed, _) | (Phases::Alternate { .. }, Direction::Read) => READS,
@@ -46,7 +46,7 @@ impl Phases {
         }
     }
 
-    /// How many areas have queues.
+    /// The number of areas with queues.
     pub(super) fn areas(self) -> usize {
         match self {
             Phases::Mixed => 1,
@@ -56,14 +56,13 @@ impl Phases {
 }
 
 impl PhaseTurn {
-    /// Reads begin.
+    /// Reads have the first turn.
     pub(super) const FIRST: PhaseTurn = PhaseTurn {
         area: Direction::Read,
         since: Instant::ZERO,
     };
 
-    /// The area that is served now; `work` says which of the two have something to serve, and one
-    /// has.
+    /// The area to serve now. `work` says which areas have eligible pieces; one of them has.
     pub(super) fn area(&mut self, phases: Phases, now: Instant, work: [PhaseWork; 2]) -> usize {
         let Phases::Alternate { .. } = phases else {
             return READS;
@@ -80,7 +79,7 @@ impl PhaseTurn {
         phases.area(self.area)
     }
 
-    /// When the turn is over, if the other area then has something to serve.
+    /// The end of the turn, if the other area has eligible pieces then.
     pub(super) fn ends(&self, phases: Phases) -> Option<Instant> {
         match (phases, self.area) {
             (Phases::Mixed, _) => None,
@@ -90,14 +89,14 @@ impl PhaseTurn {
     }
 }
 
-/// Whether an area has something to serve.
+/// Whether an area has an eligible piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PhaseWork {
     None,
     Some,
 }
 
-/// The area of reads; of everything, where both share their queues.
+/// The area of reads, or of all requests if both directions share their queues.
 const READS: usize = 0;
 
 /// The area of writes.
@@ -121,9 +120,9 @@ mod tests {
             (2000, [Some, Some], WRITES),
             (2029, [Some, Some], WRITES),
             (2030, [Some, Some], READS),
-            // Nothing to read: the turn ends early.
+            // No reads: the turn ends early.
             (2100, [None, Some], WRITES),
-            // Nothing to read: the turn goes on.
+            // No reads: the turn continues.
             (2500, [None, Some], WRITES),
             (2501, [Some, Some], READS),
             (9000, [Some, None], READS),

@@ -1,5 +1,5 @@
-//! The pieces of requests that a drive is given one by one, where they stand, and the lists in
-//! which they are threaded. Nothing is allocated while no more pieces are held than before.
+//! The pieces of requests, their states, and the linked lists that thread them. Memory is allocated
+//! only when the number of pieces reaches a new maximum.
 //!
 //! ```text
 //!               enter            choose           give            end
@@ -15,23 +15,23 @@ use block::{Direction, Duration, Instant};
 use super::level::PriorityLevel;
 use crate::policy::EligibleRequest;
 
-/// No piece: the end of a list.
+/// The absent piece, which ends a list.
 pub(super) const NONE: PieceId = PieceId(u32::MAX);
 
-/// Where a piece stands.
+/// The state of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PieceState {
-    /// The place holds no piece.
+    /// The slot holds no piece.
     Free,
-    /// It waits: behind others, or in a queue.
+    /// The piece waits for predecessors, or in a queue.
     Waiting,
-    /// It is next, and not given to the drive yet.
+    /// The piece is next, and not at the drive yet.
     Chosen,
-    /// Its command is at the drive.
+    /// The piece's command is at the drive.
     AtDrive,
 }
 
-/// What happens to a piece.
+/// A change of a piece's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transition {
     Enter,
@@ -43,7 +43,7 @@ pub(super) enum Transition {
     End,
 }
 
-/// All legal steps.
+/// All legal transitions.
 pub(super) const LEGAL: &[(PieceState, Transition, PieceState)] = &[
     (PieceState::Free, Transition::Enter, PieceState::Waiting),
     (PieceState::Waiting, Transition::Choose, PieceState::Chosen),
@@ -58,7 +58,7 @@ pub(super) const LEGAL: &[(PieceState, Transition, PieceState)] = &[
     (PieceState::Waiting, Transition::Withdraw, PieceState::Free),
 ];
 
-/// The same by stage and step.
+/// The same as a table by state and transition.
 const AFTER: [[Option<PieceState>; 7]; 4] = {
     let mut after = [[None; 7]; 4];
     let mut row = 0;
@@ -70,27 +70,28 @@ const AFTER: [[Option<PieceState>; 7]; 4] = {
     after
 };
 
-/// In which part of a queue a piece is.
+/// The part of a queue in which a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueuePart {
-    /// In none: it waits behind others or is not waiting.
+    /// The piece is in no queue.
     Out,
-    /// Given back, by the drive or before it got there; the last one goes first.
+    /// The piece was given back, by the drive or before it got there. The last such piece goes
+    /// first.
     Requeued,
-    /// Released from behind an overlapping one; the first one goes first.
+    /// The piece was released by an overlapping one. The first such piece goes first.
     Bound,
-    /// With the policy.
+    /// The piece is with the policy.
     Sorted,
 }
 
-/// Who threads pieces into a list.
+/// The purpose of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thread {
-    /// Those that go before a policy's.
+    /// Pieces that go before the policy's.
     Queue,
-    /// Those with patience.
+    /// Pieces with patience.
     Age,
-    /// A combined request.
+    /// The members of a combined request.
     Combined,
     /// The waiting writes between two barriers.
     Epoch,
@@ -99,26 +100,26 @@ pub(super) enum Thread {
 /// A piece of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestPiece {
-    /// What a policy is told of it; the ticket is its place.
+    /// The policy's view of the piece. Its ticket is the piece's slot.
     pub(super) pending: EligibleRequest,
-    /// Whose piece it is.
+    /// The owner of the piece.
     pub(super) owner: u32,
     pub(super) level: PriorityLevel,
     pub(super) stage: PieceState,
     pub(super) part: QueuePart,
-    /// Whether it is threaded by age.
+    /// Whether the piece is in the list by age.
     pub(super) is_patient: bool,
-    /// How often it was requeued.
+    /// The number of times that the piece was requeued.
     pub(super) requeued: u8,
-    /// Earlier pieces that overlap it, with a write among the two, and have not ended.
+    /// The number of earlier, unended pieces that overlap it, one of each pair being a write.
     pub(super) conflicts: u32,
-    /// Between which barriers, if it is a write.
+    /// The epoch of a write.
     pub(super) epoch: u64,
     pub(super) entered: Instant,
-    /// Since when its patience counts.
+    /// The moment at which the patience begins.
     pub(super) since: Instant,
     pub(super) given: Instant,
-    /// How long it waited behind others.
+    /// The time for which overlapping pieces or barriers held it back.
     pub(super) ordered: Duration,
     links: [PieceLink; 4],
 }
@@ -145,10 +146,10 @@ pub(super) struct Pieces {
 }
 
 impl PieceState {
-    /// Where `step` leads from here.
+    /// The state after `step`.
     ///
     /// # Panics
-    /// If the step is not in [`LEGAL`]: a piece would be lost, or end twice.
+    /// If the transition is not in [`LEGAL`]: a piece would be lost, or end twice.
     pub(super) fn after(self, step: Transition) -> PieceState {
         AFTER[self as usize][step as usize]
             .unwrap_or_else(|| panic!("a piece that is {self:?} cannot {step:?}"))
@@ -180,7 +181,7 @@ impl RequestPiece {
         }
     }
 
-    /// A piece like this one, for other blocks, that has not entered and is in no list.
+    /// A new piece of the same request for other blocks, in no list.
     pub(super) fn anew(&self, pending: EligibleRequest) -> Self {
         RequestPiece {
             pending,
@@ -196,7 +197,7 @@ impl RequestPiece {
         self.pending.direction == Direction::Write
     }
 
-    /// Whether the two may not be at the drive at once.
+    /// Whether the two pieces must not be at the drive at once.
     pub(super) fn conflicts_with(&self, other: &RequestPiece) -> bool {
         (self.is_write() || other.is_write()) && self.pending.extent.overlaps(other.pending.extent)
     }
@@ -229,12 +230,12 @@ impl List {
 }
 
 impl Pieces {
-    /// How many there are.
+    /// The number of pieces.
     pub(super) fn held(&self) -> usize {
         self.pieces.len() - self.free.len()
     }
 
-    /// The stage of a place; one that was never used is free.
+    /// The state of a slot; a slot that was never used is free.
     pub(super) fn stage(&self, piece: PieceId) -> PieceState {
         self.pieces
             .get(piece.index())
@@ -249,7 +250,7 @@ impl Pieces {
         &mut self.pieces[piece.index()]
     }
 
-    /// Takes a piece in; it gets a place, which is its ticket.
+    /// Adds a piece, and returns its slot, which is its ticket.
     pub(super) fn enter(&mut self, piece: RequestPiece) -> PieceId {
         let place = match self.free.pop() {
             Some(place) => {
@@ -267,13 +268,13 @@ impl Pieces {
         place
     }
 
-    /// Whether a policy knows the piece and may serve it; any number may be asked for.
+    /// Whether the piece is with a policy. Any number is a valid argument.
     pub(super) fn is_sorted(&self, piece: PieceId) -> bool {
         let piece = self.pieces.get(piece.index());
         piece.is_some_and(|piece| piece.part == QueuePart::Sorted)
     }
 
-    /// All that a policy knows, in the order of their arrival.
+    /// All pieces that are with a policy, in the order of arrival.
     pub(super) fn sorted(&self) -> Vec<PieceId> {
         let sorted = self
             .pieces
@@ -284,7 +285,7 @@ impl Pieces {
         sorted.iter().map(|piece| piece.pending.ticket).collect()
     }
 
-    /// Of those with a policy for which `is_there` holds, the one that arrived first.
+    /// The oldest piece that is with a policy and satisfies `is_there`.
     pub(super) fn first_sorted(&self, is_there: impl Fn(&RequestPiece) -> bool) -> Option<PieceId> {
         self.pieces
             .iter()
@@ -302,7 +303,7 @@ impl Pieces {
         }
     }
 
-    /// Threads a piece into a list as its newest.
+    /// Appends a piece to a list as its newest.
     pub(super) fn push(&mut self, list: &mut List, thread: Thread, piece: PieceId) {
         let newest = list.newest;
         self.get_mut(piece).links[thread as usize] = PieceLink {
@@ -316,7 +317,7 @@ impl Pieces {
         list.newest = piece;
     }
 
-    /// Threads a piece into a list, next to `older`; before all others if that is [`NONE`].
+    /// Inserts a piece into a list after `older`, or first if `older` is [`NONE`].
     pub(super) fn insert(
         &mut self,
         list: &mut List,
@@ -339,7 +340,7 @@ impl Pieces {
         }
     }
 
-    /// Takes a piece out of a list.
+    /// Removes a piece from a list.
     pub(super) fn unlink(&mut self, list: &mut List, thread: Thread, piece: PieceId) {
         let PieceLink { older, newer } = self.get(piece).links[thread as usize];
         match older {

@@ -1,15 +1,14 @@
-//! The queue of one level: what was given back, what was released from behind another, and what the
-//! policy sorts, in this order.
+//! The queue of one level: pieces that were given back, then released ones, then the policy's.
 
 use super::piece::{List, NONE, Pieces, QueuePart, Thread};
 use crate::policy::PieceId;
 use crate::policy::{Choice, Policy, View};
 
-/// What may be served at one level of one area.
+/// The eligible pieces of one level in one area.
 pub(super) struct LevelQueue {
     requeued: List,
     bound: List,
-    /// How many the policy knows.
+    /// The number of pieces that are with the policy.
     sorted: u32,
     policy: Box<dyn Policy>,
 }
@@ -28,7 +27,7 @@ impl LevelQueue {
         self.requeued.is_empty() && self.bound.is_empty() && self.sorted == 0
     }
 
-    /// A piece may be served from now on.
+    /// Adds an eligible piece.
     pub(super) fn add(&mut self, pieces: &mut Pieces, piece: PieceId, part: QueuePart) {
         pieces.get_mut(piece).part = part;
         match part {
@@ -40,7 +39,7 @@ impl LevelQueue {
         }
     }
 
-    /// A piece is taken out that the policy, if it is with the policy, has not chosen.
+    /// Removes a piece. If the policy has it, the policy has not chosen it.
     pub(super) fn withdraw(&mut self, pieces: &mut Pieces, piece: PieceId) {
         if pieces.get(piece).part == QueuePart::Sorted {
             self.policy.withdraw(&pieces.get(piece).pending);
@@ -48,7 +47,7 @@ impl LevelQueue {
         self.forget(pieces, piece);
     }
 
-    /// A piece is taken out that the policy has forgotten.
+    /// Removes a piece that the policy has forgotten.
     pub(super) fn forget(&mut self, pieces: &mut Pieces, piece: PieceId) {
         match std::mem::replace(&mut pieces.get_mut(piece).part, QueuePart::Out) {
             QueuePart::Sorted => self.sorted -= 1,
@@ -56,24 +55,24 @@ impl LevelQueue {
         }
     }
 
-    /// What goes before the policy's.
+    /// The first piece that goes before the policy's.
     pub(super) fn first(&self) -> Option<PieceId> {
         [self.requeued.newest, self.bound.oldest]
             .into_iter()
             .find(|&piece| piece != NONE)
     }
 
-    /// Another policy sorts from now on; it has still to be told of what the one before knew.
+    /// Replaces the policy. The caller adds the pieces of the former policy again.
     pub(super) fn adopt(&mut self, policy: Box<dyn Policy>) {
         self.policy = policy;
     }
 
-    /// Tells the policy of a piece that it is to sort, and that is counted already.
-    pub(super) fn tell(&mut self, pieces: &Pieces, piece: PieceId) {
+    /// Adds a piece that is counted already to the policy.
+    pub(super) fn add_to_policy(&mut self, pieces: &Pieces, piece: PieceId) {
         self.policy.add(&pieces.get(piece).pending);
     }
 
-    /// Asks the policy.
+    /// The policy's selection.
     pub(super) fn select(&mut self, view: &View) -> Choice {
         self.policy.select(view)
     }

@@ -1,6 +1,5 @@
-//! A waiting piece becomes more urgent: it is divided, so that only the wanted blocks are raised
-//! (ABISS raises all of a merged request and calls that a flaw), and what these wait for is raised
-//! with them.
+//! Raising a waiting piece. The piece is divided, so that only the wanted blocks and their
+//! predecessors are raised. (ABISS raises all of a merged request and calls that a flaw.)
 //!
 //! ```text
 //!   piece at level 4       [=========================]
@@ -17,12 +16,12 @@ use super::piece::{NONE, PieceState, QueuePart, Thread};
 use super::{DIVISION_BITS, Ordering};
 
 impl Ordering {
-    /// Cuts a waiting piece so that it has no blocks but those of `wanted`; what lay before and
-    /// after becomes pieces of their own, which are the answer. Nothing is cut if that would be
-    /// more pieces than may be held. `target` says where a piece begins on the medium.
+    /// Divides a waiting piece, which keeps only the blocks of `wanted`. Returns the pieces before
+    /// and after them. Nothing is divided if that would exceed the largest number of pieces.
+    /// `target` locates the first block of a piece on the medium.
     ///
     /// # Panics
-    /// If the piece does not wait, or has no block of `wanted`.
+    /// If the piece does not wait, or does not overlap `wanted`.
     pub fn divide(
         &mut self,
         now: Instant,
@@ -56,9 +55,9 @@ impl Ordering {
         let cut = around.map(|extent| extent.map(|extent| self.cut_off(piece, extent, target)));
         self.combined.divide(&mut self.pieces, piece, whole, cut);
         for waiting in [Some(piece), cut[0], cut[1]].into_iter().flatten() {
-            if self.may_be_served(waiting) {
+            if self.is_eligible(waiting) {
                 match part {
-                    // Only the blocks of other parts kept it waiting.
+                    // Only the blocks of other parts held it back.
                     QueuePart::Out => self.release(now, waiting, QueuePart::Bound),
                     _ => self.queue_up(waiting, part),
                 }
@@ -67,7 +66,7 @@ impl Ordering {
         cut
     }
 
-    /// A waiting piece, and all that it waits for, become as urgent as `level`, if they are not.
+    /// Raises a waiting piece and all its predecessors to `level` at least.
     pub fn raise(&mut self, now: Instant, piece: PieceId, level: PriorityLevel) {
         let entry = self.pieces.get_mut(piece);
         if !entry.is_patient && level != PriorityLevel::BACKGROUND {
@@ -83,8 +82,8 @@ impl Ordering {
         }
     }
 
-    /// All that a piece waits for becomes as urgent as it is. Whatever is urgent enough already
-    /// waits only for what is, too.
+    /// Raises all predecessors of a piece to its level. A predecessor that is urgent enough has
+    /// only predecessors that are, too.
     pub(super) fn raise_predecessors(&mut self, piece: PieceId) {
         let level = self.pieces.get(piece).level;
         let mut raising = std::mem::take(&mut self.raising);
@@ -131,7 +130,7 @@ impl Ordering {
         }
     }
 
-    /// A part of a divided piece enters, but for its place among the combined.
+    /// Adds a part of a divided piece, except to the combined requests.
     fn cut_off(
         &mut self,
         piece: PieceId,

@@ -184,7 +184,7 @@ impl Both {
     }
 
     /// As the rules say, word by word.
-    fn may_be_served(&self, place: usize) -> bool {
+    fn is_eligible(&self, place: usize) -> bool {
         let piece = &self.known[place];
         let write = |known: &Known| known.direction == Direction::Write;
         self.known[..place].iter().all(|earlier| {
@@ -201,7 +201,7 @@ impl Both {
             let entry = self.ordering.pieces.get(known.piece);
             if entry.stage == PieceState::Waiting {
                 let is_queued = entry.part != QueuePart::Out;
-                assert_eq!(is_queued, self.may_be_served(place), "{known:?}");
+                assert_eq!(is_queued, self.is_eligible(place), "{known:?}");
             }
             // Nothing waits for something less urgent.
             for earlier in &self.known[..place] {

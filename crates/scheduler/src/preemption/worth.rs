@@ -1,25 +1,25 @@
-//! What waiting and head time are worth to each other.
+//! The exchange rate between waiting time and head time.
 //!
-//! Whoever arrives while the drive holds a command that takes `T` waits half of it in the mean, and
-//! arrives in it with the chance `rate * T`: the command costs `rate * T^2 / 2` of others' waiting.
-//! Cutting it, or beginning it later, saves some of that, and may cost head time. The exchange rate
-//! between the two is a constant, [`WEIGHT`].
+//! A request that arrives during a command of length `T` waits `T / 2` in the mean, and arrives
+//! then with probability `rate * T`. The command costs `rate * T^2 / 2` of others' waiting time.
+//! Dividing or delaying it saves some of that and may cost head time. The exchange rate is the
+//! constant [`WEIGHT`].
 
 use block::{Duration, Instant};
 
 use crate::ordering::PriorityLevel;
 
-/// How often requests of each level come, and what follows from it.
+/// The arrival rates of all levels, and the costs that follow from them.
 #[derive(Clone, Debug)]
 pub struct Worth {
-    /// Arrivals by level; all are halved at the end of each window.
+    /// Arrivals by level, halved at the end of each window.
     arrived: [u64; PriorityLevel::COUNT],
-    /// When the window began.
+    /// The beginning of the window.
     began: Instant,
 }
 
 impl Worth {
-    /// Nothing has arrived yet.
+    /// No arrivals.
     pub fn new() -> Self {
         Worth {
             arrived: [0; PriorityLevel::COUNT],
@@ -27,7 +27,7 @@ impl Worth {
         }
     }
 
-    /// A request of this level has arrived.
+    /// Notes the arrival of a request at this level.
     pub fn arrived(&mut self, now: Instant, level: PriorityLevel) {
         let windows = now.since(self.began).as_nanos() / WINDOW.as_nanos();
         if windows > 0 {
@@ -38,15 +38,15 @@ impl Worth {
         self.arrived[level.index()] += 1;
     }
 
-    /// How many requests a second were more urgent than those of this level, in the mean over the last
-    /// windows.
+    /// Requests a second that were more urgent than this level, as a mean over the last windows.
     fn seen(&self, level: PriorityLevel) -> u64 {
         let before: u64 = self.arrived[..level.index()].iter().sum();
-        // Halved windows add up to less than two of them.
+        // The sum of halved windows is less than two windows.
         before * NANOS / (2 * WINDOW.as_nanos())
     }
 
-    /// The same; at least [`FORESEEN`] for all but the two most urgent levels.
+    /// Requests a second that are more urgent than this level; at least [`FORESEEN`] for all but
+    /// the two most urgent levels.
     pub fn rate(&self, level: PriorityLevel) -> u64 {
         let seen = self.seen(level);
         match level.index() {
@@ -55,16 +55,15 @@ impl Worth {
         }
     }
 
-    /// For how long those that are more urgent wait, in the mean, for a command of this level that holds
-    /// the drive for `held`: of those that come, not of those that are foreseen. In nanoseconds, as a
-    /// fraction.
+    /// The mean waiting time of more urgent requests for a command of this level that holds the
+    /// drive for `held`. Only observed arrivals count. The unit is the nanosecond, with fractions.
     pub fn waiting(&self, level: PriorityLevel, held: Duration) -> f64 {
         let held = held.as_nanos() as f64 / NANOS as f64;
         self.seen(level) as f64 * held * held / 2.0 * NANOS as f64
     }
 
-    /// What a command of this level that holds the drive for `held` costs those that are more urgent,
-    /// in nanoseconds of head time.
+    /// The cost to more urgent requests of a command that holds the drive for `held`, in
+    /// nanoseconds of head time.
     pub fn cost(&self, level: PriorityLevel, held: Duration) -> u64 {
         let held = u128::from(held.as_nanos());
         let waited = u128::from(self.rate(level)) * held * held / (2 * u128::from(NANOS));
@@ -73,14 +72,15 @@ impl Worth {
             .saturating_mul(WEIGHT)
     }
 
-    /// What another nanosecond of such a command costs, in billionths of a nanosecond of head time.
+    /// The cost of another nanosecond of such a command, in billionths of a nanosecond of head
+    /// time.
     pub fn slope(&self, level: PriorityLevel, held: Duration) -> u64 {
         self.rate(level)
             .saturating_mul(held.as_nanos())
             .saturating_mul(WEIGHT)
     }
 
-    /// Whether it is worth a way back of `back` that something more urgent need not wait for `left`.
+    /// Whether saving an urgent request the wait `left` is worth the way back `back`.
     pub fn is_worth_stepping_aside(left: Duration, back: Duration) -> bool {
         left.as_nanos().saturating_mul(WEIGHT) > back.as_nanos()
     }
@@ -92,20 +92,20 @@ impl Default for Worth {
     }
 }
 
-/// What a nanosecond of waiting of something urgent is worth, in nanoseconds of head time. A choice: with
-/// it a transfer steps aside if more than a third of the extra way is left of it; 4 ms on the drive of
-/// the paper, where a prototype found that it does not pay below 6 (../shared/specs/scheduling.md, 7),
-/// but did not go on while the urgent one waits for its sector.
+/// The worth of a nanosecond of an urgent request's wait, in nanoseconds of head time. A choice: a
+/// transfer steps aside if more than a third of the way back is left of it. That is 4 ms on the
+/// paper's drive. A prototype found no gain below 6 ms (../shared/specs/scheduling.md, 7), but did
+/// not fill the rotational latency.
 pub const WEIGHT: u64 = 3;
 
-/// Urgent requests a second that are reckoned with where fewer came. A choice: the most that the paper
-/// measures with; whoever marks a request as less urgent expects others.
+/// The least expected rate of urgent requests, per second. A choice: the largest rate that the
+/// paper measures; a request that is marked less urgent expects others.
 pub const FORESEEN: u64 = 20;
 
-/// A choice: some seconds, so that tens of arrivals at the least rate count.
+/// A choice: some seconds, so that tens of arrivals count at the least rate.
 const WINDOW: Duration = Duration::from_secs(4);
 
-/// In a second.
+/// Nanoseconds in a second.
 const NANOS: u64 = 1_000_000_000;
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
         for milli in (0..60_000).step_by(20) {
             worth.arrived(Instant::from_nanos(milli * 1_000_000), level(0));
         }
-        // About 50 a second arrive in 20 ms with a chance of 1, and wait 10 ms.
+        // About 50 a second arrive in 20 ms with probability 1, and wait 10 ms.
         let waiting = worth.waiting(level(3), held);
         assert!((8e6..=11e6).contains(&waiting), "{waiting}");
         assert_eq!(worth.waiting(level(0), held), 0.0);
@@ -160,7 +160,7 @@ mod tests {
         let worth = Worth::new();
         let whole = worth.cost(level(3), Duration::from_millis(20));
         let half = worth.cost(level(3), Duration::from_millis(10));
-        // 20 a second arrive in 20 ms with a chance of 0.4, wait 10 ms, and count thrice.
+        // 20 a second arrive in 20 ms with probability 0.4, wait 10 ms, and count threefold.
         assert_eq!(whole, 12_000_000);
         assert_eq!(half * 4, whole);
         let slope = worth.slope(level(3), Duration::from_millis(20));

@@ -1,7 +1,8 @@
-//! Footprints in the order of their blocks, in short sorted rows: one binary search over the rows
-//! and one in a row find a neighbour, and what moves when one comes or goes is less than a row.
-//! Twice as fast as a B-tree of the library for the ten or hundred that mostly wait, and rows that
-//! became empty are used again.
+//! Disjoint footprints in the order of their blocks, in short sorted rows.
+//!
+//! A lookup is a binary search over the rows and one in a row. An insertion or removal moves less
+//! than a row. This is twice as fast as the library's B-tree for the usual 10 to 100 pieces. Empty
+//! rows are reused.
 
 use crate::ordering::piece::List;
 
@@ -12,22 +13,22 @@ pub(super) struct Footprint {
     pub(super) start: u64,
     /// The block after its last.
     pub(super) end: u64,
-    /// In the order of arrival.
+    /// The members in the order of arrival.
     pub(super) members: List,
     pub(super) count: u32,
-    /// Members that ended since it was taken apart last.
+    /// Members that have ended since the last division.
     pub(super) ended: u32,
 }
 
 /// Disjoint footprints.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Footprints {
-    /// None is empty.
+    /// No row is empty.
     rows: Vec<Vec<Footprint>>,
     spare: Vec<Vec<Footprint>>,
 }
 
-/// Where a footprint is, until one comes or goes.
+/// The index of a footprint, valid until the next insertion or removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FootprintIndex {
     row: usize,
@@ -35,7 +36,7 @@ pub(super) struct FootprintIndex {
 }
 
 impl Footprints {
-    /// The last that starts before `block`.
+    /// The last footprint that starts before `block`.
     pub(super) fn last_before(&self, block: u64) -> Option<FootprintIndex> {
         let row = match self.rows.len() {
             1 => 0,
@@ -59,7 +60,7 @@ impl Footprints {
         &mut self.rows[place.row][place.index]
     }
 
-    /// Puts one in after its left neighbour.
+    /// Inserts a footprint after its left neighbour.
     pub(super) fn insert_after(&mut self, left: Option<FootprintIndex>, footprint: Footprint) {
         let FootprintIndex { row, index } = match left {
             Some(FootprintIndex { row, index }) => FootprintIndex {
@@ -82,7 +83,7 @@ impl Footprints {
         }
     }
 
-    /// Puts one in.
+    /// Inserts a footprint.
     pub(super) fn insert(&mut self, footprint: Footprint) {
         self.insert_after(self.last_before(footprint.start), footprint);
     }
@@ -96,5 +97,5 @@ impl Footprints {
     }
 }
 
-/// Footprints in a row. A choice: 2 KiB, half of which move at most for one that comes or goes.
+/// Footprints per row. A choice: 2 KiB, of which an insertion moves at most half.
 const LONGEST: usize = 64;
