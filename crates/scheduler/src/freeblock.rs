@@ -6,9 +6,8 @@
 //! ```
 //!
 //! Lumb, Schindler, Ganger, "Freeblock Scheduling Outside of Disk Firmware", FAST 2002; Lumb et
-//! al., "Towards Higher Disk Head Utilization", OSDI 2000. The gap before a foreground request is
-//! a [`Gap`]; what may be read in it is a [`GapPlan`]; which blocks are worth reading is a set of
-//! [`WantedBlocks`] ones.
+//! al., "Towards Higher Disk Head Utilization", OSDI 2000. A [`Gap`] precedes a foreground request.
+//! A [`GapPlan`] holds the reads in it. [`WantedBlocks`] is the set of blocks worth reading.
 
 pub mod conservatism;
 pub mod gap;

@@ -1,13 +1,13 @@
-//! What a policy is told, what it answers, and the table of all of them.
+//! The interface of a policy, and the table of all policies.
 //!
 //! ```text
 //!   engine                                policy
-//!     |  add(pending)  withdraw(pending)    |   keeps its own index
+//!     |  add(request)  withdraw(request)    |   keeps its own index
 //!     |------------------------------------>|
 //!     |  select(view)                       |
 //!     |------------------------------------>|
 //!     |     Serve(ticket) | WaitUntil(t) | Nothing
-//!     |<------------------------------------|   forgets what it serves
+//!     |<------------------------------------|   forgets the served request
 //! ```
 
 use std::ops::RangeInclusive;
@@ -31,8 +31,8 @@ pub mod sstf;
 
 pub use naming::{NamedPolicy, UnknownPolicy, find, usages};
 
-/// Index of a piece: a request, or a part of it, from its entry to its end. Indices are small, so that a
-/// policy may index a table with them, and are used again.
+/// The index of a piece: a request, or a part of it, from entry to end. Indices are small and are
+/// reused, so that a policy may index a table with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PieceId(pub u32);
 
@@ -44,136 +44,136 @@ impl PieceId {
     }
 }
 
-/// A request that may be served.
+/// A request that the policy may serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EligibleRequest {
-    /// Names it in the answer.
+    /// The ticket that names the request in the answer.
     pub ticket: PieceId,
-    /// Its number in the order of arrival, never used twice: what breaks ties.
+    /// The arrival number, which breaks ties. It is never reused.
     pub order: u64,
-    /// When it arrived.
+    /// The moment of arrival.
     pub submitted: Instant,
-    /// Which way the bytes go.
+    /// The direction of the transfer.
     pub direction: Direction,
-    /// Which blocks.
+    /// The blocks.
     pub extent: Extent,
-    /// Where it begins on the medium, by belief. The beginning of the disk for a policy that
-    /// says [`Sight::Order`].
+    /// The position of the first block on the medium, by belief. For a policy with
+    /// [`Sight::Order`], the beginning of the disk.
     pub target: SeekTarget,
 }
 
-/// What a policy decides by: it spares the engine predictions that nobody reads.
+/// The facts by which a policy decides. The engine computes positions only for policies that use
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// Arrival and block numbers alone.
+    /// Arrival times and block numbers alone.
     Order,
-    /// Where the requests are on the medium, and where the head will be.
+    /// The positions of requests and head.
     Head,
 }
 
 /// The situation in which a policy chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// The time.
+    /// The current time.
     pub now: Instant,
-    /// The drive, as far as is known.
+    /// The believed profile of the drive.
     pub belief: &'a Profile,
-    /// Where the head is believed to be when the drive starts the command.
+    /// The believed position of the head when the drive starts the command.
     pub head: Position,
-    /// When the arm will have done what the drive was told before: the end of the last command at
-    /// the drive, not `now`.
+    /// The moment at which the arm finishes the commands at the drive; `now` may be earlier.
     pub ready: Instant,
-    /// The direction of the command before: the electronics' time depends on it.
+    /// The direction of the previous command, on which the electronics' time depends.
     pub previous: Direction,
 }
 
-/// What a policy answers.
+/// The answer of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Give this one to the drive. The policy has forgotten it.
+    /// Serve this request. The policy has forgotten it.
     Serve(PieceId),
-    /// Idle on purpose until then, which is later than now, or until something happens.
+    /// Idle on purpose until this moment, which is later than `now`, or until the next event.
     WaitUntil(Instant),
-    /// There is nothing to serve.
+    /// No request is left.
     Nothing,
 }
 
-/// Chooses the next request. The same calls give the same answers on every machine; among equals
-/// the one that arrived first is chosen.
+/// A scheduling policy. The same calls give the same answers on every machine. Among equal requests
+/// it chooses the oldest.
 pub trait Policy: Send {
-    /// What it decides by.
+    /// The facts by which the policy decides.
     fn sight(&self) -> Sight;
 
-    /// A request may be served from now on.
+    /// Adds an eligible request.
     fn add(&mut self, pending: &EligibleRequest);
 
-    /// A request that was added and not chosen may no longer be served.
+    /// Removes a request that was added and not selected.
     fn withdraw(&mut self, pending: &EligibleRequest);
 
-    /// Which of the requests should be next. A request that is chosen is forgotten at once.
+    /// Selects the next request, and forgets it at once.
     fn select(&mut self, view: &View) -> Choice;
 }
 
-/// How many commands the drive should be given at once.
+/// The number of commands that the drive should hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// At most the engine's limit, so that the choice stays with the policy.
     JustInTime,
-    /// As many as the drive's own queue holds: the choice is the drive's.
+    /// As many as the drive's queue holds, so that the drive chooses.
     DriveQueue,
 }
 
-/// One line of the table of policies.
+/// An entry of the table of policies.
 #[derive(Clone, Debug)]
 pub struct PolicyEntry {
-    /// How users name it.
+    /// The name for users.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// The policy in one sentence.
     pub what: &'static str,
-    /// Where it is described.
+    /// The publication that describes the policy.
     pub source: &'static str,
-    /// How many commands the drive should be given at once.
+    /// The number of commands that the drive should hold.
     pub depth: Depth,
-    /// How to make one.
+    /// The constructor.
     pub make: Make,
 }
 
-/// How a policy is made.
+/// The constructor of a policy.
 #[derive(Clone, Debug)]
 pub enum Make {
-    /// As it is.
+    /// A policy without a parameter.
     Plain(fn() -> Box<dyn Policy>),
-    /// With a number that users write behind its name.
+    /// A policy with a number that users append to its name.
     With(Parameter, fn(u32) -> Box<dyn Policy>),
 }
 
-/// The number that a policy takes.
+/// The numeric parameter of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// What it is, in a sentence, with the origin of the default.
+    /// The parameter in one sentence, with the origin of the default.
     pub what: &'static str,
-    /// What it counts.
+    /// The unit.
     pub unit: &'static str,
-    /// What it may be.
+    /// The legal values.
     pub range: RangeInclusive<u32>,
-    /// What it is if nothing is said.
+    /// The default.
     pub default: u32,
 }
 
 impl View<'_> {
-    /// When the arm would begin to move for a command of this direction that is given to the
-    /// drive now: the electronics work while the command before still holds the arm.
+    /// The moment at which the arm begins to move for a command that is dispatched now. The
+    /// electronics work while the previous command still holds the arm.
     ///
     /// ```text
-    ///   command before   |--------- arm, medium ---------|
-    ///   this one              | overhead |  queued       | seek | rotation | ...
+    ///   previous         |--------- arm, medium ---------|
+    ///   this command          | overhead |  queued       | seek | rotation | ...
     ///                        now                       start
     /// ```
     pub fn start(&self, direction: Direction) -> Instant {
         self.ready.max(self.now + self.overhead(direction))
     }
 
-    /// What the electronics take before the arm moves for a command of this direction.
+    /// The electronics' time before the arm moves for a command of this direction.
     pub fn overhead(&self, direction: Direction) -> Duration {
         let overhead = match direction {
             Direction::Read => self.belief.overheads.read_miss,
@@ -185,14 +185,14 @@ impl View<'_> {
         }
     }
 
-    /// The way to a request's first sector.
+    /// The positioning time to a request's first sector.
     pub fn positioning(&self, to: &SeekTarget, direction: Direction) -> Positioning {
         self.belief
             .positioning(self.head, self.start(direction), to, direction)
     }
 }
 
-/// All policies: help texts, experiments and the conformance test are made from this table.
+/// All policies. Help texts, experiments and the conformance tests come from this table.
 pub const ALL: &[PolicyEntry] = &[
     PolicyEntry {
         name: "fcfs",

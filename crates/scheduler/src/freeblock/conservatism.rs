@@ -1,10 +1,10 @@
-//! How careful a plan has to be: a fixed guard, or one that is learned and priced.
+//! The guard of a plan: fixed, or learned and priced.
 //!
 //! A plan wins reading time and risks a revolution of foreground time at each of its seeks. A
-//! learned guard weighs the two: it has a *price*, how many nanoseconds of reading one expected
-//! nanosecond of foreground loss must bring. The guard is the one with the best balance at that
-//! price, a plan that does not bring its price is left out, and the price follows the *impact
-//! budget*: it rises while the foreground is measured to lose more than it may.
+//! learned guard has a *price*: the nanoseconds of reading that one expected nanosecond of
+//! foreground loss must bring. The guard has the best balance at that price, and a plan below its
+//! price is dropped. The price follows the *impact budget*: it rises while the measured loss of the
+//! foreground exceeds the budget.
 
 use block::{Direction, Duration};
 
@@ -12,20 +12,20 @@ use super::gap::{Gap, Guard};
 use super::lateness::Lateness;
 use super::plan::{GapPlan, Kind};
 
-/// How the guard comes about.
+/// The source of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Caution {
     /// Lumb et al., FAST 2002: a constant that is added to the predicted seeks of detours.
     Fixed {
         /// The constant.
         guard: Duration,
-        /// Gaps whose latency is less than this short of a whole revolution are left alone: the
-        /// seek might just make it.
+        /// Gaps whose latency is less than this below a whole revolution are not filled, because
+        /// the seek might succeed in time.
         near_miss: Duration,
     },
-    /// From errors and an impact budget.
+    /// A guard that is learned from errors and an impact budget.
     Learned {
-        /// How much longer foreground requests may take on average, in parts per million.
+        /// The largest mean lengthening of foreground requests, in parts per million.
         impact_ppm: u32,
     },
 }
@@ -37,36 +37,37 @@ impl Default for Caution {
     }
 }
 
-/// The part of the impact budget that is aimed at. A choice: not all is measured; a plan also makes
-/// the command after next be given to the drive a little later. On the Atlas 10K under OLTP and
-/// SPTF-SW60, the loss is from 0.1 % of the response time less to 0.2 % more than measured.
+/// The share of the impact budget that the price is set for. A choice: not all loss is measured,
+/// because a plan also delays the dispatch of the command after next. On the Atlas 10K under OLTP
+/// and SPTF-SW60, the loss is from 0.1 % of the response time less to 0.2 % more than measured.
 const AIM: f64 = 0.9;
-/// The price at the beginning, and its bounds. Below about a third a plan would cost the background
-/// itself more than it brings, because a lost revolution delays the scan as well, and free reading
-/// takes about a third of a busy disk's head time: no budget is spent beyond that. The rest is room.
+/// The initial price. Below about a third a plan costs the background more than it brings. A lost
+/// revolution delays the scan as well, and free reading takes about a third of a busy disk's head
+/// time. No budget is spent beyond that bound; the rest is room.
 const PRICE: f64 = 1.0;
 const PRICES: std::ops::RangeInclusive<f64> = 0.3..=64.0;
-/// The price is set anew after so many foreground requests. A choice: about two seconds.
+/// The number of foreground requests between two settlings of the price. A choice: about two
+/// seconds.
 const SETTLE_EVERY: u32 = 256;
-/// By at most this share at once. A choice: a factor of two within half a minute.
+/// The largest change of the price at a settling. A choice: a factor of two within half a minute.
 const STEP: f64 = 0.05;
-/// What is left of the older requests' weight at each settling: an average over about 5,000, in
-/// which a budget of 1 % is about fifty lost revolutions. A choice.
+/// The weight of older requests that remains at each settling. The average covers about 5,000
+/// requests, in which a budget of 1 % is about fifty lost revolutions. A choice.
 const MEMORY: f64 = 0.95;
 
-/// The state of a guard.
+/// A guard and its learned state.
 #[derive(Clone, Debug)]
 pub struct Conservatism {
     caution: Caution,
     period: Duration,
-    /// A seek of at most this many cylinders is a short one.
+    /// The largest distance of a short seek, in cylinders.
     short: u32,
     /// By direction, then short and long seeks.
     lateness: [Lateness; 4],
     price: f64,
-    /// By direction, then short and long; as given or learned.
+    /// By direction, then short and long seeks; given or learned.
     guards: [Duration; 4],
-    /// How many times as long they are used.
+    /// The factor by which guards are widened.
     widening: f64,
     lost: f64,
     responses: f64,
@@ -74,17 +75,17 @@ pub struct Conservatism {
     losses: Losses,
 }
 
-/// What the foreground took and lost since the beginning.
+/// The foreground's response times and losses since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// All response times, in nanoseconds.
+    /// The sum of all response times, in nanoseconds.
     pub responses: u64,
-    /// What of them is owed to plans, in nanoseconds; negative if it was sooner with them.
+    /// The loss due to plans, in nanoseconds; negative if requests ended sooner.
     pub lost: i64,
 }
 
 impl Losses {
-    /// The share of the response times that was lost from `before` on; `None` if nothing ended.
+    /// The share of the response times since `before` that was lost; `None` if no request ended.
     pub fn impact_since(&self, before: Losses) -> Option<f64> {
         let lost = (self.lost - before.lost) as f64;
         let responses = (self.responses - before.responses) as f64;
@@ -93,12 +94,12 @@ impl Losses {
 }
 
 impl Conservatism {
-    /// A guard for a drive of so many cylinders that turns once in `period`.
+    /// A guard for a drive with `cylinders` cylinders and revolutions of `period`.
     pub fn new(caution: Caution, period: Duration, cylinders: u32) -> Self {
         let mut conservatism = Conservatism {
             caution,
             period,
-            // A choice: the part of a seek curve that goes with the root of the distance.
+            // A choice: the part of a seek curve that is proportional to the root of the distance.
             short: cylinders / 16,
             lateness: Default::default(),
             price: PRICE,
@@ -113,9 +114,8 @@ impl Conservatism {
         conservatism
     }
 
-    /// The guards for a gap: those of a seek over about as many cylinders. Most detours are to places
-    /// near one of the two ends, so that one of the two seeks is about as long as the way without
-    /// it.
+    /// The guards for a gap, from seeks of about its distance. Most detours are near one of the two
+    /// ends, so that one of their seeks is about as long as the direct one.
     pub fn guard(&self, gap: &Gap) -> Guard {
         let distance = gap
             .source
@@ -128,7 +128,7 @@ impl Conservatism {
         }
     }
 
-    /// Whether the gap may be filled at all.
+    /// Whether a gap with this latency may be filled.
     pub fn admits(&self, latency: Duration) -> bool {
         match self.caution {
             Caution::Fixed { near_miss, .. } => latency + near_miss <= self.period,
@@ -136,7 +136,7 @@ impl Conservatism {
         }
     }
 
-    /// How much later the foreground command is expected to end because of the plan.
+    /// The expected delay of the foreground command due to a plan.
     pub fn expected_loss(&self, gap: &Gap, latency: Duration, plan: &GapPlan) -> Duration {
         if let Caution::Fixed { .. } = self.caution {
             return Duration::ZERO;
@@ -152,8 +152,8 @@ impl Conservatism {
         self.turns(late)
     }
 
-    /// How much sooner than believed the command is expected to end without a plan: a seek that is
-    /// believed to just miss the sector might just make it, and any plan takes that away.
+    /// The expected gain of the command without a plan. A seek that is believed to just miss the
+    /// sector might succeed, which any plan prevents.
     pub fn expected_luck(&self, gap: &Gap, latency: Duration) -> Duration {
         match self.caution {
             Caution::Fixed { .. } => Duration::ZERO,
@@ -161,14 +161,14 @@ impl Conservatism {
         }
     }
 
-    /// The chance that the command ends a revolution sooner than believed without a plan.
+    /// The probability that the command without a plan ends a revolution sooner than believed.
     fn luck(&self, gap: &Gap, latency: Duration) -> f64 {
         let short_of_turn = latency.as_nanos() as i64 - self.period.as_nanos() as i64;
         1.0 - self.chance(gap, gap.direction, short_of_turn)
     }
 
-    /// The chance that a seek of about the gap's distance is later than believed by more than
-    /// `slack` nanoseconds.
+    /// The probability that a seek of about the gap's distance is late by more than `slack`
+    /// nanoseconds.
     fn chance(&self, gap: &Gap, direction: Direction, slack: i64) -> f64 {
         let distance = gap
             .source
@@ -177,13 +177,13 @@ impl Conservatism {
         self.lateness[self.class(direction, distance)].chance(slack)
     }
 
-    /// So many revolutions.
+    /// The duration of so many revolutions.
     fn turns(&self, turns: f64) -> Duration {
         Duration::from_nanos((turns * self.period.as_nanos() as f64) as u64)
     }
 
-    /// Whether reading for `reading`, which is only worked out if it matters, is worth an expected
-    /// loss.
+    /// Whether a read is worth an expected loss. `reading` is its length, computed only if it
+    /// matters.
     pub fn pays(&self, reading: impl FnOnce() -> Duration, loss: Duration) -> bool {
         match self.caution {
             Caution::Fixed { .. } => true,
@@ -193,8 +193,8 @@ impl Conservatism {
         }
     }
 
-    /// A command ended: it was believed to wait so long for its sector, after a seek over so many
-    /// cylinders, and took so many revolutions more than believed.
+    /// Notes the end of a command. `wait` is the believed rotational latency after a seek of
+    /// `distance` cylinders; `revolutions` is the number of additional revolutions.
     pub fn observe(
         &mut self,
         direction: Direction,
@@ -206,9 +206,9 @@ impl Conservatism {
         self.lateness[class].observe(wait, self.period, revolutions);
     }
 
-    /// A foreground request ended after `response`; a plan before it made it and those behind it,
-    /// `delayed` in all, later by `lost` nanoseconds (negative: earlier) than they would have been
-    /// on average, with their [luck](Self::expected_luck).
+    /// Notes the end of a foreground request after `response`. A plan delayed it and `delayed - 1`
+    /// requests behind it by `lost` nanoseconds each (negative: sooner), with their
+    /// [luck](Self::expected_luck) included.
     pub fn finished(&mut self, response: Duration, lost: i64, delayed: usize) {
         self.responses += response.as_nanos() as f64;
         self.lost += lost as f64 * delayed as f64;
@@ -221,33 +221,33 @@ impl Conservatism {
         }
     }
 
-    /// A plan is carried out because of which others are expected to wait for so much longer in all.
+    /// Notes a plan by which other requests wait longer by `waiting` in all.
     pub fn delayed(&mut self, waiting: Duration) {
         self.lost += waiting.as_nanos() as f64;
         self.losses.lost += waiting.as_nanos() as i64;
     }
 
-    /// The present guards, by direction and for short and long seeks.
+    /// The current guards, by direction and for short and long seeks.
     pub fn guards(&self) -> [Duration; 4] {
         let wide = |guard: Duration| guard.as_nanos() as f64 * self.widening;
         self.guards
             .map(|guard| Duration::from_nanos(wide(guard) as u64))
     }
 
-    /// Seeks are believed to take another time: what was observed of the old one counts little.
+    /// Reduces the weight of observations, because the believed seek times changed.
     pub fn doubt(&mut self) {
         for lateness in &mut self.lateness {
             lateness.doubt();
         }
     }
 
-    /// From now on guards are so many times as long as given or learned.
+    /// Widens all guards by a factor from now on.
     pub fn widen(&mut self, times: f64) {
         self.widening = times;
     }
 
-    /// The share of the mean response time that the foreground is measured to lose, over the last
-    /// few thousand requests.
+    /// The measured share of the mean response time that is lost, over the last few thousand
+    /// requests.
     pub fn impact(&self) -> f64 {
         if self.responses > 0.0 {
             self.lost / self.responses
@@ -256,13 +256,12 @@ impl Conservatism {
         }
     }
 
-    /// What was lost since the beginning.
+    /// The losses since the beginning.
     pub fn losses(&self) -> Losses {
         self.losses
     }
 
-    /// How much longer foreground requests may take on average, in parts per million; `None` if
-    /// the guard is fixed.
+    /// The impact budget in parts per million; `None` for a fixed guard.
     pub fn budget(&self) -> Option<u32> {
         match self.caution {
             Caution::Learned { impact_ppm } => Some(impact_ppm),
@@ -270,8 +269,8 @@ impl Conservatism {
         }
     }
 
-    /// They may take so much longer from now on. The price follows as it does after a change of the
-    /// load: by 5 % every 256 requests at most. A fixed guard keeps to no budget, and stays.
+    /// Sets the impact budget. The price follows by at most 5 % every 256 requests, as after a
+    /// change of the load. A fixed guard has no budget and stays.
     pub fn set_budget(&mut self, ppm: u32) {
         if let Caution::Learned { impact_ppm } = &mut self.caution {
             *impact_ppm = ppm;

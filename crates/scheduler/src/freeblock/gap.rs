@@ -1,50 +1,49 @@
-//! The gap before a foreground request, and how far a plan may go to fill it.
+//! The gap before a foreground request, and the rules for plans that fill it.
 //!
 //! ```text
 //!    source                                                    destination
 //!   == A ==|------------ seek ------------|..... latency .....|== B ==
 //!        departs                       on track             begins
-//!        leaves                                  (where a free read may set out)
-//!             follows                (where B may set out after a free read, at the earliest)
+//!        leaves                                  (earliest start of a free read)
+//!             follows                (earliest start of B after a free read)
 //! ```
 
 use block::{Direction, Duration, Extent, Instant};
 use drive::{Position, SeekTarget};
 
-/// The gap between the command before (A) and the next foreground command (B), by belief.
+/// The gap between the previous command (A) and the next foreground command (B), by belief.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The track that A leaves.
+    /// The track of A.
     pub source: Position,
-    /// When B's positioning begins if nothing comes before it.
+    /// The start of B's positioning without a plan.
     pub departs: Instant,
-    /// When a free read's positioning can begin.
+    /// The earliest start of a free read's positioning.
     pub leaves: Instant,
-    /// The earliest moment at which B's positioning can begin after a free read: the electronics
-    /// take their time, hidden while the free read is on its way.
+    /// The earliest start of B's positioning after a free read. The electronics' time is hidden
+    /// behind the free read.
     pub follows: Instant,
-    /// From the end of a free read on the medium to B's first sector, at least: a write's blocks
-    /// come over the bus when the read's have gone.
+    /// The least time from the end of a free read on the medium to B's first sector. A write's
+    /// blocks use the bus after the read's.
     pub lag: Duration,
-    /// From the end of a free read on the medium until B's positioning can begin, if B is given to
-    /// the drive only when that read has completed. So it is if another free read follows: two
+    /// The time from the end of a free read on the medium to the start of B's positioning, if B is
+    /// dispatched at the read's completion. That is so if another free read precedes B, because two
     /// commands are at the drive at once.
     pub handover: Duration,
-    /// Where B begins.
+    /// The position of B's first block.
     pub destination: SeekTarget,
-    /// Which way B's bytes go.
+    /// The direction of B's transfer.
     pub direction: Direction,
-    /// B's blocks.
+    /// The blocks of B.
     pub extent: Extent,
-    /// When B's first sector comes under the head: a plan must be there by then. One revolution
-    /// later than without a plan if the gap is paid for.
+    /// The moment at which B's first sector arrives under the head, by which a plan must end. In a
+    /// paid gap it is one revolution later than without a plan.
     pub begins: Instant,
-    /// The bus, where it is slower than the medium.
+    /// The bus, if it is slower than the medium.
     pub bus: Option<SlowBus>,
 }
 
-/// A bus that carries blocks more slowly than they pass under the head. A plan has to leave it free for
-/// B's blocks.
+/// A bus that is slower than the medium. A plan has to end early enough on it for B's blocks.
 ///
 /// ```text
 ///   medium   |==1==|==2==|==3==|                    |==B==|
@@ -53,36 +52,37 @@ pub struct Gap {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowBus {
-    /// For how long it carries one block of a read.
+    /// The transfer time of one block.
     pub block: Duration,
-    /// When it has carried what comes before.
+    /// The end of earlier transfers.
     pub free: Instant,
-    /// When it has to have carried all, so that B ends no later.
+    /// The latest end of all transfers at which B is not delayed.
     pub needed: Instant,
 }
 
 impl SlowBus {
-    /// The same after so many blocks, of which the first comes under the head at `begins`.
+    /// The bus after `blocks` more blocks, of which the first arrives under the head at `begins`.
     #[must_use]
     pub fn after(self, begins: Instant, blocks: u64) -> SlowBus {
         let free = self.free.max(begins) + self.block * blocks;
         SlowBus { free, ..self }
     }
 
-    /// How many blocks it carries in time if the first comes under the head at `begins`.
+    /// The number of blocks that the bus transfers in time if the first arrives under the head at
+    /// `begins`.
     pub fn room(&self, begins: Instant) -> u64 {
         let time = self.needed.since(self.free.max(begins)).as_nanos();
         time / self.block.as_nanos().max(1)
     }
 
-    /// By how much it is free too late.
+    /// The delay of B by the bus.
     pub fn late(&self) -> Duration {
         self.free.since(self.needed)
     }
 }
 
 impl Gap {
-    /// The same gap if B may be later by so much.
+    /// The gap with B later by `by`.
     #[must_use]
     pub fn lengthened(self, by: Duration) -> Gap {
         Gap {
@@ -96,34 +96,34 @@ impl Gap {
     }
 }
 
-/// What is added to predicted times, so that a plan survives the errors of the belief
+/// Margins that are added to predicted times, so that a plan survives errors of the belief
 /// (conservatism; Lumb et al., FAST 2002, 5.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
-    /// Between arriving on a track and the first free sector.
+    /// The margin between the arrival on a track and the first free sector.
     pub to_free: Duration,
-    /// Between arriving on B's track after a detour and B's first sector.
+    /// The margin between the arrival on B's track after a detour and B's first sector.
     pub to_destination: Duration,
 }
 
-/// Whether commands of their own may read on the tracks of A and B.
+/// Whether free reads may be separate commands on the tracks of A and B.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum SameTrack {
-    /// Never: the drive begins to prefetch (Lumb et al., FAST 2002, 4.3). Merging with B is
+    /// Never: the drive would begin to prefetch (Lumb et al., FAST 2002, 4.3). Merging with B is
     /// always allowed.
     #[default]
     Never,
-    /// The scheduler sits in the firmware, or the drive does not look ahead.
+    /// Allowed: the scheduler is in the firmware, or the drive has no look-ahead.
     Allowed,
 }
 
-/// Whether a track may be read in two commands, on both sides of its first block.
+/// The number of ranges that may be read of a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Ranges {
-    /// One range of blocks a track.
+    /// One range.
     #[default]
     One,
-    /// Also two, across the track's logical start.
+    /// One range, or two across the track's logical start.
     Two,
 }
 
@@ -133,38 +133,38 @@ pub enum Merging {
     /// They may.
     #[default]
     Allowed,
-    /// Never: nothing could overtake B between the two.
+    /// They may not: an urgent request could not preempt B after the free blocks.
     Never,
 }
 
-/// What makes one plan better than another.
+/// The measure of a plan's worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Goal {
-    /// More wanted blocks: the most bytes now.
+    /// The number of wanted blocks: the most bytes now.
     #[default]
     Blocks,
-    /// A greater part of a revolution, and more so the less it leaves of its track: all parts of
-    /// the disk come to their end at the same time, and few small pieces are left over.
+    /// The share of a revolution, and more if little is left of the track. All parts of the disk
+    /// then finish at the same time, with few small remainders.
     Even,
 }
 
-/// What a plan may consist of, and how hard it is looked for.
+/// The rules for plans, and the limits of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// Added to predictions.
+    /// The margins.
     pub guard: Guard,
-    /// Commands on the tracks of A and B.
+    /// Separate commands on the tracks of A and B.
     pub same_track: SameTrack,
-    /// Ranges a track.
+    /// Ranges per track.
     pub ranges: Ranges,
     /// Reads in one command with B.
     pub merging: Merging,
-    /// What is best.
+    /// The measure of worth.
     pub goal: Goal,
-    /// Stops on one way, at least 1, at most [`MOST_STOPS`](crate::freeblock::plan::MOST_STOPS).
+    /// The largest number of stops, from 1 to [`MOST_STOPS`](crate::freeblock::plan::MOST_STOPS).
     pub stops: u8,
-    /// At most how many tracks are looked at: the best plan so far is then taken. `u32::MAX`
-    /// searches until the bound proves that no plan is better.
+    /// The largest number of tracks that the search visits before it returns the best plan so far.
+    /// `u32::MAX`: the search ends when its bound proves the plan optimal.
     pub tracks: u32,
 }
 

@@ -1,47 +1,46 @@
-//! How late the head really is: learned from which commands missed their sector.
+//! The distribution of the head's lateness, learned from the commands that missed their sector.
 //!
-//! Whether a seek took longer than believed cannot be seen: the wait for the sector hides it. What
-//! can be seen is that the sector was missed, because that costs a revolution. A command that was
-//! believed to be on its track `slack` before its sector, and lost a revolution, says that the
-//! seek was later than `slack`; one that did not, that it was not. One that was believed to have
-//! just missed its sector, and to wait nearly a revolution, but did not, was early:
+//! The length of a seek is not observable, because rotational latency hides it. A missed sector is,
+//! because it costs a revolution. A command with slack `slack` that lost a revolution was late by
+//! more than `slack`; one that did not was not. A command that should have just missed its sector,
+//! and did not, was early:
 //!
 //! ```text
-//!   chance of
-//!   being later  1 |-----.
-//!                  |      `.
+//!   probability
+//!   of being     1 |-----.
+//!   later          |      `.
 //!                  |        `.
 //!                0 |__________`-------........___
 //!                     early  0   late ->     slack
 //! ```
 //!
-//! The observations are counted in bins of slack; the chance is the decreasing function that fits
-//! them best (pool adjacent violators: Ayer et al., Annals of Mathematical Statistics 26, 1955).
+//! Observations are counted in bins of slack. The probability is the decreasing function with the
+//! best fit (pool adjacent violators: Ayer et al., Annals of Mathematical Statistics 26, 1955).
 
 use block::Duration;
 
-/// How wide a bin is. A choice: a quarter of the smallest seek noise that matters here, 60 us.
+/// The width of a bin. A choice: a quarter of the smallest relevant seek noise, 60 us.
 const BIN_NANOS: i64 = 16_000;
-/// Bins of earliness. A choice: 0.5 ms, as much as any guard that pays.
+/// Bins of earliness. A choice: 0.5 ms, the largest guard that pays.
 const EARLY: usize = 32;
-/// Bins of lateness. A choice: 1.5 ms; a guard as long as that leaves nothing of most gaps.
+/// Bins of lateness. A choice: 1.5 ms; a longer guard leaves nothing of most gaps.
 const LATE: usize = 96;
 const BINS: usize = EARLY + LATE;
-/// Observations that the prior belief is worth in each bin. A choice: outvoted within a minute.
+/// The weight of the prior in each bin, in observations. A choice: outvoted within a minute.
 const PRIOR_WEIGHT: f64 = 1.0;
-/// Bins in which the prior chance of being later halves: 32 us. A choice, for seeks that scatter by
-/// 20 to 130 us (../shared/specs/scheduling.md, section 7); it matters in the first minute only. It
-/// was made after seeing that 96 us, which leaves the 0.3 ms of Lumb et al. (FAST 2002, 5.3) a few
-/// per cent, cost a tenth of that minute's bytes at 60 us.
+/// The number of bins in which the prior probability halves: 32 us. A choice for seeks that scatter
+/// by 20 to 130 us (../shared/specs/scheduling.md, section 7). It matters in the first minute only.
+/// A prior of 96 us cost a tenth of that minute's bytes at 60 us. It leaves the 0.3 ms of Lumb et
+/// al. (FAST 2002, 5.3) a few per cent.
 const PRIOR_HALVES: usize = 2;
-/// At this many observations in a bin the older ones count half: the drive may change. A choice.
+/// Observations in a bin at which older ones are halved, because the drive may change. A choice.
 const MOST_IN_BIN: f64 = 4096.0;
 
-/// Observations in a bin that are left when they are doubted. A choice: some seconds of a busy drive bring
-/// as many.
+/// Observations that remain in a bin after a doubt. A choice: some seconds of a busy drive bring as
+/// many.
 const DOUBTED: f64 = 8.0;
 
-/// The chance that the head is later than believed, by how much later.
+/// The probability of each lateness.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     seen: [f64; BINS],
@@ -73,8 +72,8 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// A command was believed to wait `wait` for its sector, of a revolution of `period`, and took
-    /// so many revolutions more than believed (negative: fewer).
+    /// Notes a command with a believed latency of `wait` in a revolution of `period`, and the
+    /// number of revolutions that it took in addition (negative: fewer).
     pub fn observe(&mut self, wait: Duration, period: Duration, revolutions: i64) {
         let (wait, period) = (wait.as_nanos() as i64, period.as_nanos() as i64);
         self.count(wait, revolutions > 0);
@@ -91,7 +90,7 @@ impl Lateness {
         }
     }
 
-    /// What was observed so far counts little from now on.
+    /// Reduces the weight of all observations.
     pub fn doubt(&mut self) {
         for (seen, late) in self.seen.iter_mut().zip(&mut self.late) {
             let kept = (DOUBTED / *seen).min(1.0);
@@ -100,9 +99,9 @@ impl Lateness {
         }
     }
 
-    /// Takes what was observed since into account.
+    /// Fits the probabilities to the observations.
     pub fn learn(&mut self) {
-        // Blocks of bins with one chance each: (late, seen, bins).
+        // Blocks of bins with one probability each: (late, seen, bins).
         let mut blocks = [(0.0, 0.0, 0_usize); BINS];
         let mut used = 0;
         for bin in 0..BINS {
@@ -125,19 +124,19 @@ impl Lateness {
         }
     }
 
-    /// The chance that the head is later than believed by more than `slack` nanoseconds; of
-    /// negative slack, that it is not early by more than that.
+    /// The probability that the head is late by more than `slack` nanoseconds. For negative slack:
+    /// that it is not early by more than that.
     pub fn chance(&self, slack: i64) -> f64 {
         match bin(slack) {
             Some(bin) => self.chance[bin],
             None if slack < 0 => 1.0,
-            // Not looked at: no guard is as long.
+            // No guard is as long.
             None => 0.0,
         }
     }
 
-    /// The guard that costs least, if a nanosecond of guard costs one, and being late costs
-    /// `price` nanoseconds.
+    /// The cheapest guard, if a nanosecond of guard costs one, and lateness costs `price`
+    /// nanoseconds.
     pub fn guard(&self, price: f64) -> Duration {
         let cost = |bin: usize| (bin as f64) * BIN_NANOS as f64 + price * self.chance[EARLY + bin];
         let best = (0..LATE).min_by(|&a, &b| cost(a).total_cmp(&cost(b)));

@@ -1,38 +1,38 @@
-//! What is read in a gap.
+//! The plan of a gap.
 
 use block::{Duration, Extent, Instant};
 
-/// How many reads one plan may have.
+/// The largest number of reads in a plan.
 pub const MOST_STOPS: usize = 4;
 
-/// Where a free read lies.
+/// The place of a free read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Just before B on its track, in one command with B.
+    /// On B's track just before B, in one command with B.
     Merged,
-    /// On another track, in a command of its own.
+    /// On another track, in a separate command.
     Detour,
-    /// On A's track, before leaving it.
+    /// On A's track, before the head leaves it.
     Source,
-    /// On B's track, in a command of its own.
+    /// On B's track, in a separate command.
     Destination,
 }
 
 /// One free read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Where.
+    /// The place of the read.
     pub kind: Kind,
-    /// From the first to the last wanted block, on one track; what lies between and is not wanted
-    /// is read, too. For [`Kind::Merged`], up to B's first block.
+    /// The blocks from the first to the last wanted one, on one track. Unwanted blocks between them
+    /// are read, too. For [`Kind::Merged`] the extent ends before B's first block.
     pub extent: Extent,
-    /// How many of them are wanted.
+    /// The number of wanted blocks.
     pub wanted: u32,
-    /// How long the head is believed to be on the track before the first of them comes.
+    /// The believed time from the arrival on the track to the first block.
     pub slack: Duration,
-    /// When the first of them is believed to come.
+    /// The believed moment of the first block.
     pub begins: Instant,
-    /// When the last of them is believed to have passed.
+    /// The believed end of the last block.
     pub ends: Instant,
 }
 
@@ -40,23 +40,23 @@ pub struct Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapPlan {
     stops: [Option<Stop>; MOST_STOPS],
-    /// How long the head is believed to be on B's track before B's first sector comes; of a
-    /// merged plan, before the first free one.
+    /// The believed time from the arrival on B's track to B's first sector; in a merged plan, to
+    /// the first free sector.
     pub slack: Duration,
 }
 
 impl GapPlan {
-    /// The plan of one read.
+    /// A plan of one read.
     pub fn of(stop: Stop, slack: Duration) -> Self {
         let mut stops = [None; MOST_STOPS];
         stops[0] = Some(stop);
         GapPlan { stops, slack }
     }
 
-    /// The plan with one read more at its end.
+    /// The plan with another read at its end.
     ///
     /// # Panics
-    /// If it is full.
+    /// If the plan is full.
     pub fn and(mut self, stop: Stop, slack: Duration) -> Self {
         let place = self.stops.iter().position(Option::is_none);
         self.stops[place.expect("a plan has at most MOST_STOPS stops")] = Some(stop);
@@ -68,7 +68,7 @@ impl GapPlan {
         self.stops.iter().flatten()
     }
 
-    /// How many wanted blocks it reads.
+    /// The number of wanted blocks of all reads.
     pub fn wanted(&self) -> u32 {
         self.stops().map(|stop| stop.wanted).sum()
     }

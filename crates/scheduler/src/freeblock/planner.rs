@@ -1,11 +1,11 @@
-//! What to read in a gap: the plan with the most wanted blocks, and what to read when idle.
+//! The planner: the plan with the most wanted blocks for a gap, and the next read of an idle drive.
 //!
-//! Lumb, Schindler, Ganger, FAST 2002, 4.3: B's track first, then outward from A and B; the best so
-//! far counts. Beyond them, bounds on what a place can give end the search as soon as nothing
-//! better is possible ([`Reach::tracks`] ends it sooner).
+//! Lumb, Schindler, Ganger, FAST 2002, 4.3: B's track first, then outward from A and B, with the
+//! best plan so far. Here bounds on the yield of a place end the search when nothing better is
+//! possible. [`PlanRules::tracks`] ends it sooner.
 //!
-//! Of plans with equally many wanted blocks the one that is found first is taken: in one command
-//! with B, then on B's cylinder, on A's, and then the nearer ones.
+//! Among plans of equal worth the first one counts: in one command with B, then on B's cylinder, on
+//! A's, and then the nearer ones.
 
 mod goal;
 mod ground;
@@ -26,16 +26,20 @@ use goal::Worth;
 use ground::SearchBounds;
 use route::Planning;
 
-/// How many tracks a search looks at that has to be done in 20 microseconds, for
-/// [`Reach::tracks`].
+/// The value of [`PlanRules::tracks`] for a search within 20 microseconds.
 ///
-/// CPU time per gap, measured with the gaps of `benches/freeblock.rs` (guards of 0.3 ms, depth 4 SPTF)
-/// at 20 TB with 1 % of the blocks left: at random places 256, 512, 768, 1,024 and 2,048 tracks take
-/// 6, 11, 15, 19 and 35 microseconds, and find 64, 73, 78, 82 and 89 % of the blocks that a search
-/// without limit finds in 270; in clusters 768 take 7 and find 99 % of what one finds in 24.
+/// CPU time per gap at 20 TB with 1 % of the blocks left, with the gaps of `benches/freeblock.rs`
+/// (guards of 0.3 ms, depth 4 SPTF):
+///
+/// | Blocks | Tracks | Microseconds | Share of the unlimited search's yield |
+/// |---|---|---|---|
+/// | at random places | 256, 512, 768, 1,024, 2,048 | 6, 11, 15, 19, 35 | 64, 73, 78, 82, 89 % |
+/// | at random places | unlimited | 270 | 100 % |
+/// | in clusters | 768 | 7 | 99 % |
+/// | in clusters | unlimited | 24 | 100 % |
 pub const ANYTIME_TRACKS: u32 = 768;
 
-/// Plans by one belief about a drive.
+/// A planner with a belief about a drive.
 #[derive(Clone, Debug)]
 pub struct Planner {
     profile: Arc<Profile>,
@@ -43,29 +47,29 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner that believes in a profile.
+    /// A planner that believes `profile`.
     pub fn new(profile: Arc<Profile>) -> Self {
         let ground = SearchBounds::new(&profile);
         Planner { profile, ground }
     }
 
-    /// The platter is where `spindle` says, from now on.
+    /// Corrects the believed rotation.
     pub fn turn(&mut self, spindle: Spindle) {
         Arc::make_mut(&mut self.profile).spindle = spindle;
     }
 
-    /// The arm takes as long as `seek` says, from now on.
+    /// Corrects the believed seek curve.
     pub fn refine(&mut self, seek: &SeekCurve) {
         let profile = Arc::make_mut(&mut self.profile);
         profile.seek = seek.clone();
         self.ground.refine(profile);
     }
 
-    /// The best plan by [`Reach::goal`], if anything can be read.
+    /// The best plan by [`PlanRules::goal`], if anything can be read.
     ///
-    /// With [`Reach::stops`] 1 no plan is better, unless [`Reach::tracks`] ended the search; further
-    /// stops are added one by one where they gain most. A region that is left out by its bound counts
-    /// as a track that was looked at.
+    /// With [`PlanRules::stops`] 1 the plan is optimal, unless [`PlanRules::tracks`] ended the
+    /// search. Further stops are added one by one where they gain most. A region that its bound
+    /// excludes counts as a visited track.
     ///
     /// # Panics
     /// If the set is of a drive with more cylinders than the profile's.

@@ -1,16 +1,15 @@
-//! Aged shortest positioning time first: from a positioning time, a part of the time that the
-//! request has waited is taken off.
+//! Aged shortest positioning time first: the positioning time minus a share of the waiting time.
 //!
 //! Jacobson, Wilkes, HPL-CSP-91-7, 1991 (ASATF); Worthington, Ganger, Patt, SIGMETRICS 1994
-//! (ASPTF). The weight counts as in DiskSim (`disksim_ioqueue.c`): milliseconds off for each
-//! second of waiting. At 0 it is SPTF; the larger it is, the nearer it comes to first come, first
-//! served. Not for a bound on waiting: under a flood of near requests a far one waits until its age
-//! outweighs the whole stroke, 2 seconds on a drive of 12 ms at weight 6.
+//! (ASPTF). The weight counts as in DiskSim (`disksim_ioqueue.c`): milliseconds subtracted for each
+//! second of waiting. Weight 0 is SPTF; a large weight approaches first come, first served. Not for
+//! a bound on waiting: under a flood of near requests a far one waits until its age outweighs the
+//! whole stroke. That is 2 seconds on a drive of 12 ms at weight 6.
 //!
-//! Of two requests the age difference never changes, so that each has a *standing* that does not
-//! depend on the time: its arrival by the weight. Least is the sum of positioning time and
-//! standing. The search goes outward by distance and forward from the oldest at once, and stops
-//! when the nearest and the oldest of the rest could not be better together.
+//! The age difference of two requests never changes. Each request therefore has a constant
+//! *standing*: its arrival times the weight. The best request has the least sum of positioning time
+//! and standing. The search goes outward by distance and forward from the oldest at once. It stops
+//! when the nearest and the oldest of the rest together could not be better.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +18,7 @@ use block::{Duration, Instant};
 use crate::policy::by_cylinder::{ByCylinder, Candidate, Ways};
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
-/// The requests by cylinder and by age.
+/// The pending requests by cylinder and by age.
 #[derive(Clone, Debug)]
 pub struct AgedSptf {
     pending: ByCylinder,
@@ -27,12 +26,12 @@ pub struct AgedSptf {
     weight: u32,
 }
 
-/// The best so far: positioning time and standing together in thousandths of a nanosecond, its
-/// number by arrival, and its ticket.
+/// The best request so far: positioning time plus standing in thousandths of a nanosecond, arrival
+/// number, ticket.
 type Best = (u64, u64, PieceId);
 
 impl AgedSptf {
-    /// One that takes off `weight` milliseconds for each second of waiting.
+    /// A policy that subtracts `weight` milliseconds for each second of waiting.
     pub fn new(weight: u32) -> Self {
         AgedSptf {
             pending: ByCylinder::default(),
@@ -41,8 +40,8 @@ impl AgedSptf {
         }
     }
 
-    /// How much a request that arrived then stands behind the oldest, in thousandths of a
-    /// nanosecond; at the largest weight that fits for 200 days.
+    /// The standing of a request relative to the oldest, in thousandths of a nanosecond. At the
+    /// largest weight it fits for 200 days.
     fn standing(&self, submitted: Instant, oldest: Instant) -> u64 {
         let later = submitted.since(oldest).as_nanos();
         later.saturating_mul(u64::from(self.weight))
@@ -61,7 +60,7 @@ impl AgedSptf {
         let mut outward = self.pending.outward(view.head.cylinder);
         let mut best = rank(outward.next_within(u32::MAX)?);
         for &(submitted, _, ticket) in &self.by_age {
-            // What neither way has come to stands at least this far behind.
+            // The standing of every unvisited request is at least this large.
             let Some(left) = best.0.checked_sub(self.standing(submitted, oldest)) else {
                 break;
             };
@@ -105,6 +104,6 @@ impl Policy for AgedSptf {
     }
 }
 
-/// Milliseconds off for each second of waiting: a choice, the same as that of the aged order of a
+/// Milliseconds subtracted for each second of waiting. A choice: the weight of the aged order of a
 /// drive's own queue (`drive::VirtualDrive`).
 pub const WEIGHT: u32 = 6;

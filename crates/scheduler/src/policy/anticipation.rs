@@ -1,20 +1,20 @@
-//! Whether idling for a request that may come is worth it: what the policies that idle learn.
+//! The success rate of idling for a next request, which the idling policies learn.
 
-/// How often a request came while it was waited for, as an average that forgets.
+/// The share of idle periods in which the expected request came, as a decaying average.
 #[derive(Clone, Copy, Debug)]
 pub struct Hope {
-    /// Of [`WHOLE`]: the share of occasions on which it came.
+    /// The share of successful idle periods, in parts of [`WHOLE`].
     share: u32,
-    /// Occasions that were let go by since the last one that was taken.
+    /// Opportunities without idling since the last idle period.
     let_go: u32,
 }
 
-/// What came of an occasion.
+/// The result of an idle period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// The request came in time.
     Came,
-    /// It did not.
+    /// The request did not come.
     Missed,
 }
 
@@ -28,8 +28,8 @@ impl Default for Hope {
 }
 
 impl Hope {
-    /// Whether to idle on this occasion: if it was right at least every other time, and now and
-    /// then anyway, so that a change of the load is noticed.
+    /// Whether to idle now: if at least every other idle period succeeded, and sometimes anyway to
+    /// notice a change of the load.
     pub fn takes_occasion(&mut self) -> bool {
         let takes = self.share * 2 >= WHOLE || self.let_go >= RETRY;
         self.let_go = match takes {
@@ -39,7 +39,7 @@ impl Hope {
         takes
     }
 
-    /// Learns what came of an occasion.
+    /// Adds a result to the average.
     pub fn learn(&mut self, occasion: Occasion) {
         let new = match occasion {
             Occasion::Came => WHOLE,
@@ -49,11 +49,11 @@ impl Hope {
     }
 }
 
-/// One, in the units of a share: as in Linux `as-iosched.c`, whose averages also take an eighth of
-/// each new sample.
+/// One, in the units of a share. As in Linux `as-iosched.c`, whose averages also weigh each new
+/// sample by an eighth.
 const WHOLE: u32 = 256;
 
-/// After so many occasions let go by, one is taken: a choice.
+/// Opportunities without idling before one idle period is tried. A choice.
 const RETRY: u32 = 16;
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
     fn hope_is_lost_regained_and_never_given_up() {
         let mut hope = Hope::default();
         assert!(hope.takes_occasion());
-        // Seven eighths to the sixth are less than a half.
+        // Seven eighths to the sixth power are less than a half.
         (0..6).for_each(|_| hope.learn(Occasion::Missed));
         let taken: Vec<bool> = (0..34).map(|_| hope.takes_occasion()).collect();
         assert_eq!(taken.iter().filter(|&&taken| taken).count(), 2);

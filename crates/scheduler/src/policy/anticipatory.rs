@@ -1,5 +1,5 @@
-//! Anticipatory scheduling: after a read the disk idles for some milliseconds, because whoever read
-//! will probably ask for what comes next, and the arm should not be sent away meanwhile.
+//! Anticipatory scheduling: after a read the disk idles for some milliseconds, because its client
+//! will probably read the next blocks.
 //!
 //! ```text
 //!   one program        | read a |. think .| read a+1 |
@@ -9,13 +9,15 @@
 //! ```
 //!
 //! Iyer, Druschel, SOSP 2001; Piggin, Linux 2.6, `block/as-iosched.c`. The elevator below is
-//! [`Deadline`], from which Linux's differed in its constants. Simplified, because a request does
-//! not say whose it is: the next read of the same client is taken to be the one that begins within
-//! 4 MiB after the last read. Hence there is one client, who read last; think times and seek
-//! distances are not averaged for each process but summed up in how often the read came; whether
-//! the expected gain is larger than the wait is not computed. Once a request has expired nothing
-//! is waited for. Not for many requests at once, or random ones: the idling is then lost, until it
-//! has learned not to.
+//! [`Deadline`]; Linux's had other constants.
+//!
+//! Requests carry no client, so the policy is simplified. A read that begins within 4 MiB after the
+//! last read counts as its client's next one. Think times and seek distances are not averaged per
+//! process; only the success rate of idling is. The policy does not compute whether the expected
+//! gain exceeds the wait. It does not idle while a request is expired.
+//!
+//! Not for many requests at once, or random ones: idle time is lost until the policy has learned
+//! that.
 
 use block::{Direction, Duration, Instant, Lba};
 
@@ -23,7 +25,7 @@ use crate::policy::anticipation::{Hope, Occasion};
 use crate::policy::deadline::{Deadline, Key};
 use crate::policy::{Choice, EligibleRequest, Policy, Sight, View};
 
-/// An elevator, and what is hoped for.
+/// An elevator with idling.
 #[derive(Clone, Debug)]
 pub struct Anticipatory {
     elevator: Deadline,
@@ -32,19 +34,19 @@ pub struct Anticipatory {
     after: After,
 }
 
-/// What is served at the moment.
+/// The last served request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
-    /// Nothing that another request would follow.
+    /// A request after which the policy does not idle.
     Other,
-    /// A read that was chosen last; since then nobody has asked.
+    /// A read that was selected last, without a `select` since.
     Read,
-    /// A read; the next one is waited for until then.
+    /// A read; the policy idles for the next one until this moment.
     Until(Instant),
 }
 
 impl Anticipatory {
-    /// One that idles for at most `millis` milliseconds after a read.
+    /// A policy that idles for at most `millis` milliseconds after a read.
     pub fn new(millis: u32) -> Self {
         Anticipatory {
             elevator: Deadline::default(),
@@ -54,14 +56,14 @@ impl Anticipatory {
         }
     }
 
-    /// The read that a client would go on with, if it is there.
+    /// The pending read that continues the last one, if there is one.
     fn near(&self, view: &View) -> Option<Key> {
         let end = self.elevator.read_sweep();
         let within = Lba(end.0 + NEAR_BYTES / u64::from(view.belief.block_bytes));
         self.elevator.read_from(end).filter(|next| next.0 <= within)
     }
 
-    /// What to do about the read that might follow.
+    /// Serves the expected read, idles for it, or gives it up (`None`).
     fn anticipate(&mut self, view: &View) -> Option<Choice> {
         let late = |direction| self.elevator.is_late(direction, view.now);
         let late = late(Direction::Read) || late(Direction::Write);
@@ -73,8 +75,8 @@ impl Anticipatory {
             return Some(self.elevator.serve(key, Direction::Read));
         }
         if self.after == After::Read {
-            // Counted from the end of the read. It is fixed now: were it counted from a later
-            // command's end, nothing would bound it.
+            // Counted from the end of the read, and fixed now. The end of a later command would be
+            // no bound.
             let until = view.ready.max(view.now) + self.patience;
             if !self.hope.takes_occasion() {
                 return None;
@@ -116,9 +118,8 @@ impl Policy for Anticipatory {
     }
 }
 
-/// How long it idles, in milliseconds (Linux: `default_antic_expire`, a 150th of a second).
+/// The longest idle period in milliseconds (Linux: `default_antic_expire`, a 150th of a second).
 pub const PATIENCE_MS: u32 = 6;
 
-/// How far after a read the next one of the same client may begin (Linux, `as_close_req`: 8192
-/// sectors).
+/// The largest distance from a read to its client's next one (Linux, `as_close_req`: 8192 sectors).
 const NEAR_BYTES: u64 = 8192 * 512;

@@ -1,22 +1,21 @@
-//! The pending requests by cylinder, and the way from the head to each of them: what the policies
-//! that look at positioning times search.
+//! The pending requests by cylinder, for policies that compare positioning times.
 //!
 //! ```text
 //!   cylinders    a  b    c      head    d       e  f   g
 //!   outward                3 <-- | --> 1
 //!                      5 <------ | --------> 2, 4
 //!                                |<------------>|
-//!                                     reach: beyond, the arm alone takes longer
+//!                                     radius: beyond, the arm alone takes longer
 //!                                     than the best that has been found
 //! ```
 //!
-//! A search visits the requests by ascending distance, and stops at the first that is beyond its
-//! reach. Only what is near is looked at, and what is chosen is nevertheless the best of all: the
-//! reach is that of [`farthest_within`](drive::seek::SeekTable::farthest_within), which knows that
-//! seek tables go up and down.
+//! A search visits the requests by ascending distance, and stops at the first one beyond the
+//! radius. The choice is the best of all requests, because the radius is
+//! [`farthest_within`](drive::seek::SeekTable::farthest_within). That allows for seek tables that
+//! are not monotonic.
 //!
-//! The keys are a sorted vector: with the thousand requests that an engine holds, moving four
-//! kilobytes costs less than a balanced tree's way down.
+//! The keys are a sorted vector. With the thousand requests of an engine, moving four kilobytes
+//! costs less than the descent of a balanced tree.
 
 use block::{Direction, Duration, Instant};
 use drive::{Position, Profile, SeekTarget};
@@ -28,46 +27,46 @@ use crate::policy::{EligibleRequest, PieceId, View};
 pub struct ByCylinder {
     /// (cylinder, ticket), ascending, each in half of the bits.
     keys: Vec<u64>,
-    /// By ticket; of tickets that are not pending, anything.
+    /// By ticket. Entries of tickets that are not pending are arbitrary.
     candidates: Vec<Candidate>,
 }
 
-/// What has to be known of a request to rank it.
+/// The facts by which a policy ranks a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
-    /// Where it begins.
+    /// The position of its first block.
     pub target: SeekTarget,
-    /// Its number by arrival.
+    /// Its arrival number.
     pub order: u64,
-    /// When it arrived.
+    /// Its moment of arrival.
     pub submitted: Instant,
-    /// Names it in the answer.
+    /// The ticket that names it in the answer.
     pub ticket: PieceId,
-    /// Which way the bytes go.
+    /// The direction of the transfer.
     pub direction: Direction,
 }
 
 /// The requests by ascending distance from a cylinder.
 pub struct Outward<'a> {
     here: u32,
-    /// Ascending; those at the end are next.
+    /// Ascending; the next one is the last.
     below: &'a [u64],
-    /// Ascending; those at the beginning are next.
+    /// Ascending; the next one is the first.
     above: &'a [u64],
     candidates: &'a [Candidate],
 }
 
-/// How long the ways from the head are, worked out once for a choice.
+/// Positioning times from the head, prepared once for a choice.
 pub struct Ways<'a> {
     belief: &'a Profile,
     head: Position,
-    /// When the arm begins to move for a read, and for a write.
+    /// The moment at which the arm begins to move for a read, and for a write.
     read: Instant,
     write: Instant,
 }
 
 impl ByCylinder {
-    /// Takes a request in.
+    /// Adds a request.
     pub fn insert(&mut self, pending: &EligibleRequest) {
         let candidate = Candidate {
             target: pending.target,
@@ -86,7 +85,7 @@ impl ByCylinder {
         self.keys.insert(place, key);
     }
 
-    /// Forgets the request with this ticket and this number, if it is there; answers what was.
+    /// Removes the request with this ticket and arrival number, if it is pending, and returns it.
     pub fn remove(&mut self, ticket: PieceId, order: u64) -> Option<Candidate> {
         let candidate = *self.candidates.get(ticket.0 as usize)?;
         if candidate.order != order {
@@ -102,7 +101,7 @@ impl ByCylinder {
         &self.candidates[ticket.0 as usize]
     }
 
-    /// The requests, the nearest first.
+    /// The requests, nearest first.
     pub fn outward(&self, here: u32) -> Outward<'_> {
         let place = self
             .keys
@@ -118,7 +117,7 @@ impl ByCylinder {
 }
 
 impl<'a> Outward<'a> {
-    /// The next request, if it is at most `reach` cylinders away.
+    /// The next request, if it is at most `radius` cylinders away.
     #[inline]
     pub fn next_within(&mut self, reach: u32) -> Option<&'a Candidate> {
         let inward = self.below.last().map(|key| self.here - cylinder(*key));
@@ -136,7 +135,7 @@ impl<'a> Outward<'a> {
 }
 
 impl<'a> Ways<'a> {
-    /// The ways in this situation.
+    /// The positioning times of a situation.
     pub fn new(view: &View<'a>) -> Self {
         Ways {
             belief: view.belief,
@@ -146,14 +145,14 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// What the arm and the head switch take.
+    /// The seek time to a request, with the head switch.
     #[inline]
     pub fn seek(&self, to: &Candidate) -> Duration {
         self.belief
             .reposition(self.head, to.target.position, to.direction)
     }
 
-    /// What remains until the first sector after that seek.
+    /// The rotational latency of a request after that seek.
     #[inline]
     pub fn rotation(&self, seek: Duration, to: &Candidate) -> Duration {
         let start = match to.direction {
@@ -163,7 +162,7 @@ impl<'a> Ways<'a> {
         self.belief.spindle.wait(start + seek, to.target.angle)
     }
 
-    /// How far the arm may have to go to whatever it reaches within this time.
+    /// The largest distance that the arm can cross within `time`.
     pub fn reach(&self, time: Duration) -> u32 {
         let belief = self.belief;
         let settled = time.adjusted(belief.write_settle_nanos.saturating_neg());
@@ -172,7 +171,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// By cylinder, and by ticket on the same cylinder.
+/// The key: by cylinder, then by ticket.
 fn key(candidate: &Candidate) -> u64 {
     u64::from(candidate.target.position.cylinder) << 32 | u64::from(candidate.ticket.0)
 }

@@ -6,9 +6,9 @@
 //!   then            '<--------------------'
 //! ```
 //!
-//! Needs no knowledge of the drive but the order of its blocks, and treats all blocks alike
-//! (Worthington, Ganger, Patt, SIGMETRICS 1994). Blind to rotation: not for short queues on a
-//! drive whose rotation costs more than its short seeks.
+//! The policy uses only the order of blocks, and treats all blocks alike (Worthington, Ganger,
+//! Patt, SIGMETRICS 1994). It is blind to rotation. Not for short queues on a drive whose rotation
+//! costs more than its short seeks.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,11 @@ use block::Lba;
 
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
-/// The requests by their first block, and where the sweep is.
+/// The pending requests by their first block, and the sweep.
 #[derive(Clone, Debug, Default)]
 pub struct CLook {
     pending: BTreeSet<(Lba, u64, PieceId)>,
-    /// The first block of the request that was chosen last.
+    /// The first block of the last selected request.
     sweep: Lba,
 }
 
@@ -48,7 +48,7 @@ impl Policy for CLook {
     }
 }
 
-/// Equal first blocks are served in the order of arrival.
+/// The key; requests with equal first blocks go in the order of arrival.
 fn key(pending: &EligibleRequest) -> (Lba, u64, PieceId) {
     (pending.extent.start(), pending.order, pending.ticket)
 }

@@ -1,5 +1,5 @@
-//! In the manner of Linux's CFQ: readers take turns, each with the disk for itself for a slice of
-//! time, and the disk idles within a slice for the next request of its reader.
+//! A policy after Linux's CFQ: readers take turns, each with the disk for itself for a slice of
+//! time. Within a slice the disk idles for the reader's next request.
 //!
 //! ```text
 //!   the disk in 16 areas   | 0   | 1   | 2   |  ...  | 15  |
@@ -8,12 +8,14 @@
 //!                          '- C-LOOK within the area; empty: idle up to 8 ms
 //! ```
 //!
-//! Axboe; Linux 2.6.13 to 4.20, `block/cfq-iosched.c`. Simplified, because a request does not say
-//! whose it is: each sixteenth of the disk stands for a process that reads, and all writes, as in
-//! CFQ, for one more. Priorities, groups, preemption by cooperating processes, expiry inside a
-//! queue and CFQ's later ways of serving seeky queues together are left out; whether to idle is
-//! learned from how often it was of use. Not for random requests all over the disk: a slice there
-//! serves a few near each other, and others wait for sixteen slices.
+//! Axboe; Linux 2.6.13 to 4.20, `block/cfq-iosched.c`. Requests carry no client, so the policy is
+//! simplified. Each sixteenth of the disk stands for a reading process, and all writes for one
+//! more, as in CFQ. Omitted are priorities, groups, preemption by cooperating processes, expiry
+//! inside a queue, and the later treatment of seeky queues. Whether to idle depends on the success
+//! rate.
+//!
+//! Not for random requests all over the disk: a slice serves a few near each other, and the others
+//! wait for sixteen slices.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +24,7 @@ use block::{Direction, Duration, Instant, Lba};
 use crate::policy::anticipation::{Hope, Occasion};
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
-/// The requests, and whose turn it is.
+/// The pending requests, and the current turn.
 #[derive(Clone, Debug)]
 pub struct CfqLike {
     reads: BlockQueue,
@@ -31,30 +33,30 @@ pub struct CfqLike {
     turn: Slice,
     /// The end of the turn.
     ends: Instant,
-    /// Until when the disk idles for the reader whose turn it is.
+    /// The end of the idle period, if the disk idles for the turn's reader.
     idle: Option<Instant>,
     hope: Hope,
 }
 
-/// Whose turn it is.
+/// The owner of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slice {
-    /// That of the reader in this area.
+    /// The reader of this area.
     Area(u64),
-    /// That of all writes.
+    /// All writes.
     Writes,
 }
 
-/// Requests by first block and number by arrival.
+/// Requests by first block and arrival number.
 #[derive(Clone, Debug, Default)]
 struct BlockQueue {
     pending: BTreeMap<(Lba, u64), PieceId>,
-    /// The first block of the request that was served last.
+    /// The first block of the last served request.
     sweep: Lba,
 }
 
 impl CfqLike {
-    /// One whose readers have the disk for `millis` milliseconds by turns.
+    /// A policy with turns of `millis` milliseconds for readers.
     pub fn new(millis: u32) -> Self {
         CfqLike {
             reads: BlockQueue::default(),
@@ -67,9 +69,9 @@ impl CfqLike {
         }
     }
 
-    /// The next request of the turn; the reader's, if it is a reader's, or a wait for one.
+    /// The next request of the turn, or an idle period for its reader.
     fn go_on(&mut self, view: &View) -> Choice {
-        // A command that is chosen now begins when the one before has ended.
+        // A command that is selected now begins at the end of the previous one.
         if view.ready.max(view.now) >= self.ends {
             if self.idle.take().is_some() {
                 self.hope.learn(Occasion::Missed);
@@ -100,7 +102,7 @@ impl CfqLike {
         }
     }
 
-    /// Serves the request of the turn that is next upwards, or its lowest.
+    /// Serves the turn's next request upwards, or its lowest.
     fn serve(&mut self, view: &View) -> Choice {
         let (queue, first, end) = match self.turn {
             Slice::Writes => (&mut self.writes, Lba(0), Lba(u64::MAX)),
@@ -125,7 +127,7 @@ impl CfqLike {
         }
     }
 
-    /// Gives the turn to the next who wants something.
+    /// Gives the turn to the next owner with a request.
     fn pass_on(&mut self, view: &View) {
         let blocks = view.belief.geometry.sectors().0;
         let higher = match self.turn {
@@ -186,14 +188,14 @@ impl Policy for CfqLike {
 }
 
 impl BlockQueue {
-    /// The first request that begins from `first` on and before `end`.
+    /// The first request that begins in `first..end`.
     fn first(&self, first: Lba, end: Lba) -> Option<(Lba, u64)> {
         let (&key, _) = self.pending.range((first, 0)..(end, 0)).next()?;
         Some(key)
     }
 }
 
-/// In which area of a drive with so many blocks a block is.
+/// The area of a block on a drive of `blocks` blocks.
 fn area(block: Lba, blocks: u64) -> u64 {
     block.0 * AREAS / blocks
 }
@@ -203,12 +205,12 @@ fn begin(area: u64, blocks: u64) -> Lba {
     Lba((area * blocks).div_ceil(AREAS))
 }
 
-/// How many readers the disk is divided among: a choice, about as many as a busy disk has.
+/// The number of areas. A choice: about the number of readers of a busy disk.
 const AREAS: u64 = 16;
 
 /// The slice of a reader in milliseconds (Linux: `cfq_slice_sync`, a tenth of a second). That of
 /// the writes is 2/5 of it (`cfq_slice_async`, a 25th).
 pub const SLICE_MS: u32 = 100;
 
-/// How long the disk idles for a reader (Linux: `cfq_slice_idle`, a 125th of a second).
+/// The longest idle period (Linux: `cfq_slice_idle`, a 125th of a second).
 const SLICE_IDLE: Duration = Duration::from_millis(8);

@@ -1,5 +1,5 @@
-//! Linux's deadline elevator: sorted batches of one direction, and a bound after which the oldest
-//! request is served although the sweep is elsewhere.
+//! Linux's deadline elevator: sorted batches of one direction, with an expiry time after which the
+//! oldest request goes first.
 //!
 //! ```text
 //!   by block   reads  . . r . . r r . .        writes  w . . w . . w
@@ -8,14 +8,16 @@
 //!
 //!   batch: at most 16 of one direction upwards | next batch: reads, unless writes have been put
 //!                                              | off twice; from the oldest if it has expired,
-//!                                              | otherwise on from where the sweep was
+//!                                              | otherwise from the sweep
 //! ```
 //!
 //! Axboe; Linux, `block/deadline-iosched.c` and `block/mq-deadline.c`. Simplified: nothing is
-//! merged, there are no priorities (they are the engine's), and a sweep is kept for each direction
-//! across the batches of the other, where the first versions began every such batch with the
-//! oldest. Blind to rotation. Not for a deep backlog: once all have expired every batch begins
-//! somewhere else, and the arm travels as under first come, first served, every 16 requests.
+//! merged, and the engine has the priorities. Each direction keeps its sweep across batches of the
+//! other; the first Linux versions began every such batch with the oldest request. The policy is
+//! blind to rotation.
+//!
+//! Not for a deep backlog. Once all requests have expired every batch begins elsewhere. The arm
+//! then travels every 16 requests as under first come, first served.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,16 +25,16 @@ use block::{Direction, Duration, Instant, Lba};
 
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
-/// Its constants.
+/// The constants of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// After so long a read is served out of turn.
+    /// The expiry time of a read.
     pub read_expire: Duration,
-    /// After so long a write is.
+    /// The expiry time of a write.
     pub write_expire: Duration,
-    /// So many batches of reads may go before a batch of writes, if there are writes.
+    /// The largest number of batches of reads before a waiting batch of writes.
     pub writes_starved: u32,
-    /// Requests in a batch.
+    /// The number of requests in a batch.
     pub fifo_batch: u32,
 }
 
@@ -48,7 +50,7 @@ impl Default for Parameters {
     }
 }
 
-/// The requests of each direction, and the batch.
+/// The pending requests of each direction, and the batch.
 #[derive(Clone, Debug)]
 pub struct Deadline {
     parameters: Parameters,
@@ -56,25 +58,25 @@ pub struct Deadline {
     writes: DirectionQueue,
     /// The direction of the batch.
     direction: Direction,
-    /// Requests of the batch that were served.
+    /// The number of served requests of the batch.
     batched: u32,
-    /// Batches of reads since the last batch of writes that writes had to wait for.
+    /// The number of batches of reads for which writes have waited.
     starved: u32,
 }
 
-/// The requests of one direction.
+/// The pending requests of one direction.
 #[derive(Clone, Debug, Default)]
 struct DirectionQueue {
     by_block: BTreeMap<Key, WaitingRequest>,
     by_age: BTreeSet<(Instant, u64, Key)>,
-    /// Where the last request ended that was served.
+    /// The end of the last served request.
     sweep: Lba,
 }
 
-/// First block, and number by arrival.
+/// First block and arrival number.
 pub(super) type Key = (Lba, u64);
 
-/// What else is known of a request.
+/// A pending request.
 #[derive(Clone, Copy, Debug)]
 struct WaitingRequest {
     ticket: PieceId,
@@ -91,7 +93,7 @@ impl Default for Deadline {
             reads: DirectionQueue::default(),
             writes: DirectionQueue::default(),
             direction: Direction::Read,
-            // Full: the first choice begins a batch.
+            // Full: the first selection begins a batch.
             batched: parameters.fifo_batch,
             starved: 0,
         }
@@ -138,7 +140,7 @@ impl Deadline {
         ahead.or_else(|| side.oldest().map(|(_, key)| key))
     }
 
-    /// Whose batch is next.
+    /// The direction of the next batch.
     fn turn(&mut self) -> Option<Direction> {
         match (
             self.reads.by_block.is_empty(),
@@ -157,7 +159,7 @@ impl Deadline {
         }
     }
 
-    /// Whether the oldest of one direction has waited for too long.
+    /// Whether the oldest request of a direction has expired.
     pub(super) fn is_late(&self, direction: Direction, now: Instant) -> bool {
         let bound = match direction {
             Direction::Read => self.parameters.read_expire,
@@ -167,7 +169,7 @@ impl Deadline {
         oldest.is_some_and(|(submitted, _)| submitted + bound <= now)
     }
 
-    /// Whether there is nothing to serve.
+    /// Whether no request is pending.
     pub(super) fn is_empty(&self) -> bool {
         self.reads.by_block.is_empty() && self.writes.by_block.is_empty()
     }
@@ -177,12 +179,12 @@ impl Deadline {
         self.reads.first_from(block)
     }
 
-    /// Where the last read ended that was served.
+    /// The end of the last served read.
     pub(super) fn read_sweep(&self) -> Lba {
         self.reads.sweep
     }
 
-    /// The direction of what was served last.
+    /// The direction of the last served request.
     pub(super) fn direction(&self) -> Direction {
         self.direction
     }
@@ -238,7 +240,7 @@ impl DirectionQueue {
         Some(key)
     }
 
-    /// When the oldest request arrived, and which it is.
+    /// The arrival and the key of the oldest request.
     fn oldest(&self) -> Option<(Instant, Key)> {
         self.by_age
             .first()

@@ -1,13 +1,13 @@
-//! First come, first served; also what stands before the drive's own queue.
+//! First come, first served; also the policy in front of the drive's own queue.
 //!
-//! The baseline of every comparison. Not for a disk with more than one request pending: the arm
-//! travels a third of the disk between two random requests.
+//! It is the baseline of every comparison. Not for a disk with several pending requests: the arm
+//! travels a third of the disk between two random ones.
 
 use std::collections::VecDeque;
 
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
-/// The requests in the order of their arrival.
+/// The pending requests in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub struct Fcfs {
     /// (order, ticket), ascending.

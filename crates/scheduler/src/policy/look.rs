@@ -6,9 +6,9 @@
 //!   then            '<--------------------'
 //! ```
 //!
-//! Merten, 1970; Worthington, Ganger, Patt, SIGMETRICS 1994. Needs no knowledge of the drive but
-//! the order of its blocks. Blind to rotation, and unfair: the ends of the disk wait for a whole
-//! sweep there and back, the middle for half of that. Not where the slowest answers count: C-LOOK
+//! Merten, 1970; Worthington, Ganger, Patt, SIGMETRICS 1994. The policy uses only the order of
+//! blocks. It is blind to rotation and unfair: the ends of the disk wait for a sweep in both
+//! directions, the middle for half of that. Not for loads whose slowest answers count: C-LOOK
 //! treats all blocks alike.
 
 use std::collections::BTreeSet;
@@ -17,16 +17,16 @@ use block::Lba;
 
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
-/// The requests by their first block, and where the sweep is.
+/// The pending requests by their first block, and the sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
     pending: BTreeSet<(Lba, u64, PieceId)>,
-    /// The first block of the request that was chosen last.
+    /// The first block of the last selected request.
     sweep: Lba,
     towards: Towards,
 }
 
-/// Which way the sweep goes.
+/// The direction of the sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Towards {
     #[default]
@@ -63,12 +63,12 @@ impl Policy for Look {
 }
 
 impl Look {
-    /// The next request from the sweep upwards.
+    /// The next request upwards from the sweep.
     fn higher(&self) -> Option<(Lba, u64, PieceId)> {
         self.first_from(self.sweep)
     }
 
-    /// The next request from the sweep downwards: the earliest of those that begin there.
+    /// The next request downwards from the sweep; of several at one block, the oldest.
     fn lower(&self) -> Option<(Lba, u64, PieceId)> {
         let upto = (self.sweep, u64::MAX, PieceId(u32::MAX));
         let latest = self.pending.range(..=upto).next_back()?;

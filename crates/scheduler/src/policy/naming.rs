@@ -1,52 +1,53 @@
-//! How users name a policy: the name in the table, and a number where the policy takes one.
+//! The names of policies for users: a name of the table, and a number if the policy has a
+//! parameter.
 //!
 //! ```text
 //!   sptf          has no parameter
 //!   sptf-sw60     the policy sptf-sw, its parameter 60
-//!   sptf-sw       the same: 60 is what it takes if nothing is said
+//!   sptf-sw       the same: 60 is the default
 //! ```
 
 use std::fmt;
 
 use super::{ALL, Depth, Make, Parameter, Policy, PolicyEntry};
 
-/// A policy of the table, with its parameter: what a user's name for it means.
+/// A policy of the table with its parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedPolicy {
-    /// Its line in the table.
+    /// The policy's entry in the table.
     pub entry: &'static PolicyEntry,
-    /// What its parameter is, if it takes one: within its range.
+    /// The parameter's value within its range, if the policy has one.
     parameter: Option<u32>,
 }
 
-/// Why a name means no policy.
+/// The reason that a name means no policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownPolicy {
-    /// Nothing in the table is called so.
+    /// The table has no such name.
     #[error("no policy is called \"{name}\": expected one of {}", usages().join(", "))]
     Name {
-        /// What was asked for.
+        /// The name.
         name: String,
     },
-    /// There is such a policy, but what stands behind its name is not its parameter.
+    /// The text behind a policy's name is not its parameter.
     #[error("\"{name}\": expected {policy} and {parameter}, as in \"{policy}{}\"", parameter.default)]
     Parameter {
-        /// What was asked for.
+        /// The name.
         name: String,
         /// The policy's name in the table.
         policy: &'static str,
-        /// What it takes.
+        /// The policy's parameter.
         parameter: &'static Parameter,
     },
 }
 
 impl NamedPolicy {
-    /// What its parameter is, if it takes one.
+    /// The parameter's value, if the policy has one.
     pub fn parameter(&self) -> Option<u32> {
         self.parameter
     }
 
-    /// Its name with the parameter, by which [`find`] finds it again.
+    /// The name with the parameter, which [`find`] accepts.
     pub fn name(&self) -> String {
         match self.parameter {
             Some(value) => format!("{}{value}", self.entry.name),
@@ -54,12 +55,12 @@ impl NamedPolicy {
         }
     }
 
-    /// How many commands the drive should be given at once.
+    /// The number of commands that the drive should hold.
     pub fn depth(&self) -> Depth {
         self.entry.depth
     }
 
-    /// Makes one.
+    /// Makes a policy.
     pub fn make(&self) -> Box<dyn Policy> {
         match &self.entry.make {
             Make::Plain(make) => make(),
@@ -68,7 +69,7 @@ impl NamedPolicy {
     }
 }
 
-/// Equal names mean equal policies: the table has each name once.
+/// Equal names mean equal policies, because the table has each name once.
 impl PartialEq for NamedPolicy {
     fn eq(&self, other: &Self) -> bool {
         self.entry.name == other.entry.name && self.parameter == other.parameter
@@ -77,7 +78,7 @@ impl PartialEq for NamedPolicy {
 
 impl Eq for NamedPolicy {}
 
-/// The policy of the table with the parameter that it takes if nothing is said.
+/// The policy of an entry with the default parameter.
 impl From<&'static PolicyEntry> for NamedPolicy {
     fn from(entry: &'static PolicyEntry) -> Self {
         NamedPolicy {
@@ -88,7 +89,7 @@ impl From<&'static PolicyEntry> for NamedPolicy {
 }
 
 impl PolicyEntry {
-    /// What it takes, if it takes something.
+    /// The parameter, if the policy has one.
     pub fn parameter(&self) -> Option<&Parameter> {
         match &self.make {
             Make::Plain(_) => None,
@@ -96,7 +97,7 @@ impl PolicyEntry {
         }
     }
 
-    /// How it is written, for help texts: `sptf`, `sptf-sw[N]`.
+    /// The notation for help texts: `sptf`, `sptf-sw[N]`.
     pub fn usage(&self) -> String {
         match self.parameter() {
             None => self.name.to_owned(),
@@ -113,11 +114,10 @@ impl fmt::Display for Parameter {
     }
 }
 
-/// The policy that a user means.
+/// Finds a policy by its name.
 ///
 /// # Errors
-/// If there is none of this name, or what stands behind the name is not its parameter; the error
-/// says what was expected.
+/// If the table has no such name, or the text behind the name is not the policy's parameter.
 pub fn find(name: &str) -> Result<NamedPolicy, UnknownPolicy> {
     if let Some(entry) = ALL.iter().find(|entry| entry.name == name) {
         return Ok(NamedPolicy::from(entry));
@@ -125,7 +125,7 @@ pub fn find(name: &str) -> Result<NamedPolicy, UnknownPolicy> {
     let stem = |entry: &&PolicyEntry| {
         entry.parameter().is_some() && name.strip_prefix(entry.name).is_some()
     };
-    // Of two names of which one begins with the other, the longer is meant.
+    // Of two names with a common beginning, the longer one counts.
     let Some(entry) = ALL.iter().filter(stem).max_by_key(|e| e.name.len()) else {
         return Err(UnknownPolicy::Name {
             name: name.to_owned(),
@@ -149,7 +149,7 @@ pub fn find(name: &str) -> Result<NamedPolicy, UnknownPolicy> {
     }
 }
 
-/// How the policies in the table are written, for messages.
+/// The notations of all policies, for messages.
 pub fn usages() -> Vec<String> {
     ALL.iter().map(PolicyEntry::usage).collect()
 }

@@ -1,15 +1,15 @@
-//! Shortest positioning time first: seek and rotational latency to the first sector.
+//! Shortest positioning time first: seek time and rotational latency to the first sector.
 //!
-//! Seltzer, Chen, Ousterhout, USENIX Winter 1990; Jacobson, Wilkes, HPL-CSP-91-7, 1991. As good as
-//! the belief: a head believed in the wrong place costs whole revolutions. Not for loads with
-//! bounds on single requests: what is far away starves.
+//! Seltzer, Chen, Ousterhout, USENIX Winter 1990; Jacobson, Wilkes, HPL-CSP-91-7, 1991. The policy
+//! is as good as the belief: a wrong belief about the head costs whole revolutions. Not for loads
+//! with bounds on single requests: far requests starve.
 
 use block::Duration;
 
 use crate::policy::by_cylinder::{ByCylinder, Candidate, Ways};
 use crate::policy::{Choice, EligibleRequest, Policy, Sight, View};
 
-/// The requests by cylinder.
+/// The pending requests by cylinder.
 #[derive(Clone, Debug, Default)]
 pub struct Sptf {
     pending: ByCylinder,
@@ -37,7 +37,7 @@ impl Policy for Sptf {
     }
 }
 
-/// The request with the shortest positioning time, and that time; of several, the earliest.
+/// The request with the shortest positioning time, and that time. Among equal ones the oldest.
 pub(super) fn soonest<'a>(
     pending: &'a ByCylinder,
     view: &View,

@@ -1,15 +1,15 @@
-//! Shortest positioning time first with a seek window: of the requests that are nearly as soon
-//! under the head as the soonest, the one with the smallest seek time.
+//! Shortest positioning time first with a seek window: of the requests that are nearly as near as
+//! the nearest, the one with the least seek time.
 //!
 //! ```text
 //!   positioning time   |---------|---------------|------------------->
 //!                      0     shortest     N % longer
-//!                                 ^ in the window: the smallest seek
+//!                                 ^ in the window: the least seek
 //! ```
 //!
 //! Lumb, Schindler, Ganger, FAST 2002, 5.3, where it is called SPTF-SW60%: a positioning time may
-//! be up to 60 % longer than the shortest. What the arm saves is left as rotational latency, which
-//! free blocks fill. Not for a disk without background work: it is then a worse SPTF.
+//! be up to 60 % longer than the shortest. Saved seek time becomes rotational latency, which free
+//! blocks fill. Not for a disk without background work: it is then a worse SPTF.
 
 use block::Duration;
 
@@ -17,7 +17,7 @@ use crate::policy::by_cylinder::{ByCylinder, Candidate, Ways};
 use crate::policy::sptf::soonest;
 use crate::policy::{Choice, EligibleRequest, Policy, Sight, View};
 
-/// The requests by cylinder, and how wide the window is.
+/// The pending requests by cylinder, and the width of the window.
 #[derive(Clone, Debug)]
 pub struct SptfSw {
     pending: ByCylinder,
@@ -25,7 +25,7 @@ pub struct SptfSw {
 }
 
 impl SptfSw {
-    /// One whose window ends `percent` per cent above the shortest positioning time.
+    /// A policy whose window ends `percent` per cent above the shortest positioning time.
     pub fn new(percent: u32) -> Self {
         SptfSw {
             pending: ByCylinder::default(),
@@ -33,13 +33,13 @@ impl SptfSw {
         }
     }
 
-    /// The longest positioning time that is in the window.
+    /// The longest positioning time in the window.
     fn window(&self, shortest: Duration) -> Duration {
         let percent = 100 + u64::from(self.percent);
         Duration::from_nanos(shortest.as_nanos() * percent / 100)
     }
 
-    /// The request with the smallest seek time in the window; of several, the earliest.
+    /// The request with the least seek time in the window. Among equal ones the oldest.
     fn smallest_seek(&self, view: &View) -> Option<&Candidate> {
         let (shortest, mut best) = soonest(&self.pending, view)?;
         let ways = Ways::new(view);
@@ -84,6 +84,6 @@ impl Policy for SptfSw {
     }
 }
 
-/// How much longer than the shortest a positioning time in the window may be, in percent
-/// (Lumb et al., FAST 2002, 5.3).
+/// The width of the window in percent of the shortest positioning time (Lumb et al., FAST 2002,
+/// 5.3).
 pub const WINDOW_PERCENT: u32 = 60;

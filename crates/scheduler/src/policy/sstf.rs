@@ -1,13 +1,13 @@
-//! Shortest seek time first: the request whose cylinder is nearest to where the head will be.
+//! Shortest seek time first: the request on the cylinder nearest to the head.
 //!
-//! Denning, AFIPS 1967. Distance stands for time, so that the seek curve need not be known. Not
-//! for loads with a hot region and a deadline elsewhere: what is far away starves.
+//! Denning, AFIPS 1967. Distance stands for time, so that the policy needs no seek curve. Not for
+//! loads with a hot region and a deadline elsewhere: far requests starve.
 
 use std::collections::BTreeSet;
 
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
-/// The requests by cylinder.
+/// The pending requests by cylinder.
 #[derive(Clone, Debug, Default)]
 pub struct Sstf {
     pending: BTreeSet<(u32, u64, PieceId)>,
@@ -36,14 +36,14 @@ impl Policy for Sstf {
 }
 
 impl Sstf {
-    /// The earliest of the nearest requests: only the next occupied cylinder on either side of
-    /// the head can hold it.
+    /// The oldest of the nearest requests. Only the next occupied cylinder on either side of the
+    /// head can hold it.
     fn nearest(&self, here: u32) -> Option<(u32, u64, PieceId)> {
         let outward = self.first_from(here);
         if outward.is_some_and(|(cylinder, ..)| cylinder == here) {
             return outward;
         }
-        // Going down, the set shows the latest request of a cylinder first: look up its earliest.
+        // Downwards the set yields the latest request of a cylinder first: look up its oldest.
         let below = self.pending.range(..(here, 0, PieceId(0))).next_back();
         let inward = below.and_then(|&(cylinder, ..)| self.first_from(cylinder));
         [outward, inward]
@@ -52,7 +52,7 @@ impl Sstf {
             .min_by_key(|&(cylinder, order, _)| (cylinder.abs_diff(here), order))
     }
 
-    /// The first request at `cylinder` or above.
+    /// The first request on `cylinder` or above.
     fn first_from(&self, cylinder: u32) -> Option<(u32, u64, PieceId)> {
         self.pending
             .range((cylinder, 0, PieceId(0))..)

@@ -1,8 +1,8 @@
-//! What makes one read better than another.
+//! The worth of a read.
 
 use crate::freeblock::Goal;
 
-/// A goal, and what bounds a worth by it.
+/// A goal, and the bounds of a worth by it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Worth {
     goal: Goal,
@@ -13,12 +13,12 @@ pub(super) struct Worth {
 /// A whole revolution of wanted blocks, by [`Goal::Even`].
 const REVOLUTION: u64 = 1 << 20;
 
-/// How much more a read is worth that leaves nothing of its track than one of the same length on a
-/// track of which nothing was read: as much again.
+/// The additional worth of a read that leaves nothing of its track: as much again as the read
+/// itself.
 ///
 /// A choice among 1, 4 and 16. On the Atlas 10K (head switch 0.8 ms, OLTP, SPTF-SW60, guard 0.3 ms,
-/// seek noise 60 us) a whole scan takes 3435, 3437 and 3440 s, its first half 817, 847 and 871 s;
-/// with [`Goal::Blocks`] 3646 and 810 s.
+/// seek noise 60 us) a whole scan takes 3435, 3437 and 3440 s, its first half 817, 847 and 871 s.
+/// With [`Goal::Blocks`] they take 3646 and 810 s.
 const CLEARING: u64 = 1;
 
 impl Worth {
@@ -26,8 +26,8 @@ impl Worth {
         Worth { goal, sparse }
     }
 
-    /// What so many wanted blocks are worth, of a track of so many sectors on which `left` blocks
-    /// are wanted.
+    /// The worth of `wanted` blocks of a track with `sectors` sectors, `left` of whose blocks are
+    /// wanted.
     pub fn of(&self, wanted: u32, sectors: u32, left: u32) -> u64 {
         match self.goal {
             Goal::Blocks => u64::from(wanted),
@@ -38,7 +38,7 @@ impl Worth {
         }
     }
 
-    /// No read of so many blocks or fewer is worth more than `worth`.
+    /// The largest number of blocks that no read above `worth` can have.
     pub fn blocks(&self, worth: u64) -> u32 {
         match self.goal {
             Goal::Blocks => worth.min(u64::from(u32::MAX)) as u32,
@@ -49,8 +49,8 @@ impl Worth {
         }
     }
 
-    /// No read is worth more for which there is so much time, in parts of a revolution out of
-    /// 2^20, rounded up, and in which so many blocks pass at most.
+    /// Upper bound on the worth of a read within `revolutions` (parts of 2^20, rounded up) in which
+    /// at most `blocks` blocks pass.
     pub fn most(&self, revolutions: u64, blocks: u32) -> u64 {
         match self.goal {
             Goal::Blocks => u64::from(blocks),

@@ -1,5 +1,5 @@
-//! What bounds the search of a drive: the least time of all seeks over a distance or more, and the
-//! densest track of a place or of all that lie ahead.
+//! Bounds of the search: the least seek time over a distance, and the densest track of a region or
+//! of all regions ahead.
 
 use std::sync::Arc;
 
@@ -9,11 +9,12 @@ use drive::Profile;
 use super::outline::{COUNTED, Outlines};
 use crate::freeblock::wanted::Grain;
 
-/// What does not change while the profile does not.
+/// The bounds of a profile.
 #[derive(Clone, Debug)]
 pub(super) struct SearchBounds {
     envelope: Envelope,
-    /// The most sectors of a track, for each region, from each region on upwards, and downwards.
+    /// The most sectors of a track: of each region, of each region and those above, and of those
+    /// below.
     dense: [Arc<[u32]>; 3],
     /// The fewest sectors of a track.
     sparse: u32,
@@ -44,42 +45,42 @@ impl SearchBounds {
         }
     }
 
-    /// The profile has other seek tables.
+    /// Replaces the seek tables by those of `profile`.
     pub fn refine(&mut self, profile: &Profile) {
         self.envelope = Envelope::new(profile);
     }
 
-    /// The most sectors that a track of a region has.
+    /// The most sectors of a track of a region.
     #[inline]
     pub fn dense(&self, region: usize) -> u32 {
         self.dense[0][region]
     }
 
-    /// The most sectors that a track has of a region or of those after it in a direction.
+    /// The most sectors of a track of a region or of those after it in a direction.
     #[inline]
     pub fn ahead(&self, region: usize, step: i64) -> u32 {
         self.dense[if step > 0 { 1 } else { 2 }][region]
     }
 
-    /// The fewest sectors that a track has.
+    /// The fewest sectors of a track.
     pub fn sparse(&self) -> u32 {
         self.sparse
     }
 
-    /// Where the blocks of the tracks are, about.
+    /// The coarse block positions of all tracks.
     #[inline]
     pub fn outlines(&self) -> &Outlines {
         &self.outlines
     }
 
-    /// Not more than any seek over `distance` cylinders or more takes.
+    /// A lower bound of all seek times over `distance` cylinders or more.
     #[inline]
     pub fn least(&self, direction: Direction, distance: u32) -> Duration {
         self.envelope.least(direction, distance)
     }
 }
 
-/// The fewest sectors of a track: all tracks of a zone have as many as its first.
+/// The fewest sectors of a track. All tracks of a zone have as many as its first.
 fn sparse(profile: &Profile) -> u32 {
     let zones = profile.geometry.zones();
     let sectors = zones.iter().map(|zone| zone.sectors_per_track);
@@ -88,8 +89,9 @@ fn sparse(profile: &Profile) -> u32 {
 
 /// The most sectors of a track of each region.
 ///
-/// Every track of a drive with fewer than `COUNTED` tracks is looked at. Of a larger drive, those of
-/// each region's first cylinder and of the next region's: no layout that we know has narrower zones.
+/// On a drive with fewer than `COUNTED` tracks every track is read. On a larger drive the tracks of
+/// each region's first cylinder, and of the next region's, are read: no known layout has narrower
+/// zones.
 fn densities(profile: &Profile) -> Vec<u32> {
     let geometry = &profile.geometry;
     let grain = Grain::new(geometry);
@@ -117,8 +119,8 @@ fn densities(profile: &Profile) -> Vec<u32> {
 
 /// The monotone lower envelopes of a drive's seek tables.
 ///
-/// Measured tables go up and down. A search that goes outward may only stop where no farther track
-/// can be reached sooner, which the least of all farther times tells.
+/// Measured tables are not monotonic. An outward search may only stop if no farther track has a
+/// shorter seek, so that it needs the minimum of all longer distances.
 #[derive(Clone, Debug)]
 pub(super) struct Envelope {
     read: Arc<[u32]>,
@@ -148,7 +150,7 @@ impl Envelope {
         }
     }
 
-    /// Not more than any seek over `distance` cylinders or more takes.
+    /// A lower bound of all seek times over `distance` cylinders or more.
     #[inline]
     pub fn least(&self, direction: Direction, distance: u32) -> Duration {
         let times = match direction {
@@ -160,7 +162,7 @@ impl Envelope {
     }
 }
 
-/// A seek over `distance` cylinders to the same surface; another one does not take less.
+/// The seek time over `distance` cylinders to the same surface; other surfaces take no less.
 #[inline]
 pub(super) fn sole(profile: &Profile, direction: Direction, distance: u32) -> Duration {
     match (direction, distance) {

@@ -1,4 +1,4 @@
-//! What to read when nobody waits.
+//! The next read of an idle drive.
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use drive::geometry::Track;
@@ -8,10 +8,10 @@ use super::Planner;
 use crate::freeblock::{Kind, Stop, WantedBlocks};
 
 impl Planner {
-    /// The read with the most wanted blocks for its head time, of at most `most` blocks, among the
-    /// nearest tracks with wanted blocks. There is one if anything is wanted.
+    /// The read with the most wanted blocks per head time, of at most `most` blocks, among the
+    /// nearest tracks with wanted blocks. `None` only if no block is wanted.
     ///
-    /// Blocks that were remapped are read with their neighbours, which takes longer than is said.
+    /// Remapped blocks are read with their neighbours, which takes longer than predicted.
     pub fn idle(
         &self,
         wanted: &WantedBlocks,
@@ -77,7 +77,7 @@ impl Planner {
         most: Sectors,
     ) -> Option<(Stop, Duration)> {
         let profile = &self.profile;
-        // Without the track's length: whether there are bits at all.
+        // Without the track's length: whether the track has wanted slices.
         let any = wanted.slices_at(place, u32::MAX)?;
         if !any.has_any(wanted.grain().stride) {
             return None;
@@ -86,7 +86,7 @@ impl Planner {
         let slices = wanted.slices(&track)?;
         let arrives = leaves + profile.reposition(from, place, Direction::Read);
         let all = 0..slices.count();
-        // From the first wanted slice on the track, and from the first that comes.
+        // From the first wanted slice on the track, and from the first to arrive.
         let first = slices.first(all.clone())?;
         let comes = self.next_block(&track, arrives);
         let next = slices.first(slices.inside(comes..u32::MAX).start.min(all.end)..all.end);
@@ -113,15 +113,15 @@ impl Planner {
         })
     }
 
-    /// The block of a track that comes next under a head that is there at `arrives`, if none of its
-    /// sectors was slipped: where to begin to look.
+    /// The next block of a track under the head at `arrives`, if the track has no slipped sectors:
+    /// the start of the lookup.
     fn next_block(&self, track: &Track, arrives: Instant) -> u32 {
         let gone = self.profile.spindle.angle_at(arrives) - track.start;
         let sector = gone.raw().div_ceil(track.width.raw().max(1));
         sector.min(u64::from(track.sectors)) as u32
     }
 
-    /// A read as it is believed to go, and its head time.
+    /// The prediction of a read, and its head time.
     fn read(
         &self,
         extent: Extent,
@@ -150,6 +150,6 @@ impl Planner {
     }
 }
 
-/// How many tracks with wanted blocks are compared. A choice: about one millisecond's seek around
-/// the head where everything is wanted, and a few microseconds of our time.
+/// The number of compared tracks with wanted blocks. A choice: about one millisecond's seek around
+/// the head if all blocks are wanted, and a few microseconds of CPU time.
 const TRACKS: u32 = 16;

@@ -1,4 +1,4 @@
-//! The wanted blocks just before a request, read in one command with it.
+//! The wanted blocks just before a request, which are read in one command with it.
 
 use block::{Direction, Duration, Instant, Lba};
 use drive::{Position, Profile, SeekTarget};
@@ -8,26 +8,26 @@ use super::visit::{blocks_of, only_run};
 use crate::freeblock::wanted::WantedBlocks;
 use crate::freeblock::{Kind, SlowBus, Stop};
 
-/// How a request is come to.
+/// The positioning for a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Approach {
     /// The track before.
     pub from: Position,
-    /// When its positioning begins.
+    /// The start of the positioning.
     pub departs: Instant,
-    /// What is left between arriving and the first sector.
+    /// The margin between the arrival and the first sector.
     pub guard: Duration,
-    /// Where the request begins.
+    /// The position of the request's first block.
     pub target: SeekTarget,
     /// The request's first block.
     pub first: Lba,
-    /// When its first sector comes.
+    /// The moment of its first sector.
     pub begins: Instant,
-    /// The bus before it, where it is slower than the medium.
+    /// The bus before the request, if it is slower than the medium.
     pub bus: Option<SlowBus>,
 }
 
-/// The most wanted blocks before the request's first.
+/// The read with the most wanted blocks before the request's first.
 ///
 /// ```text
 ///   on track   guard                              begins
@@ -86,8 +86,8 @@ pub(super) fn merged(
     }
 }
 
-/// So many blocks before a request, at most, does a slow bus carry with it without delay: each comes a
-/// sector earlier than the next, and keeps the bus for longer.
+/// The largest number of blocks before a request that a slow bus transfers without delay. Each
+/// block arrives a sector earlier than the next, and occupies the bus for longer.
 fn carried(
     profile: &Profile,
     track: &drive::geometry::Track,
@@ -116,7 +116,7 @@ fn reachable(
     let sector = place(before)?.sector;
     let lowest = u128::from(sector).saturating_sub(sectors) as u32;
     let (mut low, mut high) = (before - before.min(sector - lowest), before);
-    // Slipped sectors lie between: fewer blocks than sectors are in reach.
+    // Slipped sectors lie between, so that fewer blocks than sectors qualify.
     while low < high {
         let middle = low + (high - low) / 2;
         if place(middle)?.sector < lowest {

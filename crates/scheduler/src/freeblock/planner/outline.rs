@@ -1,7 +1,8 @@
-//! Where the blocks of a track are, coarsely: most tracks have nothing wanted among what passes.
+//! Coarse positions of the blocks of a track, because most tracks have no wanted block among those
+//! that pass.
 //!
-//! The exact way to tell what passes costs ten times as much as this one, which never says of a
-//! block that it does not pass if it does.
+//! The exact computation costs ten times as much. The coarse one may report blocks that do not
+//! pass, and never misses one that does.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,34 +12,34 @@ use drive::{Position, Profile, Spindle};
 
 use super::visit::{blocks_of, only_run};
 
-/// Tracks of a drive that are looked at one by one: so many take a tenth of a second.
+/// The number of tracks up to which every track of a drive is read. They take a tenth of a second.
 pub(super) const COUNTED: u32 = 1 << 20;
 
-/// The outlines of all tracks, or of none on a drive of `COUNTED` tracks or more.
+/// The outlines of all tracks; none on a drive of `COUNTED` tracks or more.
 #[derive(Clone, Debug)]
 pub(super) struct Outlines {
     surfaces: u32,
     outlines: Arc<[Outline]>,
 }
 
-/// Where sector 0 of a track begins, and how far its blocks may be from the sectors of the same
-/// number.
+/// The position of a track's sector 0, and the largest distance of its blocks from the sectors of
+/// the same number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outline {
     /// In parts of a revolution out of 2^32, rounded down.
     start: u32,
-    /// Sectors; none if blocks were remapped, so that nothing is said.
+    /// The number of sectors; 0 if blocks were remapped, which makes the outline unknown.
     sectors: u16,
-    /// Blocks: at most so many as sectors.
+    /// The number of blocks, at most that of sectors.
     blocks: u16,
 }
 
-/// What passes on a cylinder, in parts of a revolution out of 2^32.
+/// The part of a cylinder that passes under the head, in parts of a revolution out of 2^32.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passing {
-    /// Under the head at the beginning, rounded down.
+    /// The angle under the head at the beginning, rounded down.
     from: u32,
-    /// How far the platter turns, rounded up; more than a revolution is not said.
+    /// The rotation, rounded up; `None` above a revolution.
     turn: Option<u32>,
 }
 
@@ -58,13 +59,13 @@ impl Outlines {
         }
     }
 
-    /// Whether no track has one.
+    /// Whether no track has an outline.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.outlines.is_empty()
     }
 
-    /// A track's outline, if it has one.
+    /// The outline of a track, if it has one.
     #[inline]
     pub fn at(&self, position: Position) -> Option<Outline> {
         let track = position.cylinder as usize * self.surfaces as usize + position.head as usize;
@@ -98,14 +99,14 @@ impl Outline {
         }
     }
 
-    /// The track's blocks.
+    /// The number of the track's blocks.
     #[inline]
     pub fn blocks(&self) -> u32 {
         self.blocks.into()
     }
 
-    /// Not fewer blocks than pass wholly: those before the track's logical start, and those from it
-    /// on. `None` if all may pass.
+    /// A superset of the blocks that pass wholly: those before the track's logical start, and those
+    /// from it on. `None` if all may pass.
     #[inline]
     pub fn passing(&self, passing: &Passing) -> Option<[Range<u32>; 2]> {
         let sectors = u64::from(self.sectors);
@@ -125,7 +126,7 @@ impl Outline {
 }
 
 impl Passing {
-    /// What passes between two moments.
+    /// The rotation between two moments.
     #[inline]
     pub fn new(spindle: &Spindle, from: Instant, time: Duration) -> Self {
         let nano = spindle.angle_at(Instant::from_nanos(1)) - spindle.phase();
@@ -137,7 +138,6 @@ impl Passing {
     }
 }
 
-/// Sectors that are counted in addition: one that was taken off at the beginning, one each for
-/// rounding down the angle before and the turn, and one for the rounding of times and widths, which
-/// is far less.
+/// Additional sectors for rounding: one for the beginning, one for the angle before, one for the
+/// rotation, and one for times and widths.
 const ROUNDED: u32 = 4;

@@ -1,4 +1,4 @@
-//! A way from A to B with reads on it, to which further reads are added where they gain most.
+//! A route from A to B with reads on it, to which the most profitable read is added repeatedly.
 
 use block::{Direction, Instant};
 use drive::{Position, Profile};
@@ -13,7 +13,7 @@ use crate::freeblock::{
     Gap, GapPlan, Merging, Ranges, Reach, SameTrack, SlowBus, Stop, WantedBlocks,
 };
 
-/// Some reads between A and B, in their order.
+/// The reads between A and B, in their order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Route {
     visits: Vec<Visit>,
@@ -21,13 +21,13 @@ pub(super) struct Route {
     merged: Option<Stop>,
 }
 
-/// What a route may gain, and where.
+/// The additional read of a route, and its place.
 enum RouteGain {
     Visit(usize, Visit),
     Merged(Stop),
 }
 
-/// What all steps of one plan have in common.
+/// The constants of one plan.
 pub(super) struct Planning<'a> {
     pub profile: &'a Profile,
     pub ground: &'a SearchBounds,
@@ -35,13 +35,12 @@ pub(super) struct Planning<'a> {
     pub gap: &'a Gap,
     pub reach: &'a Reach,
     pub worth: Worth,
-    /// How many more tracks may be looked at.
+    /// The number of tracks that may still be visited.
     pub left: u32,
 }
 
 impl Planning<'_> {
-    /// The best plan of one visit, or merged; then more visits where they gain most, while there
-    /// is room.
+    /// The best plan of one visit, or merged; then more visits by gain, up to the limit.
     pub fn best(&mut self) -> Route {
         let mut route = Route::default();
         let stops = usize::from(self.reach.stops).clamp(1, MOST_STOPS);
@@ -52,7 +51,7 @@ impl Planning<'_> {
                 None => break,
             }
             if !self.keeps_pace(&longer) {
-                // Two ranges are two commands: perhaps one of them alone does.
+                // Two ranges are two commands: perhaps one of them alone fits.
                 longer = route.clone();
                 match self.next(&route, Ranges::One) {
                     Some(gain) => longer.gains(gain),
@@ -67,8 +66,8 @@ impl Planning<'_> {
         route
     }
 
-    /// Whether the drive is given each command in time: the next but one when a read has
-    /// completed. And whether a slow bus is free in time: a read in between keeps it from later ones.
+    /// Whether each command is dispatched in time, which is at the completion of the one before the
+    /// last. And whether a slow bus is free in time.
     fn keeps_pace(&self, route: &Route) -> bool {
         let gap = self.gap;
         let bus = self.bus(&route.visits).map(|bus| match route.merged {
@@ -83,7 +82,7 @@ impl Planning<'_> {
         let (Some(last), [.., (_, before), (end, _)]) = (route.visits.last(), &ends[..]) else {
             return true;
         };
-        // The second is given when A has completed, the third when the first has.
+        // The second is dispatched at A's completion, the third at the first's.
         let mut waits = ends.windows(2).rev().skip(1);
         if ends[0].0 < gap.follows || waits.any(|pair| pair[1].0 < pair[0].1) {
             return false;
@@ -97,7 +96,8 @@ impl Planning<'_> {
         (*end).max(*before) + seek + guard <= begins
     }
 
-    /// When reads end on the medium, and when what is given at their completion can begin.
+    /// The ends of reads on the medium, and the earliest starts of the commands that are dispatched
+    /// at their completion.
     fn completions(
         &self,
         stops: impl Iterator<Item = Stop>,
@@ -111,7 +111,7 @@ impl Planning<'_> {
         })
     }
 
-    /// The plan that a route is; `None` if it reads nothing.
+    /// The plan of a route; `None` if it has no reads.
     pub fn plan(&self, route: &Route) -> Option<GapPlan> {
         let slack = match route.merged {
             Some(merged) => merged.slack,
@@ -129,7 +129,7 @@ impl Planning<'_> {
         Some(stops.fold(first, |plan, stop| plan.and(stop, slack)))
     }
 
-    /// What gains most.
+    /// The most profitable additional read.
     fn next(&mut self, route: &Route, ranges: Ranges) -> Option<RouteGain> {
         let commands = route.commands();
         if commands >= MOST_STOPS {
@@ -185,7 +185,7 @@ impl Planning<'_> {
         self.worth.of(stop.wanted, track.sectors, left)
     }
 
-    /// The way before the visit with that number, or to B.
+    /// The part of the route before a visit, or before B.
     fn leg(&self, route: &Route, place: usize) -> Leg {
         let (gap, guard) = (self.gap, self.reach.guard);
         let (from, leaves) = match place
@@ -211,7 +211,7 @@ impl Planning<'_> {
         };
         match (route.visits.get(place), route.merged) {
             (Some(next), _) => Leg {
-                // The drive has it queued: nothing has to be waited for.
+                // The drive has the command queued, without a wait.
                 follows: Instant::ZERO,
                 to: next.position,
                 direction: Direction::Read,
@@ -238,7 +238,7 @@ impl Planning<'_> {
         Some(stops.fold(self.gap.bus?, after))
     }
 
-    /// The best read in one command with B after a route that has none yet.
+    /// The best read in one command with B, for a route that has none.
     fn merged(&self, route: &Route) -> Option<Stop> {
         let (gap, guard) = (self.gap, self.reach.guard);
         let at_destination = |visit: &Visit| visit.position == gap.destination.position;

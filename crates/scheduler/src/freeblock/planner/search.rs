@@ -1,12 +1,12 @@
-//! The search for the best track: from both ends of a way outward, and inward between them.
+//! The search for the best track: from both ends of a leg outward, and inward between them.
 //!
 //! ```text
 //!   cylinders  <---- 1 ----[ A ]---- 2 ---->  <---- 3 ----[ B ]---- 4 ---->
 //! ```
 //!
-//! The four go on in the order of their distance. A place is left out when its bound is not
-//! above the best so far: the time that the two seeks leave, and the wanted blocks that its
-//! region's tracks have at most.
+//! The four cursors advance in the order of their distance. The search skips a place if its bound
+//! is not above the best so far. The bound follows from the time that the two seeks leave, and from
+//! the most wanted blocks of the region's tracks.
 
 use block::{Direction, Duration};
 use drive::{Position, Profile};
@@ -18,15 +18,15 @@ use super::visit::{Leg, Visit, visit};
 use crate::freeblock::wanted::WantedBlocks;
 use crate::freeblock::{Kind, Ranges};
 
-/// What is looked for.
+/// The constraints of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quest<'a> {
     pub wanted: &'a WantedBlocks,
     pub leg: Leg,
     pub ranges: Ranges,
-    /// The tracks of the commands before and after where no command of its own may read.
+    /// The tracks of the commands before and after, if separate commands may not read there.
     pub closed: [Option<Position>; 2],
-    /// Tracks that are read already.
+    /// Tracks that the plan reads already.
     pub taken: &'a [Position],
     /// The track of the command before.
     pub source: Position,
@@ -34,20 +34,20 @@ pub(super) struct Quest<'a> {
     pub destination: Position,
 }
 
-/// One of the four.
+/// One of the four cursors.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     /// The next cylinder.
     at: i64,
     step: i64,
-    /// The cylinder at which it stops.
+    /// The cylinder at which the cursor stops.
     stop: i64,
     /// The cylinder where it began.
     anchor: i64,
-    /// How far the two ends are from each other.
+    /// The distance between the two ends.
     across: u32,
     course: SearchCourse,
-    /// Which end it began at.
+    /// The end at which it began.
     end: GapEnd,
 }
 
@@ -65,30 +65,29 @@ enum GapEnd {
     To,
 }
 
-/// A search under way.
+/// A search in progress.
 pub(super) struct CylinderSearch<'a> {
     profile: &'a Profile,
     ground: &'a SearchBounds,
     quest: &'a Quest<'a>,
-    /// Time for seeks and reading.
+    /// The time for seeks and reading.
     time: Duration,
-    /// Revolutions in a picosecond, in parts of 2^64, rounded up: products are cheaper than
+    /// Revolutions per picosecond, in parts of 2^64, rounded up: products are cheaper than
     /// quotients.
     per_pico: u64,
-    /// How many more tracks may be looked at.
+    /// The number of tracks that may still be visited.
     left: &'a mut u32,
-    /// By what reads are compared.
+    /// The measure of worth.
     worth: Worth,
-    /// The worth that has to be exceeded.
+    /// The worth to exceed.
     than: u64,
-    /// So many wanted blocks do not exceed it.
+    /// A number of wanted blocks that does not exceed it.
     few: u32,
     best: Option<Visit>,
 }
 
 impl<'a> CylinderSearch<'a> {
-    /// The best visit that is worth more than `than`, and its worth; looks at `left` tracks at
-    /// most.
+    /// The best visit that is worth more than `than`, and its worth. Visits at most `left` tracks.
     pub fn best(
         profile: &'a Profile,
         ground: &'a SearchBounds,
@@ -136,8 +135,8 @@ impl<'a> CylinderSearch<'a> {
         }
     }
 
-    /// Looks at the cylinders of a cursor's region, or moves it over places where nothing better
-    /// can be, or ends it.
+    /// Visits the cylinders of a cursor's region, skips regions that cannot be better, or ends the
+    /// cursor.
     fn advance(&mut self, cursor: &mut Cursor) {
         let quest = self.quest;
         let region = quest.wanted.grain().region(cursor.at as u32);
@@ -173,7 +172,7 @@ impl<'a> CylinderSearch<'a> {
         }
     }
 
-    /// Not less than the time for reading at any of the next `length` cylinders of a cursor.
+    /// An upper bound of the time for reading on any of the next `length` cylinders of a cursor.
     fn time_of(&self, cursor: &Cursor, length: u32) -> Duration {
         let near = cursor.at.abs_diff(cursor.anchor) as u32;
         let far = match cursor.course {
@@ -189,7 +188,7 @@ impl<'a> CylinderSearch<'a> {
         self.time.saturating_sub(there + back)
     }
 
-    /// Looks at the tracks of a cylinder.
+    /// Visits the tracks of a cylinder.
     fn cylinder(&mut self, cylinder: u32) {
         let quest = self.quest;
         let leg = &quest.leg;
@@ -197,7 +196,7 @@ impl<'a> CylinderSearch<'a> {
             .map(|(direction, end)| sole(self.profile, direction, end.cylinder.abs_diff(cylinder)));
         let time = self.time.saturating_sub(there + back);
         let dense = self.ground.dense(quest.wanted.grain().region(cylinder));
-        // Tracks that take equally long have the same bound.
+        // Tracks with equal seek times have the same bound.
         let mut bound = (time, self.most(time, dense));
         if bound.1 <= self.than {
             return;
@@ -232,7 +231,7 @@ impl<'a> CylinderSearch<'a> {
         }
     }
 
-    /// What passes of a cylinder's tracks, at most, with at least so long seeks.
+    /// A superset of the part of a cylinder that passes, with seeks of at least these times.
     fn passing(&self, there: Duration, back: Duration) -> Passing {
         let leg = &self.quest.leg;
         let from = leg.leaves + there + leg.to_free;
@@ -242,7 +241,7 @@ impl<'a> CylinderSearch<'a> {
         Passing::new(&self.profile.spindle, from, time)
     }
 
-    /// Whether more than few wanted blocks of a track may pass.
+    /// Whether more than `few` wanted blocks of a track may pass.
     #[inline]
     fn may_gain(&self, position: Position, passing: &Passing) -> bool {
         let Some(outline) = self.ground.outlines().at(position) else {
@@ -261,7 +260,7 @@ impl<'a> CylinderSearch<'a> {
         })
     }
 
-    /// What the two seeks leave for a track.
+    /// The time that the two seeks leave on a track.
     fn time_at(&self, position: Position) -> Duration {
         let leg = &self.quest.leg;
         let there = self.profile.reposition(leg.from, position, Direction::Read);
@@ -296,20 +295,19 @@ impl<'a> CylinderSearch<'a> {
         }
     }
 
-    /// What no read is worth more than for which there is so much time, with at most so many
-    /// sectors a track.
+    /// Upper bound on the worth of a read within `time` on a track of at most `sectors` sectors.
     #[inline]
     fn most(&self, time: Duration, sectors: u32) -> u64 {
         let picos = time.as_nanos().saturating_mul(1000).saturating_add(1);
-        // Nothing takes as long as the bound, which keeps the shift within the word.
+        // No gap is as long as the bound, which keeps the shift within the word.
         let parts = self.turns(picos.min(1 << 43) << 20);
         self.worth.most(parts + 1, self.gain(time, sectors))
     }
 
-    /// How many blocks pass in a stretch of time, at most, with so many sectors a track.
+    /// Upper bound on the number of blocks that pass within `time` on a track of `sectors` sectors.
     ///
-    /// A sector's width is rounded down to a whole fraction of a revolution, by less than one
-    /// part in 2^47: one part in 2^30 is added.
+    /// A sector's width is rounded down to a whole fraction of a revolution, by less than one part
+    /// in 2^47; the bound adds one part in 2^30.
     #[inline]
     fn gain(&self, time: Duration, sectors: u32) -> u32 {
         let picos = time.as_nanos().saturating_mul(1000).saturating_add(1);
@@ -318,7 +316,7 @@ impl<'a> CylinderSearch<'a> {
         u32::try_from(self.turns(ways)).unwrap_or(u32::MAX)
     }
 
-    /// So many picoseconds in revolutions, rounded down, or one more.
+    /// A number of picoseconds in revolutions, rounded down, or one more.
     #[inline]
     fn turns(&self, picos: u64) -> u64 {
         ((u128::from(picos) * u128::from(self.per_pico)) >> 64) as u64
@@ -330,7 +328,7 @@ impl Cursor {
         self.at.abs_diff(self.anchor) as u32
     }
 
-    /// How many of a region's cylinders are still to come.
+    /// The number of a region's cylinders that are still ahead.
     fn until(&self, region: std::ops::Range<u32>) -> u32 {
         let end = if self.step > 0 {
             i64::from(region.end).min(self.stop)
@@ -340,7 +338,7 @@ impl Cursor {
         end.abs_diff(self.at) as u32
     }
 
-    /// Moves on to the next region where a track may have more than `than` wanted blocks.
+    /// Advances to the next region whose tracks may have more than `than` wanted blocks.
     fn skip(&mut self, wanted: &WantedBlocks, region: usize, than: u32) {
         let grain = wanted.grain();
         let next = if self.step > 0 {
@@ -360,7 +358,7 @@ impl Cursor {
     }
 }
 
-/// The four, for a way between two cylinders.
+/// The four cursors of a leg between two cylinders.
 fn cursors(from: u32, to: u32, cylinders: u32) -> [Cursor; 4] {
     let (low, high) = (i64::from(from.min(to)), i64::from(from.max(to)));
     let (low_end, high_end) = if from <= to {
@@ -370,7 +368,7 @@ fn cursors(from: u32, to: u32, cylinders: u32) -> [Cursor; 4] {
     };
     let middle = low + (high - low) / 2;
     let cursor = |anchor: i64, step: i64, stop: i64, end, (course, across)| Cursor {
-        // A cursor without a way has stopped.
+        // A cursor without cylinders has stopped.
         at: if (stop - anchor) * step > 0 {
             anchor + step
         } else {
@@ -393,5 +391,5 @@ fn cursors(from: u32, to: u32, cylinders: u32) -> [Cursor; 4] {
     ]
 }
 
-/// How many cylinders are skipped at once, if the bound of a longer way does not tell. A choice.
+/// Cylinders that are skipped at once, if the bound of a longer distance does not decide. A choice.
 const LEAP: u32 = 512;

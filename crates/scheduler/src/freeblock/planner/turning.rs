@@ -1,4 +1,4 @@
-//! Which sectors of a track pass under a head in a stretch of time.
+//! The sectors of a track that pass under a head within a time span.
 //!
 //! ```text
 //!            from                                         until
@@ -7,51 +7,51 @@
 //!              \_ upper _______/ \_ lower _____________/
 //! ```
 //!
-//! Angles are compared as they are, so that no rounding of times adds up: a sector passes in
-//! time if the way from the head at `from` to its end takes no longer than `until`.
+//! Angles are compared exactly, so that no rounding of times adds up. A sector passes in time if
+//! the angle from the head at `from` to its end is covered by `until`.
 
 use block::{Duration, Instant};
 use drive::geometry::Track;
 use drive::{Angle, Spindle};
 
-/// A stretch of time during which a head is on a track.
+/// A time span during which a head is on a track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turning {
     from: Instant,
     /// The angle under the head at `from`.
     there: Angle,
-    /// The stretch.
+    /// The length of the span in picoseconds.
     picos: u128,
     period_ps: u64,
-    /// About how far the platter turns in the stretch, as raw angle.
+    /// The approximate rotation in the span, as raw angle.
     about: u128,
 }
 
 /// The sectors of a track that pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sectors {
-    /// The first sector that passes first.
+    /// The sector that passes first.
     pub upper: u32,
-    /// Those from `upper` to here, excluded, pass before sector 0 does.
+    /// The sectors from `upper` to this one, excluded, pass before sector 0.
     pub upper_end: u32,
-    /// Those from 0 to here, excluded, pass from the first time that sector 0 does.
+    /// The sectors from 0 to this one, excluded, pass with the first pass of sector 0.
     pub lower_end: u32,
-    /// The way from the head to where sector 0 is when `upper` passes (negative), and then.
+    /// The angle from the head to sector 0 when `upper` passes (negative), and at its first pass.
     bases: [i128; 2],
     width: u64,
 }
 
-/// In which of the two sweeps a sector passes.
+/// The sweep in which a sector passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sweep {
-    /// Before sector 0 does.
+    /// Before sector 0.
     Upper,
     /// With sector 0 or after it.
     Lower,
 }
 
 impl Turning {
-    /// The stretch between two moments; `None` if it is empty.
+    /// The span between two moments; `None` if it is empty.
     #[inline]
     pub fn new(spindle: &Spindle, from: Instant, until: Instant) -> Option<Self> {
         if from >= until {
@@ -91,8 +91,8 @@ impl Turning {
         }
     }
 
-    /// How far (in raw angle) `angle` is behind the head at `from` when it passes last; `None` if
-    /// it does not pass.
+    /// The raw angle from the head at `from` to the last pass of `angle`; `None` if it does not
+    /// pass.
     pub fn last_pass(&self, angle: Angle) -> Option<u128> {
         let mut way = u128::from((angle - self.there).raw());
         if !self.has(way) {
@@ -104,32 +104,32 @@ impl Turning {
         Some(way)
     }
 
-    /// When the platter has turned by `way` since the beginning.
+    /// The moment at which the platter has turned by the raw angle `turned`.
     #[inline]
     pub fn at(&self, way: u128) -> Instant {
         self.from + self.time_of(way)
     }
 
-    /// How long the platter takes for `way`, rounded up to whole nanoseconds.
+    /// The time for a rotation by `turned`, rounded up to nanoseconds.
     #[inline]
     fn time_of(&self, way: u128) -> Duration {
         let picos = (way * u128::from(self.period_ps)) >> 64;
         Duration::from_nanos((picos as u64).div_ceil(1000))
     }
 
-    /// Whether the platter turns by `way` in the stretch.
+    /// Whether the platter turns by `turned` in the span.
     #[inline]
     fn has(&self, way: u128) -> bool {
         (way * u128::from(self.period_ps)) >> 64 <= self.picos
     }
 
-    /// How many sectors from sector 0 on, which is at `base`, have passed at the end.
+    /// The number of sectors from sector 0 on, at `base`, that have passed at the end.
     #[inline]
     fn end(&self, base: i128, width: u64, sectors: u32) -> u32 {
         let way = |sectors: u32| base + i128::from(width) * i128::from(sectors);
         let has = |sectors| way(sectors) <= 0 || self.has(way(sectors) as u128);
         let room = self.about as i128 - base;
-        // A guess that is right but for rounding.
+        // An estimate that is exact but for rounding.
         let guess = (room.max(0) >> 16) as u64 / (width >> 16).max(1);
         let mut end = guess.min(u64::from(sectors)) as u32;
         while end > 0 && !has(end) {
@@ -143,14 +143,14 @@ impl Turning {
 }
 
 impl Sectors {
-    /// The way to the beginning of a sector.
+    /// The raw angle to the beginning of a sector.
     #[inline]
     pub fn way(&self, sweep: Sweep, sector: u32) -> u128 {
         let way = self.bases[sweep as usize] + i128::from(self.width) * i128::from(sector);
         way.max(0) as u128
     }
 
-    /// The first sector of the lower sweep that does not pass before `way`.
+    /// The first sector of the lower sweep that does not pass before `turned`.
     pub fn lower_from(&self, way: u128) -> u32 {
         let behind = (way as i128 - self.bases[1]).max(0) as u128;
         let sector = behind.div_ceil(u128::from(self.width.max(1)));

@@ -1,4 +1,4 @@
-//! What can be read of one track on the way from one place to another.
+//! The reads of one track on a detour from one place to another.
 
 use std::ops::Range;
 
@@ -10,62 +10,62 @@ use super::turning::{Sectors, Sweep, Turning};
 use crate::freeblock::wanted::{Slices, WantedBlocks};
 use crate::freeblock::{Kind, Ranges, SlowBus, Stop};
 
-/// A way from one track to another with time to spare.
+/// A leg from one track to another with time to spare.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leg {
-    /// The track that is left.
+    /// The track at the start.
     pub from: Position,
-    /// When it can be left.
+    /// The earliest start.
     pub leaves: Instant,
-    /// The earliest moment at which the way to `to` can begin.
+    /// The earliest start of the seek to `to`.
     pub follows: Instant,
     /// The track at the end.
     pub to: Position,
-    /// Which way the bytes go there.
+    /// The direction of the transfer there.
     pub direction: Direction,
-    /// When the head has to be there.
+    /// The latest arrival of the head.
     pub latest: Instant,
-    /// When the reads on the way have to be done.
+    /// The latest end of the reads on the leg.
     pub done_by: Instant,
-    /// What is left between arriving on a track on the way and its first sector.
+    /// The margin between the arrival on a track and its first sector.
     pub to_free: Duration,
-    /// The bus before it, where it is slower than the medium.
+    /// The bus before the leg, if it is slower than the medium.
     pub bus: Option<SlowBus>,
 }
 
-/// What is read on one track.
+/// The reads of one track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Visit {
     /// The track.
     pub position: Position,
     /// One or two ranges.
     pub stops: [Option<Stop>; 2],
-    /// When the first block comes.
+    /// The moment of the first block.
     pub begins: Instant,
-    /// Wanted blocks.
+    /// The number of wanted blocks.
     pub wanted: u32,
     /// The track as it was.
     pub track: Visited,
 }
 
-/// A track that is visited.
+/// A visited track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Visited {
-    /// Its sectors.
+    /// The number of its sectors.
     pub sectors: u32,
-    /// Its wanted blocks.
+    /// The number of its wanted blocks.
     pub wanted: u32,
 }
 
-/// Some blocks of a track, in the order of their sectors.
+/// Consecutive blocks of a track, in the order of their sectors.
 #[derive(Clone, Copy, Debug)]
 struct SectorRun {
     /// The first block, counted from the track's first.
     first: u32,
     blocks: u32,
-    /// Its sector.
+    /// The sector of the first block.
     sector: u32,
-    /// Whether the others are on the sectors that follow, without gaps.
+    /// Whether the others are on the following sectors, without gaps.
     order: SectorOrder,
 }
 
@@ -75,14 +75,14 @@ enum SectorOrder {
     Slipped,
 }
 
-/// A track that is visited in a stretch of time.
+/// A track and the time span of the visit.
 struct Visiting<'a> {
     profile: &'a Profile,
     track: Track,
     slices: Slices<'a>,
     turning: Turning,
     sectors: Sectors,
-    /// When the head is on the track.
+    /// The arrival of the head.
     arrives: Instant,
     kind: Kind,
     leg: &'a Leg,
@@ -93,18 +93,18 @@ struct Visiting<'a> {
 struct Swept {
     blocks: (u32, u32),
     wanted: u32,
-    /// The way to the first block, and to the end of the last.
+    /// The raw angles to the first block, and to the end of the last.
     ways: (u128, u128),
 }
 
 impl Visit {
-    /// The last of the reads.
+    /// The last read.
     pub fn last(&self) -> Option<&Stop> {
         self.stops.iter().flatten().last()
     }
 }
 
-/// The most wanted blocks that can be read of a track on a leg, if they are more than `than`.
+/// The reads with the most wanted blocks of a track on a leg, if they have more than `than`.
 pub(super) fn visit(
     (profile, wanted): (&Profile, &WantedBlocks),
     leg: &Leg,
@@ -138,8 +138,7 @@ pub(super) fn visit(
 }
 
 impl Visiting<'_> {
-    /// The best of the whole track. If that is torn apart by remapped blocks, the best of what
-    /// lies between them.
+    /// The best reads of the whole track. If remapped blocks divide it, the best between them.
     fn best(&self, ranges: Ranges, than: u32) -> Option<Visit> {
         let whole = whole(self.profile, &self.track);
         if let Some(whole) = whole {
@@ -160,7 +159,7 @@ impl Visiting<'_> {
         best
     }
 
-    /// The best of one piece.
+    /// The best reads of one piece.
     fn of_piece(&self, piece: &SectorRun, ranges: Ranges, than: u32) -> Option<Visit> {
         let sectors = &self.sectors;
         let upper = self.index(piece, sectors.upper);
@@ -197,8 +196,8 @@ impl Visiting<'_> {
         Some(self.visit(&[one]))
     }
 
-    /// The wanted slices that lie in some blocks of a piece (counted from its first); on a slow bus the
-    /// first of them, as many as it carries in time.
+    /// The wanted slices among some blocks of a piece (counted from its first). On a slow bus, the
+    /// first of them that it transfers in time.
     fn swept(
         &self,
         piece: &SectorRun,
@@ -251,7 +250,7 @@ impl Visiting<'_> {
         })
     }
 
-    /// How many blocks of a piece are on sectors below `sector`.
+    /// The number of blocks of a piece on sectors below `sector`.
     #[inline]
     fn index(&self, piece: &SectorRun, sector: u32) -> u32 {
         if piece.order == SectorOrder::Straight {
@@ -313,17 +312,17 @@ impl Visiting<'_> {
     }
 }
 
-/// Some blocks of a track, counted from its first.
+/// A range of blocks of a track, counted from its first.
 ///
 /// # Panics
-/// If they are none.
+/// If the range is empty.
 pub(super) fn blocks_of(track: &Track, blocks: Range<u32>) -> Extent {
     let first = Lba(track.first.0 + u64::from(blocks.start));
     let length = Blocks(u64::from(blocks.end - blocks.start));
     Extent::new(first, length).expect("blocks of a track")
 }
 
-/// The blocks as one sweep of the head, if it passes them in one.
+/// The blocks as one sweep of the head, if they pass in one.
 pub(super) fn only_run(profile: &Profile, extent: Extent) -> Option<TrackExtent> {
     let first = profile.geometry.runs(extent).next()?;
     (u64::from(first.blocks) == extent.length().0).then_some(first)
@@ -350,13 +349,13 @@ fn whole(profile: &Profile, track: &Track) -> Option<SectorRun> {
     if last.checked_sub(first)? + 1 == blocks {
         return Some(piece);
     }
-    // Blocks in the middle that were remapped are not in the order of their sectors.
+    // Remapped blocks in the middle are not in the order of their sectors.
     only_run(profile, blocks_of(track, 0..blocks))?;
     piece.order = SectorOrder::Slipped;
     Some(piece)
 }
 
-/// The blocks of a track between those that were remapped.
+/// The pieces of a track between remapped blocks.
 fn pieces(profile: &Profile, track: &Track) -> Vec<SectorRun> {
     let blocks = (track.last.0 - track.first.0 + 1) as u32;
     let runs = profile.geometry.runs(blocks_of(track, 0..blocks));
