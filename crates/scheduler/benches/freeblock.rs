@@ -10,7 +10,9 @@ use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use drive::{Position, Profile, SeekTarget, catalog};
-use scheduler::freeblock::{ANYTIME_TRACKS, Gap, Guard, Planner, Reach, SameTrack, WantedBlocks};
+use scheduler::freeblock::{
+    ANYTIME_TRACKS, Gap, Guard, PlanRules, Planner, SameTrack, WantedBlocks,
+};
 
 /// Plans in one iteration.
 const GAPS: usize = 1_000;
@@ -128,13 +130,13 @@ fn gaps(profile: &Profile) -> Vec<Gap> {
     gaps
 }
 
-fn plans(bencher: Bencher, profile: &Arc<Profile>, left: Left, reach: Reach) {
+fn plans(bencher: Bencher, profile: &Arc<Profile>, left: Left, rules: PlanRules) {
     let (set, gaps) = (wanted(profile, left), gaps(profile));
     let mut planner = Planner::new(Arc::clone(profile));
     bencher.counter(ItemsCount::new(GAPS)).bench_local(|| {
         let plans = gaps
             .iter()
-            .map(|gap| planner.plan(&set, black_box(gap), &reach));
+            .map(|gap| planner.plan(&set, black_box(gap), &rules));
         plans
             .flatten()
             .map(|plan| u64::from(plan.wanted()))
@@ -143,13 +145,13 @@ fn plans(bencher: Bencher, profile: &Arc<Profile>, left: Left, reach: Reach) {
 }
 
 /// As from outside the drive: a guard, and no commands of their own on the tracks of A and B.
-fn external() -> Reach {
-    Reach {
+fn external() -> PlanRules {
+    PlanRules {
         guard: Guard {
             to_free: Duration::from_micros(300),
             to_destination: Duration::from_micros(300),
         },
-        ..Reach::default()
+        ..PlanRules::default()
     }
 }
 
@@ -160,20 +162,20 @@ fn atlas_10k(bencher: Bencher, left: Left) {
 
 #[divan::bench(args = [Left::All, Left::Random, Left::Clustered])]
 fn atlas_10k_in_firmware(bencher: Bencher, left: Left) {
-    let reach = Reach {
+    let rules = PlanRules {
         same_track: SameTrack::Allowed,
-        ..Reach::default()
+        ..PlanRules::default()
     };
-    plans(bencher, &profile("quantum-atlas-10k"), left, reach);
+    plans(bencher, &profile("quantum-atlas-10k"), left, rules);
 }
 
 #[divan::bench(args = [Left::All, Left::Random, Left::Clustered])]
 fn modern_20tb(bencher: Bencher, left: Left) {
-    let reach = Reach {
+    let rules = PlanRules {
         tracks: ANYTIME_TRACKS,
         ..external()
     };
-    plans(bencher, &profile("modern-20tb"), left, reach);
+    plans(bencher, &profile("modern-20tb"), left, rules);
 }
 
 /// Until no better plan is possible.
@@ -185,9 +187,9 @@ fn modern_20tb_exact(bencher: Bencher, left: Left) {
 /// How much a search of so many tracks costs where little is left.
 #[divan::bench(args = [250, 500, 1_000, 2_000, 4_000])]
 fn modern_20tb_tracks(bencher: Bencher, tracks: u32) {
-    let reach = Reach {
+    let rules = PlanRules {
         tracks,
         ..external()
     };
-    plans(bencher, &profile("modern-20tb"), Left::Random, reach);
+    plans(bencher, &profile("modern-20tb"), Left::Random, rules);
 }

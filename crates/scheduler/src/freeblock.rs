@@ -17,7 +17,7 @@ pub mod planner;
 pub mod wanted;
 
 pub use conservatism::{Caution, Conservatism, Losses};
-pub use gap::{Gap, Goal, Guard, Merging, Ranges, Reach, SameTrack, SlowBus};
+pub use gap::{Gap, Goal, Guard, Merging, PlanRules, Ranges, SameTrack, SlowBus};
 pub use lateness::Lateness;
 pub use plan::{GapPlan, Kind, Stop};
 pub use planner::{ANYTIME_TRACKS, Planner};

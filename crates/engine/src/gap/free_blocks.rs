@@ -14,8 +14,8 @@ use block::{Direction, Duration, Extent, Instant, Sectors, Status};
 use drive::{Profile, Spindle};
 use scheduler::background::{Account, BackgroundTasks, Means, ReadAttribution};
 use scheduler::freeblock::{
-    ANYTIME_TRACKS, Caution, Conservatism, Gap, GapPlan, Goal, Kind, Merging, Planner, Ranges,
-    Reach, SameTrack, Stop, WantedBlocks,
+    ANYTIME_TRACKS, Caution, Conservatism, Gap, GapPlan, Goal, Kind, Merging, PlanRules, Planner,
+    Ranges, SameTrack, Stop, WantedBlocks,
 };
 use scheduler::preemption::worth::WEIGHT;
 
@@ -211,7 +211,7 @@ impl FreeBlocks {
         self.grant(belief, now);
         self.gaps.seen += 1;
         self.gaps.latency += latency;
-        let reach = Reach {
+        let reach = PlanRules {
             guard: self.conservatism.guard(gap),
             same_track: self.rules.same_track,
             ranges: self.rules.ranges,
@@ -248,7 +248,12 @@ impl FreeBlocks {
         Some(PaidPlan { plan, means })
     }
 
-    fn free(&mut self, belief: &Profile, before: &GapBefore<'_>, reach: &Reach) -> Option<GapPlan> {
+    fn free(
+        &mut self,
+        belief: &Profile,
+        before: &GapBefore<'_>,
+        reach: &PlanRules,
+    ) -> Option<GapPlan> {
         if !self.conservatism.admits(before.latency) {
             self.gaps.near_miss += 1;
             return None;
@@ -261,7 +266,7 @@ impl FreeBlocks {
         let is_merged = plan.stops().any(|stop| stop.kind == Kind::Merged);
         let apart = match before.waiting.is_some() && is_merged {
             true => {
-                let reach = Reach {
+                let reach = PlanRules {
                     merging: Merging::Never,
                     ..*reach
                 };
@@ -298,7 +303,7 @@ impl FreeBlocks {
         belief: &Profile,
         now: Instant,
         gap: &Gap,
-        reach: &Reach,
+        reach: &PlanRules,
         free: u32,
     ) -> Option<GapPlan> {
         let period = belief.spindle.period();
@@ -398,7 +403,7 @@ fn best(
     planner: &mut Planner,
     tasks: &BackgroundTasks,
     gap: &Gap,
-    reach: &Reach,
+    reach: &PlanRules,
 ) -> Option<GapPlan> {
     let plan = |wanted: &WantedBlocks| planner.plan(wanted, gap, reach);
     tasks.wanted().find_map(plan)

@@ -40,7 +40,7 @@ impl Default for Caution {
 /// The share of the impact budget that the price is set for. A choice: not all loss is measured,
 /// because a plan also delays the dispatch of the command after next. On the Atlas 10K under OLTP
 /// and SPTF-SW60, the loss is from 0.1 % of the response time less to 0.2 % more than measured.
-const AIM: f64 = 0.9;
+const TARGET_SHARE: f64 = 0.9;
 /// The initial price. Below about a third a plan costs the background more than it brings. A lost
 /// revolution delays the scan as well, and free reading takes about a third of a busy disk's head
 /// time. No budget is spent beyond that bound; the rest is room.
@@ -281,7 +281,7 @@ impl Conservatism {
         let Caution::Learned { impact_ppm } = self.caution else {
             return;
         };
-        let budget = AIM * f64::from(impact_ppm.max(1)) / 1e6;
+        let budget = TARGET_SHARE * f64::from(impact_ppm.max(1)) / 1e6;
         let over = (self.impact() / budget - 1.0).clamp(-1.0, 1.0);
         self.price = (self.price * (1.0 + STEP * over)).clamp(*PRICES.start(), *PRICES.end());
         self.lost *= MEMORY;

@@ -150,7 +150,7 @@ pub enum Goal {
 
 /// The rules for plans, and the limits of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reach {
+pub struct PlanRules {
     /// The margins.
     pub guard: Guard,
     /// Separate commands on the tracks of A and B.
@@ -168,9 +168,9 @@ pub struct Reach {
     pub tracks: u32,
 }
 
-impl Default for Reach {
+impl Default for PlanRules {
     fn default() -> Self {
-        Reach {
+        PlanRules {
             guard: Guard::default(),
             same_track: SameTrack::Never,
             ranges: Ranges::One,

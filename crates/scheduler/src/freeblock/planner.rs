@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use drive::{Profile, SeekCurve, Spindle};
 
-use super::{Gap, GapPlan, Reach, WantedBlocks};
+use super::{Gap, GapPlan, PlanRules, WantedBlocks};
 use goal::Worth;
 use ground::SearchBounds;
 use route::Planning;
@@ -73,7 +73,7 @@ impl Planner {
     ///
     /// # Panics
     /// If the set is of a drive with more cylinders than the profile's.
-    pub fn plan(&mut self, wanted: &WantedBlocks, gap: &Gap, reach: &Reach) -> Option<GapPlan> {
+    pub fn plan(&mut self, wanted: &WantedBlocks, gap: &Gap, rules: &PlanRules) -> Option<GapPlan> {
         if wanted.left() == 0 {
             return None;
         }
@@ -82,9 +82,9 @@ impl Planner {
             ground: &self.ground,
             wanted,
             gap,
-            reach,
-            worth: Worth::new(reach.goal, self.ground.sparse()),
-            left: reach.tracks,
+            rules,
+            worth: Worth::new(rules.goal, self.ground.sparse()),
+            left: rules.tracks,
         };
         let route = planning.best();
         planning.plan(&route)

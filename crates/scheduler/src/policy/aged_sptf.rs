@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use block::{Duration, Instant};
 
-use crate::policy::by_cylinder::{ByCylinder, Candidate, Ways};
+use crate::policy::by_cylinder::{ByCylinder, Candidate, PositioningTimes};
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// The pending requests by cylinder and by age.
@@ -49,10 +49,10 @@ impl AgedSptf {
 
     fn best(&self, view: &View) -> Option<Best> {
         let oldest = self.by_age.first()?.0;
-        let ways = Ways::new(view);
+        let times = PositioningTimes::new(view);
         let rank = |candidate: &Candidate| {
-            let seek = ways.seek(candidate);
-            let time = seek + ways.rotation(seek, candidate);
+            let seek = times.seek(candidate);
+            let time = seek + times.rotation(seek, candidate);
             let standing = self.standing(candidate.submitted, oldest);
             let sum = (time.as_nanos() * 1000).saturating_add(standing);
             (sum, candidate.order, candidate.ticket)
@@ -64,8 +64,8 @@ impl AgedSptf {
             let Some(left) = best.0.checked_sub(self.standing(submitted, oldest)) else {
                 break;
             };
-            let reach = ways.reach(Duration::from_nanos(left / 1000));
-            let Some(near) = outward.next_within(reach) else {
+            let radius = times.radius(Duration::from_nanos(left / 1000));
+            let Some(near) = outward.next_within(radius) else {
                 break;
             };
             best = best.min(rank(near)).min(rank(self.pending.get(ticket)));

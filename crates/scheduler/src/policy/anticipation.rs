@@ -2,48 +2,48 @@
 
 /// The share of idle periods in which the expected request came, as a decaying average.
 #[derive(Clone, Copy, Debug)]
-pub struct Hope {
+pub struct IdleHistory {
     /// The share of successful idle periods, in parts of [`WHOLE`].
     share: u32,
     /// Opportunities without idling since the last idle period.
-    let_go: u32,
+    skipped: u32,
 }
 
 /// The result of an idle period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
+pub enum IdleResult {
     /// The request came in time.
     Came,
     /// The request did not come.
     Missed,
 }
 
-impl Default for Hope {
+impl Default for IdleHistory {
     fn default() -> Self {
-        Hope {
+        IdleHistory {
             share: WHOLE,
-            let_go: 0,
+            skipped: 0,
         }
     }
 }
 
-impl Hope {
+impl IdleHistory {
     /// Whether to idle now: if at least every other idle period succeeded, and sometimes anyway to
     /// notice a change of the load.
-    pub fn takes_occasion(&mut self) -> bool {
-        let takes = self.share * 2 >= WHOLE || self.let_go >= RETRY;
-        self.let_go = match takes {
+    pub fn should_idle(&mut self) -> bool {
+        let takes = self.share * 2 >= WHOLE || self.skipped >= RETRY;
+        self.skipped = match takes {
             true => 0,
-            false => self.let_go + 1,
+            false => self.skipped + 1,
         };
         takes
     }
 
     /// Adds a result to the average.
-    pub fn learn(&mut self, occasion: Occasion) {
-        let new = match occasion {
-            Occasion::Came => WHOLE,
-            Occasion::Missed => 0,
+    pub fn learn(&mut self, result: IdleResult) {
+        let new = match result {
+            IdleResult::Came => WHOLE,
+            IdleResult::Missed => 0,
         };
         self.share = (self.share * 7 + new) / 8;
     }
@@ -62,14 +62,14 @@ mod tests {
 
     #[test]
     fn hope_is_lost_regained_and_never_given_up() {
-        let mut hope = Hope::default();
-        assert!(hope.takes_occasion());
+        let mut history = IdleHistory::default();
+        assert!(history.should_idle());
         // Seven eighths to the sixth power are less than a half.
-        (0..6).for_each(|_| hope.learn(Occasion::Missed));
-        let taken: Vec<bool> = (0..34).map(|_| hope.takes_occasion()).collect();
+        (0..6).for_each(|_| history.learn(IdleResult::Missed));
+        let taken: Vec<bool> = (0..34).map(|_| history.should_idle()).collect();
         assert_eq!(taken.iter().filter(|&&taken| taken).count(), 2);
         assert!(taken[16] && taken[33]);
-        (0..6).for_each(|_| hope.learn(Occasion::Came));
-        assert!(hope.takes_occasion());
+        (0..6).for_each(|_| history.learn(IdleResult::Came));
+        assert!(history.should_idle());
     }
 }

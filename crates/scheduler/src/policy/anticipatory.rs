@@ -21,7 +21,7 @@
 
 use block::{Direction, Duration, Instant, Lba};
 
-use crate::policy::anticipation::{Hope, Occasion};
+use crate::policy::anticipation::{IdleHistory, IdleResult};
 use crate::policy::deadline::{Deadline, Key};
 use crate::policy::{Choice, EligibleRequest, Policy, Sight, View};
 
@@ -30,7 +30,7 @@ use crate::policy::{Choice, EligibleRequest, Policy, Sight, View};
 pub struct Anticipatory {
     elevator: Deadline,
     patience: Duration,
-    hope: Hope,
+    history: IdleHistory,
     after: After,
 }
 
@@ -51,7 +51,7 @@ impl Anticipatory {
         Anticipatory {
             elevator: Deadline::default(),
             patience: Duration::from_millis(u64::from(millis)),
-            hope: Hope::default(),
+            history: IdleHistory::default(),
             after: After::Other,
         }
     }
@@ -71,21 +71,21 @@ impl Anticipatory {
             return None;
         }
         if let Some(key) = self.near(view) {
-            self.hope.learn(Occasion::Came);
+            self.history.learn(IdleResult::Came);
             return Some(self.elevator.serve(key, Direction::Read));
         }
         if self.after == After::Read {
             // Counted from the end of the read, and fixed now. The end of a later command would be
             // no bound.
             let until = view.ready.max(view.now) + self.patience;
-            if !self.hope.takes_occasion() {
+            if !self.history.should_idle() {
                 return None;
             }
             self.after = After::Until(until);
         }
         match self.after {
             After::Until(until) if until > view.now => return Some(Choice::WaitUntil(until)),
-            _ => self.hope.learn(Occasion::Missed),
+            _ => self.history.learn(IdleResult::Missed),
         }
         None
     }

@@ -57,7 +57,7 @@ pub struct Outward<'a> {
 }
 
 /// Positioning times from the head, prepared once for a choice.
-pub struct Ways<'a> {
+pub struct PositioningTimes<'a> {
     belief: &'a Profile,
     head: Position,
     /// The moment at which the arm begins to move for a read, and for a write.
@@ -119,25 +119,25 @@ impl ByCylinder {
 impl<'a> Outward<'a> {
     /// The next request, if it is at most `radius` cylinders away.
     #[inline]
-    pub fn next_within(&mut self, reach: u32) -> Option<&'a Candidate> {
+    pub fn next_within(&mut self, radius: u32) -> Option<&'a Candidate> {
         let inward = self.below.last().map(|key| self.here - cylinder(*key));
         let outward = self.above.first().map(|key| cylinder(*key) - self.here);
         let key = match (inward, outward) {
-            (Some(inward), Some(outward)) if inward <= outward && inward <= reach => {
+            (Some(inward), Some(outward)) if inward <= outward && inward <= radius => {
                 self.below.split_off_last()
             }
-            (Some(inward), None) if inward <= reach => self.below.split_off_last(),
-            (_, Some(outward)) if outward <= reach => self.above.split_off_first(),
+            (Some(inward), None) if inward <= radius => self.below.split_off_last(),
+            (_, Some(outward)) if outward <= radius => self.above.split_off_first(),
             _ => None,
         }?;
         Some(&self.candidates[*key as u32 as usize])
     }
 }
 
-impl<'a> Ways<'a> {
+impl<'a> PositioningTimes<'a> {
     /// The positioning times of a situation.
     pub fn new(view: &View<'a>) -> Self {
-        Ways {
+        PositioningTimes {
             belief: view.belief,
             head: view.head,
             read: view.start(Direction::Read),
@@ -163,7 +163,7 @@ impl<'a> Ways<'a> {
     }
 
     /// The largest distance that the arm can cross within `time`.
-    pub fn reach(&self, time: Duration) -> u32 {
+    pub fn radius(&self, time: Duration) -> u32 {
         let belief = self.belief;
         let settled = time.adjusted(belief.write_settle_nanos.saturating_neg());
         let read = belief.seek.read().farthest_within(time);

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use block::{Direction, Duration, Instant, Lba};
 
-use crate::policy::anticipation::{Hope, Occasion};
+use crate::policy::anticipation::{IdleHistory, IdleResult};
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// The pending requests, and the current turn.
@@ -35,7 +35,7 @@ pub struct CfqLike {
     ends: Instant,
     /// The end of the idle period, if the disk idles for the turn's reader.
     idle: Option<Instant>,
-    hope: Hope,
+    history: IdleHistory,
 }
 
 /// The owner of a turn.
@@ -65,7 +65,7 @@ impl CfqLike {
             turn: Slice::Writes,
             ends: Instant::ZERO,
             idle: None,
-            hope: Hope::default(),
+            history: IdleHistory::default(),
         }
     }
 
@@ -74,7 +74,7 @@ impl CfqLike {
         // A command that is selected now begins at the end of the previous one.
         if view.ready.max(view.now) >= self.ends {
             if self.idle.take().is_some() {
-                self.hope.learn(Occasion::Missed);
+                self.history.learn(IdleResult::Missed);
             }
             return Choice::Nothing;
         }
@@ -84,18 +84,18 @@ impl CfqLike {
         };
         if served != Choice::Nothing {
             if self.idle.take().is_some() {
-                self.hope.learn(Occasion::Came);
+                self.history.learn(IdleResult::Came);
             }
             return served;
         }
-        if self.idle.is_none() && self.hope.takes_occasion() {
+        if self.idle.is_none() && self.history.should_idle() {
             let until = view.ready.max(view.now) + SLICE_IDLE;
             self.idle = Some(until.min(self.ends));
         }
         match self.idle {
             Some(until) if until > view.now => Choice::WaitUntil(until),
             Some(_) => {
-                self.hope.learn(Occasion::Missed);
+                self.history.learn(IdleResult::Missed);
                 Choice::Nothing
             }
             None => Choice::Nothing,

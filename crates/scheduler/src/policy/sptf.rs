@@ -6,7 +6,7 @@
 
 use block::Duration;
 
-use crate::policy::by_cylinder::{ByCylinder, Candidate, Ways};
+use crate::policy::by_cylinder::{ByCylinder, Candidate, PositioningTimes};
 use crate::policy::{Choice, EligibleRequest, Policy, Sight, View};
 
 /// The pending requests by cylinder.
@@ -42,22 +42,22 @@ pub(super) fn soonest<'a>(
     pending: &'a ByCylinder,
     view: &View,
 ) -> Option<(Duration, &'a Candidate)> {
-    let ways = Ways::new(view);
+    let times = PositioningTimes::new(view);
     let mut outward = pending.outward(view.head.cylinder);
     let first = outward.next_within(u32::MAX)?;
-    let seek = ways.seek(first);
-    let mut shortest = seek + ways.rotation(seek, first);
+    let seek = times.seek(first);
+    let mut shortest = seek + times.rotation(seek, first);
     let mut best = first;
-    let mut reach = ways.reach(shortest);
-    while let Some(candidate) = outward.next_within(reach) {
-        let seek = ways.seek(candidate);
+    let mut radius = times.radius(shortest);
+    while let Some(candidate) = outward.next_within(radius) {
+        let seek = times.seek(candidate);
         if seek > shortest {
             continue;
         }
-        let time = seek + ways.rotation(seek, candidate);
+        let time = seek + times.rotation(seek, candidate);
         if (time, candidate.order) < (shortest, best.order) {
             if time < shortest {
-                reach = ways.reach(time);
+                radius = times.radius(time);
             }
             (shortest, best) = (time, candidate);
         }

@@ -13,7 +13,7 @@
 
 use block::Duration;
 
-use crate::policy::by_cylinder::{ByCylinder, Candidate, Ways};
+use crate::policy::by_cylinder::{ByCylinder, Candidate, PositioningTimes};
 use crate::policy::sptf::soonest;
 use crate::policy::{Choice, EligibleRequest, Policy, Sight, View};
 
@@ -42,18 +42,18 @@ impl SptfSw {
     /// The request with the least seek time in the window. Among equal ones the oldest.
     fn smallest_seek(&self, view: &View) -> Option<&Candidate> {
         let (shortest, mut best) = soonest(&self.pending, view)?;
-        let ways = Ways::new(view);
+        let times = PositioningTimes::new(view);
         let window = self.window(shortest);
-        let mut smallest = ways.seek(best);
-        let mut reach = ways.reach(smallest);
+        let mut smallest = times.seek(best);
+        let mut radius = times.radius(smallest);
         let mut outward = self.pending.outward(view.head.cylinder);
-        while let Some(candidate) = outward.next_within(reach) {
-            let seek = ways.seek(candidate);
+        while let Some(candidate) = outward.next_within(radius) {
+            let seek = times.seek(candidate);
             if (seek, candidate.order) < (smallest, best.order)
-                && seek + ways.rotation(seek, candidate) <= window
+                && seek + times.rotation(seek, candidate) <= window
             {
                 if seek < smallest {
-                    reach = ways.reach(seek);
+                    radius = times.radius(seek);
                 }
                 (smallest, best) = (seek, candidate);
             }

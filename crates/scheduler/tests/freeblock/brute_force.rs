@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use drive::geometry::TrackExtent;
 use drive::{Position, Profile, SeekTarget};
-use scheduler::freeblock::{Gap, Reach, SameTrack};
+use scheduler::freeblock::{Gap, PlanRules, SameTrack};
 
 /// Blocks that are wanted in slices: at most so many on each track.
 #[derive(Clone, Copy)]
@@ -20,22 +20,22 @@ pub fn best_of_tracks(
     profile: &Profile,
     wanted: Sliced,
     gap: &Gap,
-    reach: &Reach,
+    rules: &PlanRules,
 ) -> Vec<(Position, usize)> {
     let geometry = &profile.geometry;
     let mut found = vec![(
         gap.destination.position,
-        merged(profile, wanted, gap, reach),
+        merged(profile, wanted, gap, rules),
     )];
     for cylinder in 0..geometry.cylinders() {
         for head in 0..geometry.surfaces() {
             let here = Position { cylinder, head };
             let own = here == gap.source || here == gap.destination.position;
-            if own && reach.same_track == SameTrack::Never {
+            if own && rules.same_track == SameTrack::Never {
                 continue;
             }
             let extents = runs_of(profile, here, wanted.blocks).into_iter();
-            let in_time = extents.filter(|&e| in_time(profile, gap, reach, here, e));
+            let in_time = extents.filter(|&e| in_time(profile, gap, rules, here, e));
             let counts = in_time.map(|extent| count(profile, wanted, here, extent));
             found.push((here, counts.max().unwrap_or(0)));
         }
@@ -45,19 +45,19 @@ pub fn best_of_tracks(
 }
 
 /// How many wanted blocks the best plan of one stop and one range has.
-pub fn best(profile: &Profile, wanted: Sliced, gap: &Gap, reach: &Reach) -> usize {
+pub fn best(profile: &Profile, wanted: Sliced, gap: &Gap, rules: &PlanRules) -> usize {
     let geometry = &profile.geometry;
-    let mut best = merged(profile, wanted, gap, reach);
+    let mut best = merged(profile, wanted, gap, rules);
     for cylinder in 0..geometry.cylinders() {
         for head in 0..geometry.surfaces() {
             let here = Position { cylinder, head };
             let own = here == gap.source || here == gap.destination.position;
-            if own && reach.same_track == SameTrack::Never {
+            if own && rules.same_track == SameTrack::Never {
                 continue;
             }
             for extent in runs_of(profile, here, wanted.blocks) {
                 let count = count(profile, wanted, here, extent);
-                if count > best && in_time(profile, gap, reach, here, extent) {
+                if count > best && in_time(profile, gap, rules, here, extent) {
                     best = count;
                 }
             }
@@ -117,18 +117,24 @@ fn passes(profile: &Profile, from: Instant, run: &TrackExtent) -> u128 {
     (way * u128::from(profile.spindle.period_ps())) >> 64
 }
 
-fn in_time(profile: &Profile, gap: &Gap, reach: &Reach, here: Position, extent: Extent) -> bool {
+fn in_time(
+    profile: &Profile,
+    gap: &Gap,
+    rules: &PlanRules,
+    here: Position,
+    extent: Extent,
+) -> bool {
     let run = only_run(profile, extent).expect("one run");
     let there = profile.reposition(gap.source, here, Direction::Read);
     let back = profile.reposition(here, gap.destination.position, gap.direction);
-    let from = gap.leaves + there + reach.guard.to_free;
+    let from = gap.leaves + there + rules.guard.to_free;
     let ends = from + Duration::from_nanos((passes(profile, from, &run) as u64).div_ceil(1000));
-    ends.max(gap.follows) + back + reach.guard.to_destination <= gap.begins
+    ends.max(gap.follows) + back + rules.guard.to_destination <= gap.begins
         && ends + gap.lag <= gap.begins
 }
 
 /// The most blocks before B in one command with it.
-fn merged(profile: &Profile, wanted: Sliced, gap: &Gap, reach: &Reach) -> usize {
+fn merged(profile: &Profile, wanted: Sliced, gap: &Gap, rules: &PlanRules) -> usize {
     let (geometry, to) = (&profile.geometry, gap.destination.position);
     let first = gap.extent.start().0;
     let track = geometry.track_at(to.cylinder, to.head);
@@ -136,7 +142,7 @@ fn merged(profile: &Profile, wanted: Sliced, gap: &Gap, reach: &Reach) -> usize 
         return 0;
     };
     let seek = profile.reposition(gap.source, to, Direction::Read);
-    let from = gap.departs + seek + reach.guard.to_free;
+    let from = gap.departs + seek + rules.guard.to_free;
     let mut best = 0;
     for start in track.first.0..first {
         let whole = Extent::new(Lba(start), Sectors(first - start + 1)).expect("an extent");

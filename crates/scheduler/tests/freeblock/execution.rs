@@ -9,7 +9,7 @@ use drive::firmware::QueueOrder;
 use drive::{Profile, SeekTarget, VirtualDrive};
 use proptest::prelude::*;
 use scheduler::freeblock::plan::MOST_STOPS;
-use scheduler::freeblock::{Gap, GapPlan, Kind, Planner, Ranges, Reach};
+use scheduler::freeblock::{Gap, GapPlan, Kind, PlanRules, Planner, Ranges};
 
 use crate::drives::{Moved, extent};
 use crate::planner::{Situation, situation};
@@ -88,15 +88,15 @@ proptest! {
         let profile = Arc::new(profile);
         let a = a.index(profile.geometry.sectors().0 as usize) as u64;
         let gap = gap_after(&situation, &profile, a);
-        let reach = Reach {
+        let rules = PlanRules {
             stops,
             ranges: if two { Ranges::Two } else { Ranges::One },
             same_track: situation.same_track,
-            ..Reach::default()
+            ..PlanRules::default()
         };
         let before = [(Direction::Read, extent(a, 1)), (gap.direction, gap.extent)];
         let without = ends(&profile, &before);
-        let plan = Planner::new(Arc::clone(&profile)).plan(&situation.set(), &gap, &reach);
+        let plan = Planner::new(Arc::clone(&profile)).plan(&situation.set(), &gap, &rules);
         if let Some(plan) = plan {
             let mut with = vec![before[0]];
             with.extend(actions(&plan, gap.direction, gap.extent));

@@ -7,7 +7,8 @@ use block::{Direction, Duration, Instant, Lba};
 use drive::{Position, Profile, SeekTarget};
 use proptest::prelude::*;
 use scheduler::freeblock::{
-    Gap, Goal, Guard, Kind, Merging, Planner, Ranges, Reach, SameTrack, SlowBus, Stop, WantedBlocks,
+    Gap, Goal, Guard, Kind, Merging, PlanRules, Planner, Ranges, SameTrack, SlowBus, Stop,
+    WantedBlocks,
 };
 
 use crate::brute_force::{self, Sliced};
@@ -32,11 +33,11 @@ impl Situation {
         set
     }
 
-    pub fn reach(&self) -> Reach {
-        Reach {
+    pub fn rules(&self) -> PlanRules {
+        PlanRules {
             guard: self.guard,
             same_track: self.same_track,
-            ..Reach::default()
+            ..PlanRules::default()
         }
     }
 }
@@ -126,8 +127,8 @@ proptest! {
         };
         let gap = Gap { bus: Some(bus), ..gap };
         let ranges = if two { Ranges::Two } else { Ranges::One };
-        let reach = Reach { stops, ranges, ..situation.reach() };
-        let plan = Planner::new(Arc::clone(&situation.profile)).plan(&situation.set(), &gap, &reach);
+        let rules = PlanRules { stops, ranges, ..situation.rules() };
+        let plan = Planner::new(Arc::clone(&situation.profile)).plan(&situation.set(), &gap, &rules);
         if let Some(plan) = plan {
             let after = |bus: SlowBus, stop: &Stop| bus.after(stop.begins, stop.extent.length().0);
             prop_assert!(plan.stops().fold(bus, after).late().is_zero(), "{plan:?}");
@@ -138,10 +139,10 @@ proptest! {
     #[test]
     fn no_plan_far_away_has_more(situation in situation_on(wide_profile())) {
         let Situation { profile, wanted, gap, .. } = &situation;
-        let reach = situation.reach();
+        let rules = situation.rules();
         let blocks = Sliced { blocks: wanted, slices: u64::MAX };
-        let best = brute_force::best(profile, blocks, gap, &reach);
-        let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &reach);
+        let best = brute_force::best(profile, blocks, gap, &rules);
+        let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &rules);
         prop_assert_eq!(plan.map_or(0, |plan| plan.wanted() as usize), best, "{:?}", plan);
     }
 }
@@ -152,10 +153,10 @@ proptest! {
     #[test]
     fn no_plan_of_one_stop_has_more(situation in situation(Moved::None)) {
         let Situation { profile, wanted, gap, .. } = &situation;
-        let reach = situation.reach();
+        let rules = situation.rules();
         let blocks = Sliced { blocks: wanted, slices: u64::MAX };
-        let best = brute_force::best(profile, blocks, gap, &reach);
-        let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &reach);
+        let best = brute_force::best(profile, blocks, gap, &rules);
+        let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &rules);
         prop_assert_eq!(plan.map_or(0, |plan| plan.wanted() as usize), best, "{:?}", plan);
         if let Some(plan) = plan {
             prop_assert_eq!(plan.stops().count(), 1);
@@ -170,7 +171,7 @@ proptest! {
     #[test]
     fn no_plan_of_one_stop_is_worth_more(situation in situation(Moved::None)) {
         let Situation { profile, wanted, gap, .. } = &situation;
-        let reach = Reach { goal: Goal::Even, ..situation.reach() };
+        let rules = PlanRules { goal: Goal::Even, ..situation.rules() };
         let worth = |at: Position, count: usize| {
             let track = profile.geometry.track_at(at.cylinder, at.head).expect("a track");
             let left = wanted.range(track.first.0..=track.last.0).count() as u64;
@@ -178,9 +179,9 @@ proptest! {
             share + share * count as u64 / left
         };
         let blocks = Sliced { blocks: wanted, slices: u64::MAX };
-        let tracks = brute_force::best_of_tracks(profile, blocks, gap, &reach);
+        let tracks = brute_force::best_of_tracks(profile, blocks, gap, &rules);
         let best = tracks.into_iter().map(|(at, count)| worth(at, count)).max().unwrap_or(0);
-        let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &reach);
+        let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &rules);
         let found = plan.map_or(0, |plan| {
             let stop = plan.stops().next().expect("a stop");
             let place = profile.geometry.locate(stop.extent.start()).expect("a block");
@@ -193,7 +194,7 @@ proptest! {
     #[test]
     fn no_plan_of_one_stop_has_more_slices(situation in situation(Moved::None)) {
         let Situation { profile, wanted, gap, .. } = &situation;
-        let reach = situation.reach();
+        let rules = situation.rules();
         let mut set = WantedBlocks::coarse(&profile.geometry, 1);
         for &block in wanted {
             set.add(extent(block, 1)).expect("a block of the drive");
@@ -202,8 +203,8 @@ proptest! {
         let rounded: BTreeSet<u64> = rounded.collect();
         prop_assert!(rounded.is_superset(wanted));
         let blocks = Sliced { blocks: &rounded, slices: 8 };
-        let best = brute_force::best(profile, blocks, gap, &reach);
-        let plan = Planner::new(Arc::clone(profile)).plan(&set, gap, &reach);
+        let best = brute_force::best(profile, blocks, gap, &rules);
+        let plan = Planner::new(Arc::clone(profile)).plan(&set, gap, &rules);
         prop_assert_eq!(plan.map_or(0, |plan| plan.wanted() as usize), best, "{:?}", plan);
         for stop in plan.iter().flat_map(|plan| plan.stops()) {
             prop_assert_eq!(set.remove(stop.extent), u64::from(stop.wanted));
@@ -219,19 +220,19 @@ proptest! {
         let Situation { profile, gap, .. } = &situation;
         let wanted = situation.set();
         let mut planner = Planner::new(Arc::clone(profile));
-        let mut count = |reach: &Reach| {
-            planner.plan(&wanted, gap, reach).map_or(0, |plan| plan.wanted())
+        let mut count = |rules: &PlanRules| {
+            planner.plan(&wanted, gap, rules).map_or(0, |plan| plan.wanted())
         };
-        let one = situation.reach();
-        let bounded = Reach { tracks, ..one };
+        let one = situation.rules();
+        let bounded = PlanRules { tracks, ..one };
         prop_assert!(count(&bounded) <= count(&one));
-        let two = Reach { ranges: Ranges::Two, ..one };
+        let two = PlanRules { ranges: Ranges::Two, ..one };
         prop_assert!(count(&one) <= count(&two));
-        let more = Reach { stops, ..one };
+        let more = PlanRules { stops, ..one };
         prop_assert!(count(&one) <= count(&more));
-        let apart = Reach { merging: Merging::Never, ..one };
+        let apart = PlanRules { merging: Merging::Never, ..one };
         prop_assert!(count(&apart) <= count(&one));
-        let plan = planner.plan(&wanted, gap, &Reach { merging: Merging::Never, ..more });
+        let plan = planner.plan(&wanted, gap, &PlanRules { merging: Merging::Never, ..more });
         let mut stops = plan.iter().flat_map(|plan| plan.stops());
         prop_assert!(stops.all(|stop| stop.kind != Kind::Merged));
     }

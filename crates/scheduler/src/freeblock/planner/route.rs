@@ -6,11 +6,11 @@ use drive::{Position, Profile};
 use super::goal::Worth;
 use super::ground::SearchBounds;
 use super::merged::{Approach, merged};
-use super::search::{CylinderSearch, Quest};
+use super::search::{CylinderSearch, SearchRules};
 use super::visit::{Leg, Visit};
 use crate::freeblock::plan::MOST_STOPS;
 use crate::freeblock::{
-    Gap, GapPlan, Merging, Ranges, Reach, SameTrack, SlowBus, Stop, WantedBlocks,
+    Gap, GapPlan, Merging, PlanRules, Ranges, SameTrack, SlowBus, Stop, WantedBlocks,
 };
 
 /// The reads between A and B, in their order.
@@ -33,7 +33,7 @@ pub(super) struct Planning<'a> {
     pub ground: &'a SearchBounds,
     pub wanted: &'a WantedBlocks,
     pub gap: &'a Gap,
-    pub reach: &'a Reach,
+    pub rules: &'a PlanRules,
     pub worth: Worth,
     /// The number of tracks that may still be visited.
     pub left: u32,
@@ -43,10 +43,10 @@ impl Planning<'_> {
     /// The best plan of one visit, or merged; then more visits by gain, up to the limit.
     pub fn best(&mut self) -> Route {
         let mut route = Route::default();
-        let stops = usize::from(self.reach.stops).clamp(1, MOST_STOPS);
+        let stops = usize::from(self.rules.stops).clamp(1, MOST_STOPS);
         for _ in 0..stops {
             let mut longer = route.clone();
-            match self.next(&route, self.reach.ranges) {
+            match self.next(&route, self.rules.ranges) {
                 Some(gain) => longer.gains(gain),
                 None => break,
             }
@@ -88,8 +88,8 @@ impl Planning<'_> {
             return false;
         }
         let (direction, begins, guard) = match route.merged {
-            Some(merged) => (Direction::Read, merged.begins, self.reach.guard.to_free),
-            None => (gap.direction, gap.begins, self.reach.guard.to_destination),
+            Some(merged) => (Direction::Read, merged.begins, self.rules.guard.to_free),
+            None => (gap.direction, gap.begins, self.rules.guard.to_destination),
         };
         let to = gap.destination.position;
         let seek = self.profile.reposition(last.position, to, direction);
@@ -143,13 +143,13 @@ impl Planning<'_> {
         }
         let taken: Vec<Position> = route.visits.iter().map(|visit| visit.position).collect();
         let gap = self.gap;
-        let allowed = self.reach.same_track == SameTrack::Allowed;
+        let allowed = self.rules.same_track == SameTrack::Allowed;
         let closed = [
             (!allowed).then_some(gap.source),
             (!allowed || route.merged.is_some()).then_some(gap.destination.position),
         ];
         for place in 0..=route.visits.len() {
-            let quest = Quest {
+            let rules = SearchRules {
                 wanted: self.wanted,
                 leg: self.leg(route, place),
                 // Two ranges are two commands.
@@ -165,7 +165,7 @@ impl Planning<'_> {
             };
             let beyond = (self.worth, than);
             let found =
-                CylinderSearch::best(self.profile, self.ground, &quest, beyond, &mut self.left);
+                CylinderSearch::best(self.profile, self.ground, &rules, beyond, &mut self.left);
             if let Some((found, worth)) = found {
                 than = worth;
                 gain = Some(RouteGain::Visit(place, found));
@@ -187,7 +187,7 @@ impl Planning<'_> {
 
     /// The part of the route before a visit, or before B.
     fn leg(&self, route: &Route, place: usize) -> Leg {
-        let (gap, guard) = (self.gap, self.reach.guard);
+        let (gap, guard) = (self.gap, self.rules.guard);
         let (from, leaves) = match place
             .checked_sub(1)
             .and_then(|before| route.visits.get(before))
@@ -240,10 +240,10 @@ impl Planning<'_> {
 
     /// The best read in one command with B, for a route that has none.
     fn merged(&self, route: &Route) -> Option<Stop> {
-        let (gap, guard) = (self.gap, self.reach.guard);
+        let (gap, guard) = (self.gap, self.rules.guard);
         let at_destination = |visit: &Visit| visit.position == gap.destination.position;
         if gap.direction == Direction::Write
-            || self.reach.merging == Merging::Never
+            || self.rules.merging == Merging::Never
             || route.merged.is_some()
             || route.visits.iter().any(at_destination)
         {

@@ -20,7 +20,7 @@ use crate::freeblock::{Kind, Ranges};
 
 /// The constraints of a search.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Quest<'a> {
+pub(super) struct SearchRules<'a> {
     pub wanted: &'a WantedBlocks,
     pub leg: Leg,
     pub ranges: Ranges,
@@ -69,7 +69,7 @@ enum GapEnd {
 pub(super) struct CylinderSearch<'a> {
     profile: &'a Profile,
     ground: &'a SearchBounds,
-    quest: &'a Quest<'a>,
+    rules: &'a SearchRules<'a>,
     /// The time for seeks and reading.
     time: Duration,
     /// Revolutions per picosecond, in parts of 2^64, rounded up: products are cheaper than
@@ -91,18 +91,18 @@ impl<'a> CylinderSearch<'a> {
     pub fn best(
         profile: &'a Profile,
         ground: &'a SearchBounds,
-        quest: &'a Quest<'a>,
+        rules: &'a SearchRules<'a>,
         (worth, than): (Worth, u64),
         left: &'a mut u32,
     ) -> Option<(Visit, u64)> {
-        let leg = &quest.leg;
+        let leg = &rules.leg;
         let until = leg.latest.as_nanos();
         let from = (leg.leaves + leg.to_free).as_nanos();
         let time = Duration::from_nanos(until.checked_sub(from)?);
         let mut search = CylinderSearch {
             profile,
             ground,
-            quest,
+            rules,
             time,
             per_pico: u64::MAX / profile.spindle.period_ps() + 1,
             left,
@@ -116,7 +116,7 @@ impl<'a> CylinderSearch<'a> {
     }
 
     fn run(&mut self) {
-        let leg = &self.quest.leg;
+        let leg = &self.rules.leg;
         let (from, to) = (leg.from.cylinder, leg.to.cylinder);
         self.cylinder(to);
         if from != to {
@@ -138,15 +138,15 @@ impl<'a> CylinderSearch<'a> {
     /// Visits the cylinders of a cursor's region, skips regions that cannot be better, or ends the
     /// cursor.
     fn advance(&mut self, cursor: &mut Cursor) {
-        let quest = self.quest;
-        let region = quest.wanted.grain().region(cursor.at as u32);
+        let rules = self.rules;
+        let region = rules.wanted.grain().region(cursor.at as u32);
         *self.left -= 1;
-        if quest.wanted.most(region) <= self.few {
-            cursor.skip(quest.wanted, region, self.few);
+        if rules.wanted.most(region) <= self.few {
+            cursor.skip(rules.wanted, region, self.few);
             return;
         }
         let ahead = self.ground.ahead(region, cursor.step);
-        let here = cursor.until(quest.wanted.grain().cylinders_of(region));
+        let here = cursor.until(rules.wanted.grain().cylinders_of(region));
         let rest = cursor.stop.abs_diff(cursor.at) as u32;
         let spans = [
             (rest, ahead),
@@ -165,7 +165,7 @@ impl<'a> CylinderSearch<'a> {
             if *self.left == 0 {
                 return;
             }
-            if quest.wanted.may_have(cursor.at as u32, self.few) {
+            if rules.wanted.may_have(cursor.at as u32, self.few) {
                 self.cylinder(cursor.at as u32);
             }
             cursor.at += cursor.step;
@@ -184,24 +184,24 @@ impl<'a> CylinderSearch<'a> {
             GapEnd::To => (far, near),
         };
         let there = self.ground.least(Direction::Read, from);
-        let back = self.ground.least(self.quest.leg.direction, to);
+        let back = self.ground.least(self.rules.leg.direction, to);
         self.time.saturating_sub(there + back)
     }
 
     /// Visits the tracks of a cylinder.
     fn cylinder(&mut self, cylinder: u32) {
-        let quest = self.quest;
-        let leg = &quest.leg;
+        let rules = self.rules;
+        let leg = &rules.leg;
         let [there, back] = [(Direction::Read, leg.from), (leg.direction, leg.to)]
             .map(|(direction, end)| sole(self.profile, direction, end.cylinder.abs_diff(cylinder)));
         let time = self.time.saturating_sub(there + back);
-        let dense = self.ground.dense(quest.wanted.grain().region(cylinder));
+        let dense = self.ground.dense(rules.wanted.grain().region(cylinder));
         // Tracks with equal seek times have the same bound.
         let mut bound = (time, self.most(time, dense));
         if bound.1 <= self.than {
             return;
         }
-        let Some(tracks) = quest.wanted.cylinder(cylinder, dense) else {
+        let Some(tracks) = rules.wanted.cylinder(cylinder, dense) else {
             return;
         };
         let outlines = self.ground.outlines();
@@ -218,7 +218,7 @@ impl<'a> CylinderSearch<'a> {
             if passing.is_some_and(|passing| !self.may_gain(position, &passing)) {
                 continue;
             }
-            if quest.closed.contains(&Some(position)) || quest.taken.contains(&position) {
+            if rules.closed.contains(&Some(position)) || rules.taken.contains(&position) {
                 continue;
             }
             let time = self.time_at(position);
@@ -233,7 +233,7 @@ impl<'a> CylinderSearch<'a> {
 
     /// A superset of the part of a cylinder that passes, with seeks of at least these times.
     fn passing(&self, there: Duration, back: Duration) -> Passing {
-        let leg = &self.quest.leg;
+        let leg = &self.rules.leg;
         let from = leg.leaves + there + leg.to_free;
         let until = leg.latest.as_nanos().saturating_sub(back.as_nanos());
         let until = until.min(leg.done_by.as_nanos());
@@ -250,7 +250,7 @@ impl<'a> CylinderSearch<'a> {
         let Some(ranges) = outline.passing(passing) else {
             return true;
         };
-        let slices = self.quest.wanted.slices_at(position, outline.blocks());
+        let slices = self.rules.wanted.slices_at(position, outline.blocks());
         slices.is_some_and(|slices| {
             let wanted = ranges.map(|blocks| match blocks.is_empty() {
                 true => 0,
@@ -262,26 +262,26 @@ impl<'a> CylinderSearch<'a> {
 
     /// The time that the two seeks leave on a track.
     fn time_at(&self, position: Position) -> Duration {
-        let leg = &self.quest.leg;
+        let leg = &self.rules.leg;
         let there = self.profile.reposition(leg.from, position, Direction::Read);
         let back = self.profile.reposition(position, leg.to, leg.direction);
         self.time.saturating_sub(there + back)
     }
 
     fn track(&mut self, position: Position) {
-        let quest = self.quest;
-        let kind = if position == quest.destination {
+        let rules = self.rules;
+        let kind = if position == rules.destination {
             Kind::Destination
-        } else if position == quest.source {
+        } else if position == rules.source {
             Kind::Source
         } else {
             Kind::Detour
         };
         let found = visit(
-            (self.profile, quest.wanted),
-            &quest.leg,
+            (self.profile, rules.wanted),
+            &rules.leg,
             (position, kind),
-            quest.ranges,
+            rules.ranges,
             self.few,
         );
         let Some(found) = found else { return };

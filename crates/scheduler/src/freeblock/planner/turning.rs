@@ -94,40 +94,40 @@ impl Turning {
     /// The raw angle from the head at `from` to the last pass of `angle`; `None` if it does not
     /// pass.
     pub fn last_pass(&self, angle: Angle) -> Option<u128> {
-        let mut way = u128::from((angle - self.there).raw());
-        if !self.has(way) {
+        let mut turned = u128::from((angle - self.there).raw());
+        if !self.has(turned) {
             return None;
         }
-        while self.has(way + REVOLUTION as u128) {
-            way += REVOLUTION as u128;
+        while self.has(turned + REVOLUTION as u128) {
+            turned += REVOLUTION as u128;
         }
-        Some(way)
+        Some(turned)
     }
 
     /// The moment at which the platter has turned by the raw angle `turned`.
     #[inline]
-    pub fn at(&self, way: u128) -> Instant {
-        self.from + self.time_of(way)
+    pub fn at(&self, turned: u128) -> Instant {
+        self.from + self.time_of(turned)
     }
 
     /// The time for a rotation by `turned`, rounded up to nanoseconds.
     #[inline]
-    fn time_of(&self, way: u128) -> Duration {
-        let picos = (way * u128::from(self.period_ps)) >> 64;
+    fn time_of(&self, turned: u128) -> Duration {
+        let picos = (turned * u128::from(self.period_ps)) >> 64;
         Duration::from_nanos((picos as u64).div_ceil(1000))
     }
 
     /// Whether the platter turns by `turned` in the span.
     #[inline]
-    fn has(&self, way: u128) -> bool {
-        (way * u128::from(self.period_ps)) >> 64 <= self.picos
+    fn has(&self, turned: u128) -> bool {
+        (turned * u128::from(self.period_ps)) >> 64 <= self.picos
     }
 
     /// The number of sectors from sector 0 on, at `base`, that have passed at the end.
     #[inline]
     fn end(&self, base: i128, width: u64, sectors: u32) -> u32 {
-        let way = |sectors: u32| base + i128::from(width) * i128::from(sectors);
-        let has = |sectors| way(sectors) <= 0 || self.has(way(sectors) as u128);
+        let turned = |sectors: u32| base + i128::from(width) * i128::from(sectors);
+        let has = |sectors| turned(sectors) <= 0 || self.has(turned(sectors) as u128);
         let room = self.about as i128 - base;
         // An estimate that is exact but for rounding.
         let guess = (room.max(0) >> 16) as u64 / (width >> 16).max(1);
@@ -145,14 +145,14 @@ impl Turning {
 impl Sectors {
     /// The raw angle to the beginning of a sector.
     #[inline]
-    pub fn way(&self, sweep: Sweep, sector: u32) -> u128 {
-        let way = self.bases[sweep as usize] + i128::from(self.width) * i128::from(sector);
-        way.max(0) as u128
+    pub fn turned(&self, sweep: Sweep, sector: u32) -> u128 {
+        let turned = self.bases[sweep as usize] + i128::from(self.width) * i128::from(sector);
+        turned.max(0) as u128
     }
 
     /// The first sector of the lower sweep that does not pass before `turned`.
-    pub fn lower_from(&self, way: u128) -> u32 {
-        let behind = (way as i128 - self.bases[1]).max(0) as u128;
+    pub fn lower_from(&self, turned: u128) -> u32 {
+        let behind = (turned as i128 - self.bases[1]).max(0) as u128;
         let sector = behind.div_ceil(u128::from(self.width.max(1)));
         u32::try_from(sector).unwrap_or(u32::MAX)
     }

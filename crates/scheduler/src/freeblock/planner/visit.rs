@@ -213,7 +213,7 @@ impl Visiting<'_> {
         let first = self.slices.first(inside.clone())?;
         let start = self.slices.blocks_of(first..first + 1).start;
         let begins = self.sector(piece, start);
-        let carried = bus.map(|bus| bus.room(self.turning.at(self.sectors.way(sweep, begins))));
+        let carried = bus.map(|bus| bus.room(self.turning.at(self.sectors.turned(sweep, begins))));
         let inside = match carried {
             Some(most) if most < u64::from(end - start) => {
                 self.slices.inside(start..start + most as u32)
@@ -227,8 +227,8 @@ impl Visiting<'_> {
             blocks: (read.start, read.end),
             wanted: self.slices.wanted(first..last + 1),
             ways: (
-                self.sectors.way(sweep, begins),
-                self.sectors.way(sweep, ends),
+                self.sectors.turned(sweep, begins),
+                self.sectors.turned(sweep, ends),
             ),
         })
     }
