@@ -1,7 +1,7 @@
-//! One cache: residency and a policy, kept in step.
+//! One cache: residency and a replacement policy, kept consistent.
 //!
-//! It moves descriptors: a block that is admitted is in flight until the owner says that its read
-//! is complete. Who waits for which read is the owner's affair.
+//! The cache moves descriptors. An admitted block is in flight until the owner reports that its
+//! read is complete. The owner tracks the requests that wait for reads.
 
 use crate::replacement::admission::{Coming, admit, touch};
 use crate::replacement::{
@@ -9,18 +9,18 @@ use crate::replacement::{
 };
 use crate::residency::{BlockState, FetchOrigin, FrameId, Residency};
 
-/// A block that has gone.
+/// A block that was evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
-    /// Which.
+    /// The number of the block.
     pub block: u64,
-    /// Why it was fetched.
+    /// The reason of its fetch.
     pub origin: FetchOrigin,
     /// Whether it was ever delivered upwards.
     pub was_used: bool,
 }
 
-/// Residency and a policy.
+/// Residency and a replacement policy.
 pub struct Cache {
     residency: Residency,
     policy: Box<dyn Replacement>,
@@ -28,10 +28,10 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// With so many frames, and the policy that a user names.
+    /// A cache with `capacity` frames and the policy that a user names.
     ///
     /// # Errors
-    /// If no policy is called so, it cannot be set so, or no cache has that size.
+    /// If the policy or a parameter is unknown, or no cache has that size.
     pub fn named(
         policy: &str,
         capacity: u64,
@@ -41,7 +41,7 @@ impl Cache {
         Ok(Self::of(policy, capacity as u32, first_touch))
     }
 
-    /// With so many frames, at least one, and this policy, made for as many.
+    /// A cache with `capacity` frames, at least one, and a policy made for that number.
     pub(crate) fn of(policy: Box<dyn Replacement>, capacity: u32, first_touch: FirstTouch) -> Self {
         Self {
             residency: Residency::new(capacity, policy.needs()),
@@ -50,12 +50,13 @@ impl Cache {
         }
     }
 
-    /// What is resident: for prefetchers and coordinators.
+    /// The resident blocks, for prefetchers and coordinators.
     pub fn residency(&self) -> &Residency {
         &self.residency
     }
 
-    /// A demand for the block: the policy is told if it is resident. Says what there was.
+    /// Demands a block, and returns its former state. The policy sees the demand if the block is
+    /// resident.
     pub fn demand(&mut self, block: u64, pattern: Pattern) -> BlockState {
         match self.residency.frame(block) {
             Some(frame) => self.demand_frame(frame, pattern),
@@ -63,7 +64,7 @@ impl Cache {
         }
     }
 
-    /// [`Cache::demand`] for the block of a frame: for who has looked it up.
+    /// [`Cache::demand`] for the block of a frame that the caller has looked up.
     pub fn demand_frame(&mut self, frame: FrameId, pattern: Pattern) -> BlockState {
         let policy = &mut *self.policy;
         let residency = &mut self.residency;
@@ -71,8 +72,8 @@ impl Cache {
         residency.frame_state(frame)
     }
 
-    /// A demand that the policy does not see: PFC's silent hit. Says what there was; a resident
-    /// block counts as used.
+    /// Demands a block without the policy (PFC's silent hit), and returns its former state. A
+    /// resident block counts as used.
     pub fn demand_silently(&mut self, block: u64) -> BlockState {
         match self.residency.frame(block) {
             Some(frame) => self.demand_frame_silently(frame),
@@ -80,32 +81,32 @@ impl Cache {
         }
     }
 
-    /// [`Cache::demand_silently`] for the block of a frame: for who has looked it up.
+    /// [`Cache::demand_silently`] for the block of a frame that the caller has looked up.
     pub fn demand_frame_silently(&mut self, frame: FrameId) -> BlockState {
         self.residency.set_used(frame);
         self.residency.frame_state(frame)
     }
 
-    /// As if there were a demand for the resident block, but nobody gets it: what a coordinator adds to
-    /// a request. It does not count as used.
+    /// Touches a resident block that a coordinator added to a request. The block does not count as
+    /// used.
     pub fn touch_unused(&mut self, block: u64, pattern: Pattern) {
         if let Some(frame) = self.residency.frame(block) {
             self.touch_frame_unused(frame, pattern);
         }
     }
 
-    /// [`Cache::touch_unused`] for the block of a frame: for who has looked it up.
+    /// [`Cache::touch_unused`] for the block of a frame that the caller has looked up.
     pub fn touch_frame_unused(&mut self, frame: FrameId, pattern: Pattern) {
         let was_used = self.residency.is_used(frame);
         self.demand_frame(frame, pattern);
         self.residency.set_use(frame, was_used);
     }
 
-    /// Gives an absent block a frame; it is in flight. `ask` is asked before another block goes for
-    /// it. Says which one went.
+    /// Gives an absent block a frame, in flight. `ask` may veto the eviction of another block.
+    /// Returns the evicted block.
     ///
     /// # Errors
-    /// If all frames are in flight, there is no such block, or it is resident.
+    /// If all frames are in flight, the block does not exist, or it is resident.
     pub fn admit(
         &mut self,
         block: u64,
@@ -138,12 +139,13 @@ impl Cache {
         Ok(evicted)
     }
 
-    /// [`Cache::admit`] for blocks of which all are known to be absent, one after the other. `leave` is asked
-    /// before a block goes, or told so: after [`Verdict::Evict`] it is gone. The frames are added to
-    /// `frames`, in the order of the blocks.
+    /// [`Cache::admit`] for consecutive blocks that are absent. `leave` may veto each eviction; a
+    /// block is gone after [`Verdict::Evict`]. Appends the frames to `frames`, in the order of the
+    /// blocks.
     ///
     /// # Errors
-    /// If all frames are in flight, or there is no such block. The blocks before that one have frames.
+    /// If all frames are in flight, or a block does not exist. The blocks before that one have
+    /// frames.
     #[inline]
     pub fn admit_run(
         &mut self,
@@ -155,53 +157,53 @@ impl Cache {
         self.policy.admit_run(residency, coming, leave, frames)
     }
 
-    /// The read of the block is complete. Nothing happens if it is not in flight.
+    /// Completes the read of a block. No effect if the block is not in flight.
     pub fn complete(&mut self, block: u64) {
         if let Some(frame) = self.residency.frame(block) {
             self.complete_frame(frame);
         }
     }
 
-    /// [`Cache::complete`] for the block of a frame: for who has looked it up.
+    /// [`Cache::complete`] for the block of a frame that the caller has looked up.
     pub fn complete_frame(&mut self, frame: FrameId) {
         self.residency.complete(frame);
     }
 
-    /// The block is absent from now on, and the policy learns nothing from it: its read failed, or
-    /// its contents are void. Nothing happens if it is not resident.
+    /// Makes a block absent without an effect on the policy's statistics: its read failed, or its
+    /// contents are void. No effect if the block is not resident.
     pub fn withdraw(&mut self, block: u64) {
         if let Some(frame) = self.residency.frame(block) {
             self.withdraw_frame(frame);
         }
     }
 
-    /// [`Cache::withdraw`] for the block of a frame: for who has looked it up.
+    /// [`Cache::withdraw`] for the block of a frame that the caller has looked up.
     pub fn withdraw_frame(&mut self, frame: FrameId) {
         self.policy.withdraw(&mut self.residency, frame);
     }
 
-    /// The block was sent upwards in answer to a request: DU marks it.
+    /// Notes that the block was sent upwards in answer to a request. DU marks it.
     pub fn sent(&mut self, block: u64) {
         if let Some(frame) = self.residency.frame(block) {
             self.policy.sent(&mut self.residency, frame);
         }
     }
 
-    /// The block becomes the newest, although nobody asked for it: SARC does so with the rest of a
-    /// group whose trigger fires.
+    /// Makes a block the newest without a demand. SARC does so with the rest of a group whose
+    /// trigger fires.
     pub fn refresh(&mut self, block: u64, pattern: Pattern) {
         if let Some(frame) = self.residency.frame(block) {
             self.policy.refresh(&mut self.residency, frame, pattern);
         }
     }
 
-    /// A demand missed a block that belongs to a sequential run.
+    /// Notes that a demand missed a block of a sequential run.
     pub fn sequential_miss(&mut self) {
         self.policy.sequential_miss();
     }
 
-    /// Demands for single blocks, each read complete at once; says how many were hits. Blocks that
-    /// go are not told of.
+    /// Demands single blocks whose reads complete at once, and returns the number of hits.
+    /// Evictions are not reported.
     ///
     /// # Errors
     /// If a block's number is too high, or other reads keep all frames in flight.
@@ -211,7 +213,7 @@ impl Cache {
 }
 
 impl Evicted {
-    /// What there is to say of the frame's block, which goes.
+    /// The description of a frame's block before its eviction.
     #[inline]
     pub(crate) fn from(residency: &Residency, frame: FrameId) -> Self {
         Evicted {

@@ -1,17 +1,16 @@
-//! What stands between two levels: it looks at what the upper level asks for and at what the lower one
-//! has, and lets blocks past the lower level, or asks it for more than was asked.
+//! Coordinators between two levels. A coordinator sees the requests of the upper level and the
+//! residency of the lower one. It bypasses the lower level, or adds blocks to a request.
 //!
 //! ```text
-//!   asked:        | su ........................ eu |
+//!   request:      | su ........................ eu |
 //!   plan:         | DIRECT: bypass | NATIVE ...... | readmore |
-//!                  read past the     an ordinary request of the lower level; the upper one is sent
-//!                  lower cache       what it asked for, and waits for that alone
+//!                  read past the     a usual request of the lower level; the upper level
+//!                  lower cache       receives its blocks, and waits for those alone
 //! ```
 //!
-//! A block of DIRECT that the lower cache has is copied from there, without its replacement and
-//! prefetcher being told; the others are read from below and are not kept. With more than two levels
-//! there is one coordinator in front of each but the first: what one level sends down is asked of the
-//! next.
+//! A resident DIRECT block is copied without notice to replacement and prefetcher. Other DIRECT
+//! blocks are read from below and not kept. With more than two levels one coordinator precedes each
+//! level but the first, and a level's fetches are requests of the next.
 
 use block::{Direction, Duration, Instant};
 
@@ -31,157 +30,156 @@ mod table;
 pub use footprint::Footprint;
 pub use table::{ALL, CoordinatorEntry};
 
-/// What the upper level asks the lower one for.
+/// A request of the upper level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpperRequest {
-    /// Who asks.
+    /// The client of the request.
     pub client: u32,
-    /// For which file, or which volume of a trace that has no files.
+    /// The file, or the volume of a trace without files.
     pub file: u64,
-    /// Which blocks; never empty, within `within`.
+    /// The blocks; never empty, within `within`.
     pub blocks: Interval,
-    /// All blocks of the file, or of the device where files are not known.
+    /// All blocks of the file, or of the device if files are unknown.
     pub within: Interval,
-    /// What for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// Which way the bytes go.
+    /// The direction of the transfer.
     pub direction: Direction,
 }
 
-/// What the upper level wants blocks for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Somebody waits for some of them. What the upper prefetcher adds to the same message counts as
-    /// part of it.
+    /// A reader waits for some of the blocks. Blocks that the upper prefetcher adds to the same
+    /// message are part of it.
     Demand,
-    /// Its prefetcher asks, in a message of its own.
+    /// The upper level's prefetcher sent a message of its own.
     Prefetch,
 }
 
-/// How a request is served by the lower level.
+/// The treatment of a request in the lower level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestPlan {
-    /// So many of the first blocks are read past the lower cache; at most those that were asked for.
+    /// The number of first blocks that are read past the lower cache; at most those of the request.
     pub bypass: u64,
-    /// So many blocks behind those that were asked for are part of the lower level's request.
+    /// The number of blocks that are added behind the request.
     pub readmore: u64,
-    /// Handed back with the answer: for coordinators that watch themselves.
+    /// A value that comes back with the answer, for coordinators that observe their own effect.
     pub tag: Tag,
 }
 
-/// What a coordinator wants to know of a request when its answer comes.
+/// A coordinator's note about a request, returned with the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag(pub(crate) u32);
 
-/// What does not change from request to request.
+/// The rules of a coordinator that hold for all requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manners {
-    /// What the replacement learns of a block of DIRECT that is in the lower cache.
+    /// The effect of a DIRECT hit on the replacement policy.
     pub silent_hits: SilentHits,
-    /// Whether the prefetcher learns of DIRECT.
+    /// Whether the prefetcher sees DIRECT blocks.
     pub silent_use: SilentUse,
-    /// What the added blocks are to the lower level.
+    /// The treatment of added blocks in the lower level.
     pub readmore: ReadmoreAs,
-    /// Whether a request of no blocks reaches the lower level.
+    /// Whether the lower level sees a request without blocks.
     pub empty_native: EmptyNative,
-    /// How DIRECT and NATIVE reach the disk.
+    /// The submission of DIRECT and NATIVE to the disk.
     pub submissions: Submissions,
-    /// What becomes of blocks that were sent to the upper level.
+    /// The treatment of blocks that were sent to the upper level.
     pub sent: Retention,
 }
 
-/// What the replacement learns of a block of DIRECT that is in the lower cache.
+/// The effect of a DIRECT hit on the replacement policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SilentHits {
-    /// Nothing.
+    /// No effect.
     #[default]
     Unseen,
-    /// That there was a demand.
+    /// The effect of a demand.
     Touched,
 }
 
-/// Whether the prefetcher learns of DIRECT.
+/// Whether the prefetcher sees DIRECT blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SilentUse {
-    /// No.
+    /// It does not.
     #[default]
     Hidden,
-    /// Yes: `on_silent_use`.
+    /// It does, through `on_silent_use`.
     Told,
 }
 
-/// What added blocks are to the lower level.
+/// The treatment of added blocks in the lower level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadmoreAs {
-    /// As if they had been asked for.
+    /// As demands.
     #[default]
     Demand,
-    /// As if the prefetcher had asked for them.
+    /// As prefetches.
     Prefetch,
 }
 
-/// Whether a request of no blocks reaches the lower level.
+/// Whether the lower level sees a request without blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EmptyNative {
-    /// No.
+    /// It does not.
     #[default]
     Skipped,
-    /// The prefetcher sees what was asked for, and fetches ahead of that.
+    /// The prefetcher sees the original request, and fetches ahead of it.
     Seen,
 }
 
-/// How DIRECT and NATIVE reach the disk.
+/// The submission of DIRECT and NATIVE to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Submissions {
-    /// One after the other; its scheduler may merge them.
+    /// Two requests in order; the scheduler may merge them.
     #[default]
     Two,
-    /// As one where they touch.
+    /// One request, if the two are adjacent.
     One,
 }
 
-/// What becomes of blocks that were sent to the upper level.
+/// The treatment of blocks that were sent to the upper level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Retention {
-    /// They stay where they are.
+    /// They keep their places.
     #[default]
     Kept,
-    /// They are marked as the first to be evicted, as far as the replacement does that.
+    /// They are evicted first, if the replacement policy supports that.
     Marked,
 }
 
-/// Looks at what a level is asked for. The same calls give the same answers on every machine.
+/// A coordinator. The same calls give the same answers on every machine.
 pub trait Coordinator: Send {
-    /// How this request, that comes now, is to be served. `lower` is the lower cache as it was before the
-    /// request.
+    /// The treatment of a request that arrives now. `lower` is the lower cache before the request.
     fn plan(&mut self, now: Instant, asked: &UpperRequest, lower: &Residency) -> RequestPlan;
 
-    /// What does not change from request to request.
+    /// The rules that hold for all requests.
     fn manners(&self) -> Manners {
         Manners::default()
     }
 
-    /// All that was asked for has been sent; whoever asked had waited so long.
+    /// Notes that all requested blocks were sent, after the requester had waited for `_waited`.
     fn on_answered(&mut self, _asked: &UpperRequest, _plan: RequestPlan, _waited: Duration) {}
 
-    /// A block left the lower cache.
+    /// Notes that the lower cache evicted a block.
     fn on_evicted(&mut self, _evicted: &Evicted) {}
 
-    /// The memory that it occupies.
+    /// The memory of the coordinator.
     fn footprint(&self) -> Footprint {
         Footprint::default()
     }
 }
 
-/// What a coordinator is made for.
+/// The environment of a coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Below {
     /// Frames of the lower cache.
     pub frames: u32,
 }
 
-/// A longer request (256 MiB) is served as if there were no coordinator, and it learns nothing from
-/// it. A choice: far above what block layers send, and a bound on the time that a request can take.
+/// The longest request in blocks (256 MiB) that a coordinator sees. A choice: far above the
+/// requests of block layers, and a bound on the time per request.
 pub const LONGEST_REQUEST: u64 = 1 << 16;
 
 impl RequestPlan {
@@ -190,7 +188,7 @@ impl RequestPlan {
         Interval::of(asked.blocks.first, self.bypass.min(asked.blocks.len()))
     }
 
-    /// The request of the lower level; empty if nothing is left of it.
+    /// The request of the lower level; empty if the bypass covers all.
     pub fn native(&self, asked: &UpperRequest) -> Interval {
         let end = asked.blocks.last.saturating_add(self.readmore);
         let last = end.min(asked.within.last).max(asked.blocks.last);
@@ -205,10 +203,10 @@ impl RequestPlan {
     }
 }
 
-/// A coordinator by the name and the parameters that a user wrote, as `pfc(a3=half)`.
+/// Makes a coordinator from its name and parameters, such as `pfc(a3=half)`.
 ///
 /// # Errors
-/// If there is no such coordinator or parameter, or a value is not one that it takes.
+/// If the coordinator or a parameter is unknown, or a value is not legal.
 pub fn make(text: &str, below: &Below) -> Result<Box<dyn Coordinator>, BadSettings> {
     let (entry, settings) = crate::settings::find("coordinator", text, ALL)?;
     Ok((entry.make)(&settings, below))
@@ -224,7 +222,7 @@ impl Named for CoordinatorEntry {
     }
 }
 
-/// How a coordinator is made.
+/// The constructor of a coordinator.
 pub type Make = fn(&AlgorithmSettings, &Below) -> Box<dyn Coordinator>;
 
 #[cfg(test)]

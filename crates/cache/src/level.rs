@@ -1,7 +1,8 @@
-//! One level: a cache with its replacement, a prefetcher, and the coordinator in front of both.
+//! One level: a cache with its replacement policy, a prefetcher, and a coordinator in front of
+//! both.
 //!
 //! ```text
-//!   submit(now, asked)                                       poll_finished -> answered
+//!   submit(now, request)                                     poll_finished -> answered
 //!        |                                                          ^
 //!   coordinator ---- DIRECT: silent hits, reads that are not kept --|
 //!        `---------- NATIVE: prefetcher, cache ---------------------|
@@ -9,19 +10,18 @@
 //!                    poll -> fetch                        complete(now, fetch)
 //! ```
 //!
-//! What a level fetches is what it asks the next one: levels are put on top of each other by handing
-//! the fetches of one to the other, at once ([`Stack`]) or after whatever a message costs. The rules
-//! are those of the specification, sections 0, 8 and 9:
+//! A level's fetches are the requests of the next level: at once ([`Stack`]), or after the delay of
+//! a message. The rules are those of the specification, sections 0, 8 and 9:
 //!
-//! - A demand for a block in flight waits for that read. It is never read twice into the cache.
-//! - What the prefetcher fetches synchronously travels with the missing blocks that it follows: one
-//!   fetch, and whoever waits for a block of it waits for all of it.
-//! - When no frame is free of reads, a demanded block is read past the cache, and what was to be
-//!   fetched ahead is not.
-//! - A write that is submitted changes whole blocks and is treated as a read of them, as in earlier
-//!   simulators of such systems (Zhou et al.). Who keeps the blocks' bytes stores them instead
-//!   ([`Level::store`]); which of them are not yet written below is that owner's affair.
-//! - What the coordinator reads more is fetched with the request, or only wished ([`Level::with_wishes`]).
+//! - A demand for a block in flight waits for that read. No block is read twice into the cache.
+//! - Synchronously prefetched blocks travel with the missing blocks before them in one fetch. A
+//!   request that waits for a block of a fetch waits for all of it.
+//! - If all frames are in flight, a demanded block is read past the cache, and prefetches are
+//!   dropped.
+//! - A submitted write changes whole blocks and is treated as a read of them, as in earlier
+//!   simulators of such systems (Zhou et al.). An owner of bytes stores them instead
+//!   ([`Level::store`]), and tracks which are dirty.
+//! - Readmore is fetched with the request, or becomes a wish ([`Level::with_wishes`]).
 
 use std::collections::VecDeque;
 
@@ -54,135 +54,136 @@ use slab::Slab;
 use waiters::{Chain, Waiters};
 use wishes::Wishes;
 
-/// What a level is made of, each as users write it.
+/// The parts of a level, as users write them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Composition<'a> {
-    /// Blocks of the cache.
+    /// Frames of the cache.
     pub capacity: u64,
-    /// As `lru`.
+    /// The replacement policy, such as `lru`.
     pub replacement: &'a str,
-    /// As `ra(p=8)`.
+    /// The prefetcher, such as `ra(p=8)`.
     pub prefetch: &'a str,
-    /// As `pfc`; `none` for the first level.
+    /// The coordinator, such as `pfc`; `none` for the first level.
     pub coordinator: &'a str,
-    /// So many requests are served at a time; one more is refused.
+    /// The largest number of pending requests; more are refused.
     pub requests: u32,
 }
 
-/// Why there is no such level.
+/// The reason that a level cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadLevel {
-    /// No such cache.
+    /// The replacement policy or the size is illegal.
     #[error(transparent)]
     Replacement(#[from] BadReplacement),
-    /// No such prefetcher or coordinator.
+    /// The prefetcher or the coordinator is illegal.
     #[error(transparent)]
     Settings(#[from] BadSettings),
-    /// It could never serve anything.
+    /// The level could serve no request.
     #[error("a level that serves 0 requests at a time: expected 1 at least")]
     NoRequests,
 }
 
-/// Why a request is not served.
+/// The reason that a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LevelRefused {
-    /// As many as may be are being served: the front end has to wait for an answer.
+    /// The number of pending requests is at its limit. The front end waits for an answer.
     #[error("{0} requests are being served: expected one of them to end first")]
     Full(u32),
-    /// There are no such blocks.
+    /// The blocks do not exist.
     #[error("blocks {blocks} of {within}: expected blocks of it, and at least one")]
     NoSuchBlocks {
-        /// What was asked for.
+        /// The requested blocks.
         blocks: Interval,
-        /// Of what.
+        /// The existing blocks.
         within: Interval,
     },
 }
 
-/// Names a fetch from [`Level::poll`] to [`Level::complete`]; numbers are used again.
+/// The number of a fetch from [`Level::poll`] to [`Level::complete`]. Numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FetchId(pub u32);
 
-/// What a level asks of what is below it.
+/// A request of a level to the one below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetch {
-    /// Its name.
+    /// The number of the fetch.
     pub id: FetchId,
-    /// The request of the next level. Its direction is that of the request for which it is fetched:
-    /// a drive below the last level is to read.
+    /// The request for the next level. Its direction is that of the original request; a drive below
+    /// the last level reads in either case.
     pub asked: UpperRequest,
 }
 
-/// How a fetch or a request ended.
+/// The result of a fetch or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// All blocks are there.
+    /// All blocks were read.
     Done,
-    /// At least one could not be read.
+    /// At least one block could not be read.
     Failed,
 }
 
-/// A request has its answer.
+/// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// Which.
+    /// The request.
     pub id: RequestId,
-    /// How.
+    /// The result.
     pub ending: Ending,
 }
 
-/// What happened so far, in blocks.
+/// Counters of blocks since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelCounters {
-    /// Asked for by the level above.
+    /// Blocks that the level above requested.
     pub asked: u64,
-    /// Of these, found valid; silent hits included.
+    /// Requested blocks that were valid; silent hits included.
     pub hits: u64,
-    /// Of these, found in flight.
+    /// Requested blocks that were in flight.
     pub hits_in_flight: u64,
-    /// Of the hits of both kinds, those that the policy did not see.
+    /// Hits of both kinds that the policy did not see.
     pub silent_hits: u64,
-    /// Read past the cache.
+    /// Blocks that were read past the cache.
     pub bypassed: u64,
-    /// Fetched ahead by the prefetcher.
+    /// Blocks that the prefetcher fetched ahead.
     pub prefetched: u64,
-    /// Fetched ahead by the coordinator, granted wishes included.
+    /// Blocks that the coordinator fetched ahead; granted wishes included.
     pub readmore: u64,
-    /// Of these two, those that have been used.
+    /// Blocks fetched ahead by either that were used.
     pub ahead_used: u64,
-    /// Of these two, those that went without having been used.
+    /// Blocks fetched ahead by either that were evicted unused.
     pub ahead_evicted_unused: u64,
-    /// Of what the coordinator fetched ahead, what has been used.
+    /// Blocks that the coordinator fetched ahead and that were used.
     pub readmore_used: u64,
-    /// Found every frame in flight: what was asked for is read past the cache, the rest is not fetched.
+    /// Blocks that found every frame in flight. Requested ones are read past the cache, others are
+    /// dropped.
     pub refused: u64,
-    /// Wished by the coordinator; what was wished already is not counted again. Those that have not ended
-    /// are those that are wished now ([`Level::wished`]).
+    /// Wished blocks; repeated wishes count once. Wishes that have not ended are the current ones
+    /// ([`Level::wished`]).
     pub wished: u64,
-    /// Of these, those that took a frame.
+    /// Wishes that got a frame.
     pub wishes_granted: u64,
-    /// Of these, those that were asked for, fetched or changed before, or found no frame.
+    /// Wishes that ended because the block was requested, fetched or changed, or found no frame.
     pub wishes_withdrawn: u64,
-    /// Of these, those that left for newer ones.
+    /// Wishes that newer ones replaced.
     pub wishes_expired: u64,
 }
 
-/// A request that is being served.
+/// A pending request.
 #[derive(Debug)]
 struct Open {
     id: RequestId,
     asked: UpperRequest,
     plan: RequestPlan,
     since: Instant,
-    /// Blocks that it waits for.
+    /// The number of blocks that it waits for.
     missing: u64,
     ending: Ending,
 }
 
-/// A fetch that is under way, and where its blocks go.
+/// A fetch in flight, and the destination of its blocks.
 ///
 /// ```text
-///   | past the cache, to the request | into frames, asked for | into frames, fetched ahead |
+///   | past the cache, to the request | into frames, requested | into frames, fetched ahead |
 ///   first                            frames_from              ahead_from              last
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -192,17 +193,17 @@ struct Running {
     frames_from: u64,
     ahead_from: u64,
     frames: Chain,
-    /// The first frame of what is fetched ahead.
+    /// The first frame that is fetched ahead.
     ahead: FrameId,
 }
 
 impl Running {
-    /// How many of its blocks the request waits for that made it.
+    /// The number of its blocks that its own request waits for.
     fn awaited(&self) -> u64 {
         self.ahead_from - self.blocks.first
     }
 
-    /// Whether some of it is fetched ahead.
+    /// Whether some of its blocks are fetched ahead.
     fn is_ahead(&self) -> bool {
         self.ahead_from <= self.blocks.last
     }
@@ -218,33 +219,33 @@ pub struct Level {
     most_requests: u32,
     fetches: Slab<Running>,
     waiters: Waiters,
-    /// What was asked for below and not polled.
+    /// Fetches that were not polled yet.
     out: VecDeque<Fetch>,
     finished: VecDeque<Answered>,
-    /// Blocks that have gone and were not polled, if somebody polls them.
+    /// Evicted blocks that were not polled yet, if the owner polls them.
     departed: Option<VecDeque<Departed>>,
-    /// If what the coordinator reads more is wished.
+    /// The wishes, if readmore becomes wishes.
     wishes: Option<Wishes>,
     counts: LevelCounters,
     /// The longest fetch, in blocks.
     longest: u64,
     advice: Advice,
-    /// The frame of each block of the request that is being submitted, as the cache was before it.
+    /// The frames of the current request's blocks, as the cache was before it.
     found: Vec<Option<FrameId>>,
-    /// How many blocks that request has to wait for.
+    /// The number of blocks that the current request waits for.
     missing: u64,
-    /// Runs to fetch for it.
+    /// The runs to fetch for the current request.
     runs: Vec<Running>,
-    /// Frames that were given last.
+    /// The frames of the last admission.
     admitted: Vec<FrameId>,
     absent: Vec<Interval>,
 }
 
 impl Level {
-    /// As composed.
+    /// Makes a level of its parts.
     ///
     /// # Errors
-    /// If there is no such replacement, prefetcher or coordinator, or a size that cannot be.
+    /// If a part is unknown or illegal.
     pub fn new(of: &Composition) -> Result<Self, BadLevel> {
         if of.requests == 0 {
             return Err(BadLevel::NoRequests);
@@ -261,7 +262,7 @@ impl Level {
         Ok(Self::of(cache, prefetcher, coordinator, of.requests))
     }
 
-    /// Of these parts.
+    /// A level of these parts.
     fn of(
         cache: Cache,
         prefetcher: Box<dyn Prefetcher>,
@@ -292,43 +293,42 @@ impl Level {
         }
     }
 
-    /// The level, which fetches at most so many blocks at a time, at least one: what is longer becomes
-    /// several fetches.
+    /// Limits fetches to `blocks` blocks, at least one. Longer ones are divided.
     #[must_use]
     pub fn with_longest_fetch(mut self, blocks: u64) -> Self {
         self.longest = blocks.max(1);
         self
     }
 
-    /// What is in the cache.
+    /// The resident blocks.
     pub fn residency(&self) -> &Residency {
         self.cache.residency()
     }
 
-    /// Whether all that is to be fetched has been polled.
+    /// Whether all fetches have been polled.
     pub fn is_polled(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// What happened so far.
+    /// The counters.
     pub fn counts(&self) -> LevelCounters {
         self.counts
     }
 
-    /// What the coordinator never changes.
+    /// The rules of the coordinator.
     pub fn manners(&self) -> Manners {
         self.manners
     }
 
-    /// How many requests have no answer yet.
+    /// The number of requests without an answer.
     pub fn pending(&self) -> usize {
         self.requests.len()
     }
 
-    /// A request from above. Its answer comes by [`Level::poll_finished`], once.
+    /// Submits a request from above. Its answer comes once, from [`Level::poll_finished`].
     ///
     /// # Errors
-    /// If too many are being served, or there are no such blocks.
+    /// If too many requests are pending, or the blocks do not exist.
     pub fn submit(
         &mut self,
         now: Instant,
@@ -341,8 +341,8 @@ impl Level {
         Ok(())
     }
 
-    /// [`Level::submit`] for who hears at once of what need not wait: that is not told a second time by
-    /// [`Level::poll_finished`].
+    /// [`Level::submit`] with an immediate answer if the request need not wait. Such an answer does
+    /// not come from [`Level::poll_finished`].
     ///
     /// # Errors
     /// As [`Level::submit`].
@@ -362,7 +362,7 @@ impl Level {
         }
         self.unwish(blocks);
         let plan = self.coordinator.plan(now, &asked, self.cache.residency());
-        // It gets this place if it has to wait.
+        // The slot of the request if it has to wait.
         let request = self.requests.next();
         self.missing = 0;
         self.counts.asked += blocks.len();
@@ -395,17 +395,17 @@ impl Level {
         Ok(None)
     }
 
-    /// What is to be asked of what is below.
+    /// The next fetch for the level below.
     pub fn poll(&mut self) -> Option<Fetch> {
         self.out.pop_front()
     }
 
-    /// A request that has its answer.
+    /// The next answered request.
     pub fn poll_finished(&mut self) -> Option<Answered> {
         self.finished.pop_front()
     }
 
-    /// A fetch has ended.
+    /// Notes the end of a fetch.
     ///
     /// # Panics
     /// If there is no such fetch: each ends once.
@@ -435,7 +435,7 @@ impl Level {
         }
     }
 
-    /// Frames have come for which others wait than who made their fetch.
+    /// Wakes other requests that wait for the frames of a fetch.
     fn arrived_for_others(&mut self, now: Instant, frames: Chain, ending: Ending) {
         let mut next = self.waiters.after(frames, None);
         while let Some(frame) = next {
@@ -446,7 +446,7 @@ impl Level {
         }
     }
 
-    /// So many blocks of a request are there.
+    /// Notes that some blocks of a request have arrived.
     fn arrived(&mut self, now: Instant, request: u32, blocks: u64, ending: Ending) {
         if blocks == 0 {
             return;
@@ -466,7 +466,7 @@ impl Level {
         }
     }
 
-    /// A request has all its blocks, after so long.
+    /// Reports an answered request to the coordinator.
     fn answer(&mut self, asked: &UpperRequest, plan: RequestPlan, waited: Duration) {
         if self.manners.sent == Retention::Marked {
             for block in asked.blocks.blocks() {

@@ -1,13 +1,13 @@
-//! What is kept, what is fetched ahead, levels and their coordinator. No clock, no I/O, no bytes.
+//! Caches: replacement, prefetching, levels, and their coordinators. No clock, no I/O, no bytes.
 //!
-//! The unit is a block of 4 KiB. A cache of `capacity` frames knows of each block whether it is
-//! absent, in flight, or valid ([`Residency`]); a replacement policy says which block goes when a
-//! frame is needed ([`Replacement`]); [`Cache`] keeps both in step.
+//! The unit is a block of 4 KiB. A cache has `capacity` frames. For each block it knows whether the
+//! block is absent, in flight, or valid ([`Residency`]). A replacement policy chooses the block to
+//! evict ([`Replacement`]). [`Cache`] keeps both consistent.
 //!
 //! ```text
 //!             requests from above
 //!                    |
-//!               coordinator          may take blocks unseen (silent), or ask for more
+//!               coordinator          may bypass the cache (silent), or add blocks
 //!                    |
 //!    prefetcher -- cache ----- replacement
 //!                    |    `--- residency
@@ -16,11 +16,13 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | block | 4 KiB, by number; a file's or device's place among the numbers is the caller's affair |
-//! | resident | in flight or valid; what the papers call "in cache" |
-//! | remembered | evicted, its number kept by the policy; not resident. Papers call it a ghost |
+//! | block | 4 KiB, by number; the caller maps files and devices to numbers |
+//! | resident | in flight or valid; the papers say "in cache" |
+//! | remembered | evicted, with its number kept by the policy; not resident. The papers say "ghost" |
 //! | touch | a demand for a resident block |
-//! | silent | read without the policy and the prefetcher being told |
+//! | silent | read unseen by the policy and the prefetcher |
+//! | readmore | blocks that a coordinator adds to a request |
+//! | wish | readmore that the owner fetches only when it costs no head time |
 
 pub mod cache;
 pub mod coordinator;

@@ -1,5 +1,5 @@
-//! A map of bounded size that forgets what was used longest ago. All its memory is there from the
-//! beginning: no operation allocates.
+//! A bounded map that drops the least recently used entry. All memory is allocated at the
+//! beginning.
 //!
 //! ```text
 //!   index (open addressing)     slots: key, value, newer, older
@@ -7,9 +7,9 @@
 //!                               newest        oldest
 //! ```
 
-/// What can be looked up in an [`LruMap`].
+/// A key of an [`LruMap`].
 pub trait Key: Copy + Eq {
-    /// A number that differs in its upper bits for different keys, mostly.
+    /// A number whose upper bits differ for most pairs of keys.
     fn mixed(self) -> u64;
 }
 
@@ -26,7 +26,7 @@ impl Key for (u32, u64) {
     }
 }
 
-/// At most so many values by their keys, in the order of their use.
+/// A bounded number of values by key, in the order of use.
 #[derive(Clone, Debug)]
 pub struct LruMap<K, V> {
     index: Vec<u32>,
@@ -35,7 +35,7 @@ pub struct LruMap<K, V> {
     shift: u32,
     newest: u32,
     oldest: u32,
-    /// Slots that were removed, as a list through `older`.
+    /// The free slots, as a list through `older`.
     free: u32,
     len: usize,
 }
@@ -53,12 +53,12 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 const NONE: u32 = u32::MAX;
 
-/// More are never kept, whatever is asked for: slots have 32-bit numbers. A choice; 2^28 blocks of
-/// 4 KiB are a cache of one TiB.
+/// The largest capacity, because slots have 32-bit numbers. A choice: 2^28 blocks of 4 KiB are a
+/// cache of one TiB.
 pub const LARGEST: usize = 1 << 28;
 
 impl<K: Key, V: Copy> LruMap<K, V> {
-    /// An empty map that holds at most `capacity` values: at least 1, at most [`LARGEST`].
+    /// An empty map of `capacity` values: at least 1, at most [`LARGEST`].
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.clamp(1, LARGEST);
         let places = (2 * capacity).next_power_of_two();
@@ -74,46 +74,46 @@ impl<K: Key, V: Copy> LruMap<K, V> {
         }
     }
 
-    /// Bytes that it occupies.
+    /// The memory of the map in bytes.
     pub fn memory(&self) -> usize {
         size_of_val(self.index.as_slice()) + self.slots.capacity() * size_of::<LruSlot<K, V>>()
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The key that was used longest ago.
+    /// The least recently used key.
     pub fn oldest(&self) -> Option<K> {
         Some(self.slots.get(self.oldest as usize)?.key)
     }
 
-    /// The value, without using it.
+    /// The value of a key; its age does not change.
     pub fn get(&self, key: K) -> Option<&V> {
         Some(&self.slots[self.find(key)?.1 as usize].value)
     }
 
-    /// The value to change, without using it.
+    /// The mutable value of a key; its age does not change.
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let slot = self.find(key)?.1;
         Some(&mut self.slots[slot as usize].value)
     }
 
-    /// The value, which is now the newest.
+    /// The value of a key, which becomes the newest.
     pub fn touch(&mut self, key: K) -> Option<&mut V> {
         let slot = self.find(key)?.1;
         self.renew(slot);
         Some(&mut self.slots[slot as usize].value)
     }
 
-    /// The value, made first if it is not there; it is now the newest. The oldest is forgotten if
-    /// there is no room.
+    /// The value of a key, which becomes the newest. `make` makes an absent value, for which the
+    /// oldest is dropped if the map is full.
     pub fn touch_or(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let slot = match self.find(key) {
             Some((_, slot)) => {
@@ -125,12 +125,12 @@ impl<K: Key, V: Copy> LruMap<K, V> {
         &mut self.slots[slot as usize].value
     }
 
-    /// Sets the value, which is now the newest. The oldest is forgotten if there is no room.
+    /// Sets a value, which becomes the newest. The oldest is dropped if the map is full.
     pub fn insert(&mut self, key: K, value: V) {
         *self.touch_or(key, || value) = value;
     }
 
-    /// Takes the value out.
+    /// Removes a value.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let (place, slot) = self.find(key)?;
         self.vacate(place);
@@ -141,7 +141,7 @@ impl<K: Key, V: Copy> LruMap<K, V> {
         Some(self.slots[slot as usize].value)
     }
 
-    /// Keys and values, the newest first.
+    /// Keys and values, newest first.
     pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         let mut slot = self.newest;
         std::iter::from_fn(move || {
@@ -155,7 +155,7 @@ impl<K: Key, V: Copy> LruMap<K, V> {
         (key.mixed() >> self.shift) as usize
     }
 
-    /// Its place in the index, and its slot.
+    /// The index position and the slot of a key.
     fn find(&self, key: K) -> Option<(usize, u32)> {
         let mask = self.index.len() - 1;
         let mut place = self.home(key);
@@ -202,7 +202,7 @@ impl<K: Key, V: Copy> LruMap<K, V> {
         slot
     }
 
-    /// Empties a place of the index: what was pushed past it moves back.
+    /// Empties a position of the index, and moves displaced keys back.
     fn vacate(&mut self, mut hole: usize) {
         let mask = self.index.len() - 1;
         let mut place = hole;
@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        // Few keys, so that they meet; and the largest ones.
+        // Few keys, so that they collide; and the largest ones.
         let key = prop_oneof![0u64..24, u64::MAX - 4..=u64::MAX];
         prop_oneof![
             (key.clone(), any::<u8>()).prop_map(|(key, value)| Step::Insert(key, value)),

@@ -1,4 +1,4 @@
-//! What is fetched ahead: what a prefetcher is told, what it answers, and the table of all of them.
+//! The interface of a prefetcher, and the table of all prefetchers.
 //!
 //! ```text
 //!   level                                        prefetcher
@@ -9,11 +9,11 @@
 //!     |  absent_runs(interval): clipped, filtered  |
 //!     |  on_prefetch_complete(run, waiting)        |
 //!     |  on_evict(block)  Evict | SecondChance     |
-//!     |  on_silent_use(run)                        |   only where a coordinator tells
+//!     |  on_silent_use(run)                        |   only if the coordinator reports it
 //! ```
 //!
-//! A prefetcher never sees a clock or a byte. It may ask for blocks that are cached, requested or
-//! past the end: [`absent_runs`] takes those out.
+//! A prefetcher never sees a clock or a byte. Its advice may contain blocks that are resident,
+//! requested or past the end: [`absent_runs`] removes them.
 
 use crate::replacement::{FirstTouch, Verdict};
 use crate::residency::Residency;
@@ -33,114 +33,113 @@ mod table;
 
 pub use table::{ALL, PrefetcherEntry};
 
-/// Whether a request found all that it asked for.
+/// Whether all blocks of a request are resident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupResult {
     /// Every block has a frame.
     All,
-    /// A block at least has none.
+    /// At least one block has no frame.
     NotAll,
 }
 
 /// A request as a prefetcher sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Who asks.
+    /// The client of the request.
     pub client: u32,
-    /// The file, or the volume of a trace that has no files.
+    /// The file, or the volume of a trace without files.
     pub file: u64,
-    /// What is asked for; never empty, within `within`.
+    /// The blocks; never empty, within `within`.
     pub blocks: Interval,
-    /// All blocks of the file, or of the device where files are not known.
+    /// All blocks of the file, or of the device if files are unknown.
     pub within: Interval,
-    /// Whether all of it is there.
+    /// Whether all blocks are resident.
     pub found: LookupResult,
 }
 
-/// How blocks are fetched ahead.
+/// The message of a prefetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchMode {
     /// In the same message and I/O as the request's missing blocks.
     Sync,
-    /// In a message and an I/O of its own; nobody waits for it.
+    /// In a message and I/O of its own, for which no request waits.
     Async,
 }
 
-/// Blocks to be fetched ahead.
+/// Blocks to fetch ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    /// Which. Some may be cached, requested, or past the end.
+    /// The blocks. Some may be resident, requested, or past the end.
     pub blocks: Interval,
-    /// How.
+    /// The message.
     pub mode: FetchMode,
 }
 
-/// What the replacement is told; only SARC's listens (specification, 5).
+/// A note to the replacement policy; only SARC's uses it (specification, 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
     /// These blocks belong to a sequence: they are placed in SEQ.
     Sequential(Interval),
     /// A block that begins or continues a sequence was missed.
     SequentialMiss(u64),
-    /// These blocks move to the most recent end of SEQ, as far as they are cached.
+    /// These blocks move to the most recent end of SEQ, if they are cached.
     Refresh(Interval),
 }
 
-/// What a prefetcher answers. The caller keeps it, so that no request allocates.
+/// The answer of a prefetcher. The caller reuses it, so that no request allocates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advice {
-    /// What to fetch, in the order in which it is to be asked for.
+    /// The blocks to fetch, in order.
     pub ahead: Vec<Ahead>,
-    /// What to tell the replacement.
+    /// The notes to the replacement policy.
     pub notes: Vec<Note>,
 }
 
-/// Whether somebody waits for the first block of a prefetch that ended.
+/// Whether a request waits for the first block of a completed prefetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefetchWaiter {
-    /// A request does.
+    /// A request waits for it.
     Reader,
-    /// Nobody does.
+    /// No request waits for it.
     Nobody,
 }
 
-/// Decides what is fetched ahead. The same calls give the same answers on every machine.
+/// A prefetcher. The same calls give the same answers on every machine.
 pub trait Prefetcher: Send {
-    /// A request came. `residency` is the cache as it was before the request. The answer is added to
-    /// `advice`.
+    /// Handles a request, and appends to `advice`. `residency` is the cache before the request.
     fn on_request(&mut self, seen: &Seen, residency: &Residency, advice: &mut Advice);
 
-    /// Blocks that were fetched ahead have arrived, as one I/O.
+    /// Notes that prefetched blocks have arrived, as one I/O.
     fn on_prefetch_complete(&mut self, _blocks: Interval, _waiting: PrefetchWaiter) {}
 
-    /// A block is about to be evicted. After [`Verdict::Evict`] it is gone.
+    /// Decides about a block that is to be evicted. It is gone after [`Verdict::Evict`].
     fn on_evict(&mut self, _block: u64) -> Verdict {
         Verdict::Evict
     }
 
-    /// Blocks were used without a request being seen: a coordinator says so where it is set to.
+    /// Notes that blocks were used silently. Only some coordinators report this.
     fn on_silent_use(&mut self, _seen: &Seen) {}
 
-    /// What the first demand for a prefetched block is to the replacement.
+    /// The meaning of the first demand for a prefetched block to the replacement policy.
     fn first_touch(&self) -> FirstTouch {
         FirstTouch::Insertion
     }
 }
 
-/// What a prefetcher is made for.
+/// The environment of a prefetcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Frames of the cache.
     pub frames: u64,
 }
 
-/// No request is looked at page by page beyond so many blocks (16 MiB); the rest of a longer one is
-/// read without prefetching. A choice: far above what block layers send, and a bound on the time
-/// that one request can take, which grows with its square where each page begins a window.
+/// The number of a request's blocks that are processed one by one (16 MiB); the rest is read
+/// without prefetching. A choice: far above the requests of block layers, and a bound on the time
+/// of one request. That grows with its square if each page begins a window.
 pub const LONGEST_WALK: u64 = 1 << 12;
 
 impl Seen {
-    /// How an answer to this request travels: with the missing blocks, if there are any.
+    /// The message of an answer to this request: with the missing blocks, if there are any.
     pub fn mode(&self) -> FetchMode {
         match self.found {
             LookupResult::All => FetchMode::Async,
@@ -148,7 +147,7 @@ impl Seen {
         }
     }
 
-    /// Its blocks, as far as they are looked at one by one.
+    /// The blocks that are processed one by one.
     pub(crate) fn walk(&self) -> Interval {
         let walked = Interval::of(self.blocks.first, LONGEST_WALK);
         Interval::new(self.blocks.first, self.blocks.last.min(walked.last))
@@ -156,7 +155,7 @@ impl Seen {
 }
 
 impl Advice {
-    /// Forgets all, keeps the memory.
+    /// Clears the advice, and keeps the memory.
     pub fn clear(&mut self) {
         self.ahead.clear();
         self.notes.clear();
@@ -170,7 +169,7 @@ impl Advice {
     }
 }
 
-/// The `count` blocks that follow `block`; none at the end of all block numbers.
+/// The `count` blocks after `block`; none at the end of all block numbers.
 pub fn following(block: u64, count: u64) -> Interval {
     match block.checked_add(1) {
         Some(first) => Interval::of(first, count),
@@ -178,7 +177,7 @@ pub fn following(block: u64, count: u64) -> Interval {
     }
 }
 
-/// What both have in common.
+/// The blocks of both intervals.
 pub(crate) fn common(one: Interval, other: Interval) -> Interval {
     if one.is_empty() || other.is_empty() {
         return Interval::EMPTY;
@@ -186,8 +185,8 @@ pub(crate) fn common(one: Interval, other: Interval) -> Interval {
     Interval::new(one.first.max(other.first), one.last.min(other.last))
 }
 
-/// The maximal runs of `wanted` that are in the file, not in the request and not in the cache: each
-/// is an I/O. No more than [`LONGEST_WALK`] blocks are looked at.
+/// The maximal runs of `wanted` that are in the file, not in the request and not resident: one I/O
+/// each. At most [`LONGEST_WALK`] blocks are checked.
 pub fn absent_runs(
     wanted: Interval,
     seen: &Seen,
@@ -213,10 +212,10 @@ pub fn absent_runs(
     }
 }
 
-/// A prefetcher by the name and the parameters that a user wrote, as `ra(p=8)`.
+/// Makes a prefetcher from its name and parameters, such as `ra(p=8)`.
 ///
 /// # Errors
-/// If there is no such prefetcher or parameter, or a value is not one that it takes.
+/// If the prefetcher or a parameter is unknown, or a value is not legal.
 pub fn make(text: &str, site: &Site) -> Result<Box<dyn Prefetcher>, crate::settings::BadSettings> {
     let (entry, settings) = crate::settings::find("prefetcher", text, ALL)?;
     Ok((entry.make)(&settings, site))
@@ -232,7 +231,7 @@ impl crate::settings::Named for PrefetcherEntry {
     }
 }
 
-/// How a prefetcher is made.
+/// The constructor of a prefetcher.
 pub type Make = fn(&AlgorithmSettings, &Site) -> Box<dyn Prefetcher>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a replacement policy is told, what it answers, and the table of all of them.
+//! The interface of a replacement policy, and the table of all policies.
 //!
 //! ```text
 //!   cache                                              policy
@@ -11,8 +11,8 @@
 //!     |------------------------------------------------->|
 //! ```
 //!
-//! Frames in flight are never evicted: a policy passes over them as if they were not there, and they
-//! keep their places in its order. When all frames are in flight there is no victim.
+//! Frames in flight are never evicted. A policy skips them, and they keep their places in its
+//! order. If all frames are in flight there is no victim.
 
 use crate::residency::{FrameId, MAX_CAPACITY, Needs, Residency};
 use crate::settings::{self, AlgorithmSettings, BadSettings, Named, Parameter};
@@ -32,47 +32,48 @@ pub mod w_tinylfu;
 
 pub use admission::{ComingRun, FirstTouch, Leaving, Refusal, Verdict};
 
-/// What a level's prefetcher takes a block for. Only SARC asks.
+/// The access pattern of a block, as the level's prefetcher sees it. Only SARC uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Nothing in particular.
+    /// No pattern.
     Random,
     /// Part of a sequential run.
     Sequential,
 }
 
-/// What a demand for a resident block means to the policy.
+/// The kind of a demand for a resident block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
-    /// The first demand for a block that was fetched ahead: policies that count references do not
-    /// count it, because it is what the block was inserted for.
+    /// The first demand for a block that was fetched ahead. Policies that count references do not
+    /// count it.
     First,
-    /// The block was asked for before.
+    /// A repeated demand.
     Again,
 }
 
-/// What a policy knew of a block that it remembered; each policy's own numbers.
+/// A policy's own note about a remembered block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GhostTag(pub u8);
 
 impl GhostTag {
-    /// The block is new.
+    /// The block was not remembered.
     pub const NONE: Self = Self(0);
 }
 
-/// Which block should go next. The same calls give the same answers on every machine.
+/// A replacement policy. The same calls give the same answers on every machine.
 pub trait Replacement: Send {
-    /// What it wants of the entries.
+    /// The entries and lists that the policy needs.
     fn needs(&self) -> Needs;
 
-    /// Runs a whole trace of demands for single blocks through the cache, each read complete at
-    /// once, and counts the hits: what miss ratios are measured with. It stands here so that each
-    /// policy has a loop of its own, without a call through a table for each block.
+    /// Runs a trace of demands for single blocks, each read complete at once, and counts the hits.
+    /// Miss ratios are measured with it. It is a trait method so that each policy has a loop
+    /// without dynamic dispatch.
     fn replay(&mut self, residency: &mut Residency, blocks: &[u64]) -> Result<u64, Refusal> {
         admission::replay(self, residency, blocks)
     }
 
-    /// Gives absent blocks frames, for which others may go. It stands here for the same reason.
+    /// Gives absent blocks frames, and evicts others for them. It is a trait method for the same
+    /// reason.
     ///
     /// # Errors
     /// As [`Cache::admit_run`](crate::Cache::admit_run).
@@ -86,38 +87,36 @@ pub trait Replacement: Send {
         admission::admit_run(self, residency, coming, leave, frames)
     }
 
-    /// Reads an entry that will be touched soon, its neighbours, and what the policy keeps of it, so that
-    /// the processor has them at hand: done for several entries, it waits for all of them at once. What it
-    /// answers means nothing, but depends on all that was read.
+    /// Reads an entry that will be touched soon, its neighbours, and the policy's note, to warm the
+    /// processor's cache. The returned value depends on all reads and has no other meaning.
     fn warm(&self, residency: &Residency, frame: FrameId) -> u64 {
         residency.warm_neighbours(frame)
     }
 
-    /// The same for what the next eviction will need.
+    /// Reads the entries that the next eviction will need, as [`Replacement::warm`] does.
     fn warm_next(&self, _residency: &Residency) -> u64 {
         0
     }
 
-    /// A demand found the block resident.
+    /// Notes that a demand found the block resident.
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, pattern: Pattern);
 
-    /// The block of an entry that is remembered becomes resident: the policy takes the entry out of
-    /// its lists, without forgetting it, and learns what it wants.
+    /// Removes a remembered entry from the policy's lists, because its block becomes resident.
+    /// Returns the policy's note about it.
     fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> GhostTag {
         unreachable!("{frame:?} of {residency:p} is remembered by a policy that remembers nothing")
     }
 
-    /// Which frame should go for a block of which this is known. It stays where it is: [`evict`] or
-    /// [`refresh`] follows. There is none if all frames are in flight.
+    /// The frame to evict for a block with this note. The frame keeps its place until [`evict`] or
+    /// [`refresh`] follows. `None` if all frames are in flight.
     ///
-    /// [`evict`]: Replacement::evict
-    /// [`refresh`]: Replacement::refresh
+    /// [`evict`]: Replacement::evict [`refresh`]: Replacement::refresh
     fn victim(&mut self, residency: &mut Residency, coming: GhostTag) -> Option<FrameId>;
 
-    /// The frame goes: the policy takes it out of its lists, and remembers or forgets the block.
+    /// Removes an evicted frame from the policy's lists, and remembers or forgets its block.
     fn evict(&mut self, residency: &mut Residency, frame: FrameId);
 
-    /// The block has a frame now.
+    /// Adds a frame whose block became resident.
     fn insert(
         &mut self,
         residency: &mut Residency,
@@ -126,32 +125,32 @@ pub trait Replacement: Send {
         memory: GhostTag,
     );
 
-    /// The frame counts as newest, although nobody asked for it: AMP's second chance, SARC's
-    /// remedy for its triggers.
+    /// Makes a frame the newest without a demand: AMP's second chance, SARC's remedy for its
+    /// triggers.
     fn refresh(&mut self, residency: &mut Residency, frame: FrameId, pattern: Pattern);
 
-    /// The block was sent upwards, in answer to a request.
+    /// Notes that the block was sent upwards, in answer to a request.
     fn sent(&mut self, _residency: &mut Residency, _frame: FrameId) {}
 
-    /// The frame goes, and the policy learns nothing from it: the read failed, or the contents are
+    /// Removes a frame without an effect on the statistics: the read failed, or the contents are
     /// void.
     fn withdraw(&mut self, residency: &mut Residency, frame: FrameId);
 
-    /// A demand missed a block that belongs to a sequential run.
+    /// Notes that a demand missed a block of a sequential run.
     fn sequential_miss(&mut self) {}
 }
 
-/// One line of the table of policies.
+/// An entry of the table of policies.
 pub struct ReplacementEntry {
-    /// How users name it.
+    /// The name for users.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// The policy in one sentence.
     pub what: &'static str,
-    /// Where it is described.
+    /// The publication that describes the policy.
     pub source: &'static str,
-    /// What can be set.
+    /// The parameters.
     pub parameters: &'static [Parameter],
-    /// Makes one for so many frames.
+    /// The constructor, for a number of frames.
     make: fn(u32, &AlgorithmSettings) -> Box<dyn Replacement>,
 }
 
@@ -165,18 +164,18 @@ impl Named for ReplacementEntry {
     }
 }
 
-/// Why there is no such policy, or no such cache.
+/// The reason that a policy or cache cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadReplacement {
-    /// No policy is called so, or it cannot be set so.
+    /// The policy or a parameter is unknown.
     #[error(transparent)]
     Settings(#[from] BadSettings),
-    /// A size that no cache has.
+    /// No cache has this size.
     #[error("a cache of {0} blocks: expected 1 to {MAX_CAPACITY}")]
     Capacity(u64),
 }
 
-/// All policies: help texts, experiments and the conformance test are made from this table.
+/// All policies. Help texts, experiments and the conformance tests come from this table.
 pub const ALL: &[ReplacementEntry] = &[
     ReplacementEntry {
         name: "lru",
@@ -243,10 +242,10 @@ pub const ALL: &[ReplacementEntry] = &[
     },
 ];
 
-/// The policy that a user names, as in `s3-fifo(small=200)`, for so many frames.
+/// Makes the policy that a user names, as in `s3-fifo(small=200)`, for `capacity` frames.
 ///
 /// # Errors
-/// If no policy is called so, it cannot be set so, or no cache has that size.
+/// If the policy or a parameter is unknown, or no cache has that size.
 pub fn named(text: &str, capacity: u64) -> Result<Box<dyn Replacement>, BadReplacement> {
     let (entry, settings) = settings::find("replacement", text, ALL)?;
     match u32::try_from(capacity) {
@@ -255,7 +254,7 @@ pub fn named(text: &str, capacity: u64) -> Result<Box<dyn Replacement>, BadRepla
     }
 }
 
-/// So many thousandths of the frames, rounded down.
+/// A share of the frames in thousandths, rounded down.
 fn share(capacity: u32, thousandths: u64) -> u32 {
     (u64::from(capacity) * thousandths / 1000) as u32
 }

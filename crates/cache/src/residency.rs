@@ -1,4 +1,4 @@
-//! Which blocks a cache knows of: resident ones in frames, and those that its policy remembers.
+//! The blocks that a cache knows: resident ones in frames, and those that its policy remembers.
 //!
 //! ```text
 //!   entries:   | heads of lists | capacity + remembered + 1 entries          |
@@ -7,8 +7,8 @@
 //!   an entry:  | flags, 12 bits | block, 52 bits | newer, 32 | older, 32 |   16 bytes
 //! ```
 //!
-//! An entry that is not free stands where its policy put it. The lists are rings through a head, so
-//! that linking has no special cases. Everything is allocated when it is made; nothing later.
+//! The policy places each entry that is not free. Lists are rings through a head, so that linking
+//! has no special cases. All memory is allocated at the beginning.
 
 use std::fmt;
 
@@ -20,11 +20,10 @@ pub use list::List;
 use block::Interval;
 use index::Index;
 
-/// The highest number of a block: 2^52 blocks of 4 KiB are all bytes that a u64 can address.
+/// The highest block number. 2^52 blocks of 4 KiB are all bytes that a u64 can address.
 pub const MAX_BLOCK: u64 = (1 << 52) - 1;
 
-/// The largest capacity, in blocks: 2 TiB of cache, and indexes of entries stay within 32 bits. A
-/// choice.
+/// The largest capacity, in blocks: 2 TiB of cache, and indices of entries fit 32 bits. A choice.
 pub const MAX_CAPACITY: u32 = 1 << 29;
 
 /// Bits of an entry's word above the block's number.
@@ -40,16 +39,17 @@ const REMEMBERED: u64 = 1 << 52;
 const IN_FLIGHT: u64 = 2 << 52;
 const VALID: u64 = 3 << 52;
 
-/// What the states of a block that has a frame have in common.
+/// The common bits of the states with a frame.
 const KEPT: u64 = IN_FLIGHT & VALID;
 
-/// Names an entry: below [`Residency::frame_ids`], so that a policy or prefetcher may index a table
-/// with it. It stays the same while the block is resident, and when it is remembered afterwards.
+/// The number of an entry, below [`Residency::frame_ids`], so that a policy or prefetcher may index
+/// a table with it. It is constant while the block is resident, and while it is remembered
+/// afterwards.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameId(u32);
 
 impl FrameId {
-    /// The entry that is no block's.
+    /// The entry without a block.
     pub(crate) const HEAD: Self = Self(0);
 
     /// The entry with this number.
@@ -57,7 +57,7 @@ impl FrameId {
         Self(entry)
     }
 
-    /// The place in a table with [`Residency::frame_ids`] elements.
+    /// The index in a table with [`Residency::frame_ids`] elements.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -69,25 +69,25 @@ impl fmt::Debug for FrameId {
     }
 }
 
-/// What a cache has of a block.
+/// The state of a block in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockState {
-    /// Nothing; at most its number is remembered.
+    /// The block has no frame; the policy may remember its number.
     Absent,
-    /// A frame, and the read into it is not complete.
+    /// The block has a frame, and its read is not complete.
     InFlight,
-    /// Its contents.
+    /// The block has a frame with its contents.
     Valid,
 }
 
-/// Why a block was fetched. Metrics only: no policy asks.
+/// The reason of a fetch. For metrics only: policies do not use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchOrigin {
-    /// Somebody asked for it.
+    /// A request demanded the block.
     Demand,
-    /// The level's prefetcher did.
+    /// The level's prefetcher fetched it ahead.
     Prefetch,
-    /// The coordinator did.
+    /// The coordinator fetched it ahead.
     Readmore,
 }
 
@@ -98,21 +98,21 @@ struct FrameEntry {
     older: u32,
 }
 
-/// What a policy wants of the entries, beside the frames.
+/// The entries and lists that a policy needs beside the frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// How many evicted blocks it remembers at most.
+    /// The largest number of remembered blocks.
     pub remembered: u32,
-    /// How many lists it keeps.
+    /// The number of lists.
     pub lists: u32,
 }
 
-/// Which blocks are resident, and which are remembered.
+/// The resident and remembered blocks.
 #[derive(Clone, Debug)]
 pub struct Residency {
     index: Index,
     entries: Box<[FrameEntry]>,
-    /// Entries of no block; the last one is taken first.
+    /// Entries without a block; the last one is used first.
     free: Vec<u32>,
     capacity: u32,
     remembered: u32,
@@ -121,15 +121,15 @@ pub struct Residency {
 }
 
 impl Residency {
-    /// With `capacity` frames, at least one and at most [`MAX_CAPACITY`].
+    /// A residency with `capacity` frames, at least one and at most [`MAX_CAPACITY`].
     ///
     /// # Panics
-    /// If there is no frame or more than that: who makes a cache has checked it.
+    /// If the capacity is not in that range, which the maker of the cache has checked.
     pub fn new(capacity: u32, needs: Needs) -> Self {
         assert!(capacity > 0 && capacity <= MAX_CAPACITY, "capacity");
-        // One more, for a block that comes while all others are known.
+        // One more, for a new block while all others are known.
         let known = capacity as usize + needs.remembered as usize + 1;
-        // Entry 0 is no block's, even if there are no lists.
+        // Entry 0 has no block, even if there are no lists.
         let heads = needs.lists.max(1);
         let count = heads as usize + known;
         assert!(u32::try_from(count).is_ok(), "remembered blocks");
@@ -152,19 +152,19 @@ impl Residency {
         }
     }
 
-    // What prefetchers and coordinators ask.
+    // Queries of prefetchers and coordinators.
 
-    /// How many blocks there may be, in flight ones included.
+    /// The number of frames.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// How many there are, in flight ones included.
+    /// The number of resident blocks.
     pub fn resident(&self) -> u32 {
         self.resident
     }
 
-    /// How many are in flight.
+    /// The number of blocks in flight.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -175,14 +175,14 @@ impl Residency {
         self.resident == self.capacity
     }
 
-    /// What there is of the block.
+    /// The state of a block.
     #[inline]
     pub fn state(&self, block: u64) -> BlockState {
         self.find(block)
             .map_or(BlockState::Absent, |frame| self.frame_state(frame))
     }
 
-    /// Whether it is in flight or valid.
+    /// Whether a block is in flight or valid.
     #[inline]
     pub fn is_resident(&self, block: u64) -> bool {
         self.frame(block).is_some()
@@ -194,7 +194,7 @@ impl Residency {
         self.find(block).filter(|frame| self.is_kept(*frame))
     }
 
-    /// Whether every block is resident; not so for an empty interval.
+    /// Whether every block is resident; false for an empty interval.
     pub fn has_all(&self, blocks: Interval) -> bool {
         !blocks.is_empty() && blocks.blocks().all(|block| self.is_resident(block))
     }
@@ -204,7 +204,7 @@ impl Residency {
         blocks.blocks().any(|block| self.is_resident(block))
     }
 
-    /// The maximal runs of absent blocks, upwards: one I/O each.
+    /// The maximal runs of absent blocks in ascending order: one I/O each.
     pub fn absent_runs(&self, blocks: Interval) -> impl Iterator<Item = Interval> {
         let mut rest = blocks;
         std::iter::from_fn(move || {
@@ -217,7 +217,7 @@ impl Residency {
         })
     }
 
-    /// How many resident blocks stand just before this one, counting no further than `most`.
+    /// The number of consecutive resident blocks just before `block`, at most `most`.
     pub fn resident_before(&self, block: u64, most: u64) -> u64 {
         let before = Interval::new(block.saturating_sub(most), block.saturating_sub(1));
         if block == 0 {
@@ -232,13 +232,13 @@ impl Residency {
         blocks.blocks().find(|block| !self.is_resident(*block))
     }
 
-    /// The frames of all resident blocks, in no order that means anything: for reports.
+    /// The frames of all resident blocks in arbitrary order, for reports.
     pub fn frames(&self) -> impl Iterator<Item = FrameId> {
         let entries = (0..self.entries.len() as u32).map(FrameId);
         entries.filter(|&frame| self.is_kept(frame))
     }
 
-    /// Every [`FrameId`] is less than this.
+    /// The upper bound of all [`FrameId`] numbers, excluded.
     pub fn frame_ids(&self) -> usize {
         self.entries.len()
     }
@@ -249,7 +249,7 @@ impl Residency {
         self.word(frame) & MAX_BLOCK
     }
 
-    /// What there is of an entry's block.
+    /// The state of an entry's block.
     #[inline]
     pub fn frame_state(&self, frame: FrameId) -> BlockState {
         match self.word(frame) & STATE {
@@ -259,7 +259,7 @@ impl Residency {
         }
     }
 
-    /// Why the resident block was fetched.
+    /// The reason of the resident block's fetch.
     #[inline]
     pub fn origin(&self, frame: FrameId) -> FetchOrigin {
         match (self.word(frame) & ORIGIN) >> ORIGIN.trailing_zeros() {
@@ -275,36 +275,37 @@ impl Residency {
         self.word(frame) & USED != 0
     }
 
-    /// Whether the block was fetched ahead, and no demand for it has reached the policy since.
+    /// Whether the block was fetched ahead, and no demand has reached the policy since.
     #[inline]
     pub fn is_untouched(&self, frame: FrameId) -> bool {
         self.word(frame) & UNTOUCHED != 0
     }
 }
 
-/// What policies ask and do.
+/// Queries and changes of policies.
 impl Residency {
-    /// What the policy noted at the entry: five bits, 0 when the block becomes known.
+    /// The policy's five mark bits of the entry, 0 when the block becomes known.
     #[inline]
     pub fn marks(&self, frame: FrameId) -> u8 {
         (self.word(frame) >> MARKS_SHIFT) as u8
     }
 
-    /// Notes five bits at the entry.
+    /// Sets the policy's five mark bits.
     #[inline]
     pub fn set_marks(&mut self, frame: FrameId, marks: u8) {
         let word = &mut self.entries[frame.index()].word;
         *word = *word & !MARKS | u64::from(marks) << MARKS_SHIFT;
     }
 
-    /// The word that the policy noted at an entry which stands in none of its lists.
+    /// The policy's note at an entry that is in none of its lists.
     #[inline]
     pub fn note(&self, frame: FrameId) -> u64 {
         let FrameEntry { newer, older, .. } = self.entries[frame.index()];
         u64::from(newer) << 32 | u64::from(older)
     }
 
-    /// Notes a word at an entry, where the links of lists are otherwise: it must not stand in any.
+    /// Sets the policy's note at an entry. It shares memory with the links, so the entry must be in
+    /// no list.
     #[inline]
     pub fn set_note(&mut self, frame: FrameId, note: u64) {
         let entry = &mut self.entries[frame.index()];
@@ -312,7 +313,7 @@ impl Residency {
         entry.older = note as u32;
     }
 
-    /// Reads the neighbours of an entry in a list, for the processor to have them at hand.
+    /// Reads the neighbours of an entry in a list, to warm the processor's cache.
     #[inline]
     pub fn warm_neighbours(&self, frame: FrameId) -> u64 {
         let entry = &self.entries[frame.index()];
@@ -321,19 +322,20 @@ impl Residency {
         newer.word ^ older.word
     }
 
-    /// Reads an entry that will be forgotten soon, and where the index has it.
+    /// Reads an entry that will be forgotten soon, and its index position.
     #[inline]
     pub fn warm_forgotten(&self, frame: FrameId) -> u64 {
         u64::from(self.index.first_entry(self.block(frame)))
     }
 
-    /// Whether the read into the entry's frame is not complete: then it must not be evicted.
+    /// Whether the read into the entry's frame is not complete, so that the frame must not be
+    /// evicted.
     #[inline]
     pub fn is_in_flight(&self, frame: FrameId) -> bool {
         self.word(frame) & STATE == IN_FLIGHT
     }
 
-    /// The resident block is evicted, and the policy keeps its number.
+    /// Evicts a resident block whose number the policy remembers.
     #[inline]
     pub fn remember(&mut self, frame: FrameId) {
         self.leave(frame);
@@ -341,8 +343,7 @@ impl Residency {
         *word = *word & (MAX_BLOCK | MARKS) | REMEMBERED;
     }
 
-    /// The block is evicted or no longer remembered. The policy has taken the entry out of its
-    /// lists.
+    /// Evicts a block, or ends its remembrance. The policy has removed the entry from its lists.
     #[inline(always)]
     pub fn forget(&mut self, frame: FrameId) {
         if self.is_kept(frame) {
@@ -353,7 +354,7 @@ impl Residency {
         self.free.push(frame.0);
     }
 
-    /// A resident block gives its frame back.
+    /// Frees the frame of a resident block.
     #[inline]
     fn leave(&mut self, frame: FrameId) {
         debug_assert!(self.is_kept(frame), "{frame:?} is not resident");
@@ -362,14 +363,14 @@ impl Residency {
     }
 }
 
-/// What the cache does.
+/// Changes of the cache.
 impl Residency {
-    /// Whether its policy may remember blocks that have no frame.
+    /// Whether the policy may remember blocks without a frame.
     pub(crate) fn remembers(&self) -> bool {
         self.remembered > 0
     }
 
-    /// The entry of a block that is known, resident or not.
+    /// The entry of a known block, resident or not.
     #[inline]
     pub(crate) fn find(&self, block: u64) -> Option<FrameId> {
         self.index.find(&self.entries, block).map(FrameId)
@@ -381,7 +382,7 @@ impl Residency {
         self.word(frame) & (MAX_BLOCK | KEPT) == block.wrapping_add(KEPT)
     }
 
-    /// Which entry the block's will be, most often.
+    /// The most likely entry of a block.
     #[inline]
     pub(crate) fn likely(&self, block: u64) -> FrameId {
         FrameId(self.index.first_entry(block))
@@ -393,7 +394,7 @@ impl Residency {
         self.word(frame) & KEPT != 0
     }
 
-    /// The block gets a frame and is in flight. `known` is its entry if it was remembered.
+    /// Gives the block a frame, in flight. `known` is its entry if it was remembered.
     #[inline(always)]
     pub(crate) fn enter(
         &mut self,
@@ -414,7 +415,7 @@ impl Residency {
         frame
     }
 
-    /// A free entry, and the index knows it.
+    /// A free entry, entered into the index.
     #[inline(always)]
     fn take_free(&mut self, block: u64) -> FrameId {
         let entry = self.free.pop().expect("an entry for each block");
@@ -422,7 +423,7 @@ impl Residency {
         FrameId(entry)
     }
 
-    /// The read into the frame is complete.
+    /// Completes the read into the frame.
     #[inline]
     pub(crate) fn complete(&mut self, frame: FrameId) {
         if self.is_in_flight(frame) {
@@ -431,20 +432,20 @@ impl Residency {
         }
     }
 
-    /// The block was delivered upwards.
+    /// Notes that the block was delivered upwards.
     #[inline]
     pub(crate) fn set_used(&mut self, frame: FrameId) {
         self.entries[frame.index()].word |= USED;
     }
 
-    /// Whether the block counts as delivered upwards.
+    /// Sets whether the block counts as delivered upwards.
     pub(crate) fn set_use(&mut self, frame: FrameId, is_used: bool) {
         let word = &mut self.entries[frame.index()].word;
         *word = *word & !USED | (USED * u64::from(is_used));
     }
 
-    /// A demand for the block reached the policy. Says whether it is the first of a block that was
-    /// fetched ahead.
+    /// Notes that a demand reached the policy. Returns whether it is the first one for a block that
+    /// was fetched ahead.
     #[inline]
     pub(crate) fn touch(&mut self, frame: FrameId) -> bool {
         let word = &mut self.entries[frame.index()].word;

@@ -1,44 +1,44 @@
 //! Names with parameters, as users write them: `linux-6`, `ra(p=8)`, `pfc(a3=half,a4=veto)`.
 //!
-//! Each table of algorithms says which parameters a line of it takes; what users write is read here,
-//! and an error says what was expected.
+//! Each table of algorithms declares the parameters of its entries. This module parses the names,
+//! and its errors say what was expected.
 
 use std::ops::RangeInclusive;
 
 /// A parameter of an algorithm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// How users write it.
+    /// The key for users.
     pub key: &'static str,
-    /// What it is, in a sentence, with the origin of the default.
+    /// The parameter in one sentence, with the origin of the default.
     pub what: &'static str,
-    /// What it may be.
+    /// The legal values.
     pub values: Values,
 }
 
-/// What a parameter may be.
+/// The legal values of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
     /// A number.
     Number {
-        /// From, to.
+        /// The smallest and the largest value.
         range: RangeInclusive<u64>,
-        /// What it is if nothing is said.
+        /// The default.
         default: u64,
     },
-    /// One of these words; the first if nothing is said.
+    /// One of these words; the first is the default.
     Words(&'static [&'static str]),
 }
 
-/// The parameters of one algorithm, every one of them with a value.
+/// The values of all parameters of one algorithm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlgorithmSettings {
     parameters: &'static [Parameter],
     values: Vec<u64>,
 }
 
-/// Declares the words that a parameter may be: an `enum`, the words of its variants, and how it is
-/// read from [`AlgorithmSettings`]. The first is the default.
+/// Declares the words of a parameter: an `enum`, the words of its variants, and the conversion from
+/// [`AlgorithmSettings`]. The first word is the default.
 macro_rules! words {
     (
         $(#[$about:meta])*
@@ -49,10 +49,10 @@ macro_rules! words {
         pub enum $name { $( $(#[$what])* $variant, )+ }
 
         impl $name {
-            /// As users write them.
+            /// The words for users.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// What is set.
+            /// The current value.
             fn of(settings: &$crate::settings::AlgorithmSettings, key: &str) -> Self {
                 const ALL: &[$name] = &[$($name::$variant),+];
                 ALL[settings.get(key) as usize]
@@ -63,67 +63,67 @@ macro_rules! words {
 
 pub(crate) use words;
 
-/// A line of a table of algorithms.
+/// An entry of a table of algorithms.
 pub trait Named {
-    /// How users name it.
+    /// The name for users.
     fn name(&self) -> &'static str;
-    /// What can be set.
+    /// The parameters.
     fn parameters(&self) -> &'static [Parameter];
 }
 
-/// Why a text names no algorithm.
+/// The reason that a text names no algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSettings {
-    /// There is none of this name.
+    /// The name is unknown.
     #[error("{kind} \"{name}\": expected one of {known}")]
     Unknown {
-        /// What kind of algorithm.
+        /// The kind of algorithm.
         kind: &'static str,
-        /// What was written.
+        /// The name.
         name: String,
         /// All names.
         known: String,
     },
-    /// A parameter list that is no list.
+    /// The parameter list is malformed.
     #[error("\"{text}\": expected NAME or NAME(KEY=VALUE,KEY=VALUE)")]
     Form {
-        /// What was written.
+        /// The text.
         text: String,
     },
-    /// It has no such parameter.
+    /// The algorithm has no such parameter.
     #[error("{name}: parameter \"{key}\": expected one of {known}")]
     Key {
         /// The algorithm.
         name: &'static str,
-        /// What was written.
+        /// The key.
         key: String,
         /// All keys.
         known: String,
     },
-    /// The parameter was set before.
+    /// The parameter is set twice.
     #[error("{name}: parameter \"{key}\" is there twice: expected it once")]
     Twice {
         /// The algorithm.
         name: &'static str,
-        /// Which.
+        /// The key.
         key: &'static str,
     },
-    /// The parameter cannot be this.
+    /// The value is illegal.
     #[error("{name}: {key} = \"{value}\": expected {expected}")]
     Value {
         /// The algorithm.
         name: &'static str,
-        /// Which parameter.
+        /// The key.
         key: &'static str,
-        /// What was written.
+        /// The value.
         value: String,
-        /// What it may be.
+        /// The legal values.
         expected: String,
     },
 }
 
 impl AlgorithmSettings {
-    /// Every parameter as it is if nothing is said.
+    /// The defaults of all parameters.
     pub fn of(parameters: &'static [Parameter]) -> Self {
         let default = |parameter: &Parameter| match parameter.values {
             Values::Number { default, .. } => default,
@@ -135,16 +135,17 @@ impl AlgorithmSettings {
         }
     }
 
-    /// The value of a parameter: a number, or the place of the word among the words.
+    /// The value of a parameter: a number, or the index of the word.
     ///
     /// # Panics
-    /// If the algorithm has no such parameter: its own constructor asks, the tests make all.
+    /// If the algorithm has no such parameter. Only its own constructor calls this, and the tests
+    /// make all.
     pub fn get(&self, key: &str) -> u64 {
         let found = self.parameters.iter().position(|one| one.key == key);
         self.values[found.expect("a constructor asks for a parameter of its own line")]
     }
 
-    /// The same with one parameter as users write it.
+    /// Sets a parameter from a key and a value as users write them.
     fn set(&mut self, name: &'static str, key: &str, value: &str) -> Result<usize, BadSettings> {
         let parameters = self.parameters;
         let Some(place) = parameters.iter().position(|one| one.key == key) else {
@@ -189,10 +190,10 @@ impl Values {
     }
 }
 
-/// The line of the table that a text names, and what it sets.
+/// The entry of the table that a text names, and its settings.
 ///
 /// # Errors
-/// If there is no such name or parameter, or a value is not one that it takes.
+/// If the name or a parameter is unknown, or a value is illegal.
 pub fn find<'a, T: Named>(
     kind: &'static str,
     text: &str,

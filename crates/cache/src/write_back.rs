@@ -1,68 +1,68 @@
-//! Write-back: which blocks are newer than what is below, and in which order they get there.
+//! Write-back: the dirty blocks of a cache, and the order in which they are written.
 //!
 //! ```text
 //!               store                  begin                    ended
-//!   owner's page ---> unwritten, in a frame ---> being written ---> the same below, or lost
-//!                           |  leave                  ^
-//!                           '--> left the cache ------'
+//!   owner's page ---> dirty, in a frame -------> being written ---> clean, or lost
+//!                           |  evict                  ^
+//!                           '--> evicted, dirty ------'
 //!
 //!   in frames:  first ->  page <-> page <-> page  <- last     the oldest is written first, with
-//!               serial    3    <   5    <   9                 what follows it below
+//!               serial    3    <   5    <   9                 the blocks that follow it below
 //! ```
 //!
-//! Whoever keeps the blocks' bytes, in places of its own, numbers what it acknowledges (serials, which
-//! grow) and does the writes. It does overlapping ones in the order in which they are begun. Then:
+//! The owner of the bytes keeps them in slots, numbers each acknowledged write (serials, which
+//! grow), and issues the writes. It issues overlapping ones in the order in which they begin. Then:
 //!
-//! - The versions of a block are written in the order in which they were stored: what has left is
-//!   written before anything in a frame, in the order in which it left.
-//! - A barrier is a serial: as long as [`Unwritten::has_unwritten`] says so, something that was stored
-//!   under it or an earlier one is not below. What is stored later delays nobody.
-//! - A write that fails leaves nothing to be written again: its version is lost, whoever asks next is
-//!   told so once ([`Unwritten::take_failure`]), and what was stored over it meanwhile is still written.
-//! - There are never more than a limit, those that have left included.
+//! - The versions of a block are written in the order of their stores. Evicted blocks are written
+//!   before those in frames, in the order of their eviction.
+//! - A barrier is a serial. While [`Unwritten::has_unwritten`] is true, a block that was stored
+//!   under this serial or an earlier one is not below. Later stores do not delay a barrier.
+//! - The version of a failed write is lost and not written again. [`Unwritten::take_failure`]
+//!   reports it once. Later stores of the block are still written.
+//! - The number of dirty blocks has a limit, which includes evicted ones.
 
 use block::{Duration, Instant};
 
 use block::Interval;
 
-/// Where the owner has the bytes of a block.
+/// The slot of a block's bytes in the owner's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreSlot(pub u32);
 
 impl StoreSlot {
-    /// Its place in a table of all.
+    /// The index in a table of all slots.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A block that has no frame any more and is not written. Its place is its own until that begins.
+/// A dirty block that was evicted. Its slot stays occupied until its write begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictedDirty {
-    /// Which.
+    /// The number of the block.
     pub block: u64,
-    /// Where its bytes are.
+    /// The slot of its bytes.
     pub place: StoreSlot,
-    /// Under which serial it became unwritten.
+    /// The serial of its first unwritten store.
     pub serial: u64,
 }
 
-/// What is to be written in one go.
+/// The blocks of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteBackTarget {
-    /// A block that has left. Its place is nobody's once this has begun.
+    /// An evicted block. Its slot is free once the write has begun.
     Evicted(EvictedDirty),
-    /// Blocks in frames that follow one another.
+    /// Consecutive blocks in frames.
     Run {
-        /// Which; the first is the oldest of all.
+        /// The blocks; the first is the oldest of all.
         blocks: Interval,
-        /// The serial of the first, which is the least of all.
+        /// The serial of the first block, which is the least of all.
         serial: u64,
     },
 }
 
 impl WriteBackTarget {
-    /// Its blocks.
+    /// The blocks of the write.
     pub fn blocks(&self) -> Interval {
         match *self {
             WriteBackTarget::Evicted(left) => Interval::new(left.block, left.block),
@@ -70,7 +70,7 @@ impl WriteBackTarget {
         }
     }
 
-    /// The least serial of it.
+    /// The least serial of the write.
     pub fn serial(&self) -> u64 {
         match *self {
             WriteBackTarget::Evicted(EvictedDirty { serial, .. })
@@ -79,11 +79,11 @@ impl WriteBackTarget {
     }
 }
 
-/// A write could not be done.
+/// A write failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost;
 
-/// No place.
+/// The absent slot.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -95,20 +95,20 @@ struct DirtyLink {
     since: Instant,
 }
 
-/// All blocks that are newer than what is below.
+/// All dirty blocks.
 pub struct Unwritten {
-    /// By place.
+    /// By slot.
     links: Box<[DirtyLink]>,
     first: u32,
     last: u32,
     in_frames: usize,
     limit: usize,
     age: Duration,
-    /// In the order in which they left.
+    /// Evicted blocks, in the order of their eviction.
     left: Vec<EvictedDirty>,
-    /// The serials of what is being written.
+    /// The serials of the writes in flight.
     begun: Vec<u64>,
-    /// It writes until a quarter of the limit is left.
+    /// Whether write-back continues down to a quarter of the limit.
     is_writing: bool,
     is_urgent: bool,
     has_failed: bool,
@@ -117,8 +117,8 @@ pub struct Unwritten {
 }
 
 impl Unwritten {
-    /// None yet. The owner has so many places; at most `limit` may be unwritten, and what is as old as
-    /// `age` is written of itself.
+    /// An empty set for `places` slots and at most `limit` dirty blocks. Blocks of the age `age`
+    /// become due.
     pub fn new(places: usize, limit: usize, age: Duration) -> Self {
         let none = DirtyLink {
             newer: NONE,
@@ -144,40 +144,40 @@ impl Unwritten {
         }
     }
 
-    /// How many there are. What is being written is not among them.
+    /// The number of dirty blocks, without those of writes in flight.
     pub fn count(&self) -> usize {
         self.in_frames + self.left.len()
     }
 
-    /// Whether so many more may become unwritten.
+    /// Whether `more` blocks may become dirty.
     pub fn has_room(&self, more: u64) -> bool {
         self.count() as u64 + more <= self.limit as u64
     }
 
-    /// Whether what is at the place, in a frame, is newer than what is below.
+    /// Whether the block in this slot, in a frame, is dirty.
     pub fn has(&self, place: StoreSlot) -> bool {
         self.links[place.index()].newer != NONE || self.last == place.0
     }
 
-    /// Whether any of these blocks is unwritten.
+    /// Whether any of these blocks is dirty.
     pub fn has_any(&self, blocks: Interval) -> bool {
         let mut left = self.left.iter();
         left.any(|left| blocks.contains(left.block))
             || self.places().any(|(_, block)| blocks.contains(block))
     }
 
-    /// Those that have left, in the order in which they did.
+    /// The evicted dirty blocks, in the order of their eviction.
     pub fn left(&self) -> &[EvictedDirty] {
         &self.left
     }
 
-    /// Blocks that were written, those that could not be among them, and these.
+    /// The number of ended block writes, failed ones included, and of failed ones.
     pub fn written_and_lost(&self) -> (u64, u64) {
         (self.written, self.lost)
     }
 
-    /// What is at the place is newer than what is below from now on, under this serial. If it was
-    /// before, it stays where it is in the order: it is as old as the oldest change of it.
+    /// Marks the block in this slot dirty under `serial`. A dirty block keeps its place in the
+    /// order: it is as old as its oldest change.
     pub fn store(&mut self, now: Instant, place: StoreSlot, block: u64, serial: u64) {
         if self.has(place) {
             return;
@@ -197,7 +197,8 @@ impl Unwritten {
         self.in_frames += 1;
     }
 
-    /// What was at the place has left its frame. Whether it is unwritten: then its place stays its own.
+    /// Notes the eviction of the block in this slot. Returns whether it is dirty, so that its slot
+    /// stays occupied.
     pub fn leave(&mut self, place: StoreSlot, block: u64) -> bool {
         let serial = self.forget(place);
         self.left.extend(serial.map(|serial| EvictedDirty {
@@ -208,7 +209,8 @@ impl Unwritten {
         serial.is_some()
     }
 
-    /// What is at the place, in a frame, needs not be written. Says its serial if it had to be.
+    /// Marks the block in this slot, in a frame, clean without a write. Returns its serial if it
+    /// was dirty.
     pub fn forget(&mut self, place: StoreSlot) -> Option<u64> {
         if !self.has(place) {
             return None;
@@ -233,8 +235,8 @@ impl Unwritten {
         Some(serial)
     }
 
-    /// There are no blocks below from `end` on: nothing is written there. The places of those that had
-    /// left are nobody's any more.
+    /// Drops all dirty blocks from `end` on, because the device ends there. Returns the freed slots
+    /// of evicted ones.
     pub fn cut(&mut self, end: u64) -> Vec<StoreSlot> {
         let beyond = self.places().filter(|&(_, block)| block >= end);
         let beyond: Vec<StoreSlot> = beyond.map(|(place, _)| place).collect();
@@ -245,22 +247,22 @@ impl Unwritten {
         gone.map(|left| left.place).collect()
     }
 
-    /// Somebody waits for all of it to be written.
+    /// Makes all dirty blocks due: a client waits for them.
     pub fn urge(&mut self) {
         self.is_urgent = true;
     }
 
-    /// Nobody waits any more.
+    /// Ends the urgency of [`Unwritten::urge`].
     pub fn calm(&mut self) {
         self.is_urgent = false;
     }
 
-    /// Whether somebody waits.
+    /// Whether a client waits for all dirty blocks.
     pub fn is_urgent(&self) -> bool {
         self.is_urgent
     }
 
-    /// Whether something is to be written now: it has left or is old enough, there are many, or somebody
+    /// Whether a write is due: a block was evicted or is old enough, there are many, or a client
     /// waits.
     pub fn is_due(&mut self, now: Instant) -> bool {
         if self.count() == 0 {
@@ -274,14 +276,14 @@ impl Unwritten {
         self.is_urgent || self.is_writing || is_old || !self.left.is_empty()
     }
 
-    /// When the oldest in a frame is old enough to be written.
+    /// The moment at which the oldest block in a frame becomes due.
     pub fn next_due(&self) -> Option<Instant> {
         let link = self.links.get(self.first as usize)?;
         Some(link.since + self.age)
     }
 
-    /// What is to be written next: of frames, at most `most` blocks that follow one another, before
-    /// block `end`. `place` says where a block in a frame is.
+    /// The next write. In frames, it has at most `most` consecutive blocks before block `end`.
+    /// `place` returns the slot of a block in a frame.
     pub fn next(
         &self,
         (most, end): (u64, u64),
@@ -297,8 +299,7 @@ impl Unwritten {
         Some(WriteBackTarget::Run { blocks, serial })
     }
 
-    /// That is being written from now on, as its bytes are now. What is stored of it afterwards is
-    /// unwritten anew.
+    /// Notes that a write begins with the current bytes. A later store makes a block dirty again.
     pub fn begin(&mut self, next: &WriteBackTarget, place: impl Fn(u64) -> Option<StoreSlot>) {
         match next {
             WriteBackTarget::Evicted(_) => drop(self.left.remove(0)),
@@ -311,10 +312,10 @@ impl Unwritten {
         self.begun.push(next.serial());
     }
 
-    /// So many blocks that were begun under this serial are the same below now, or lost.
+    /// Notes the end of a write of `blocks` blocks that began under `serial`.
     ///
     /// # Panics
-    /// If nothing was: each ends once.
+    /// If no such write is in flight: each ends once.
     pub fn ended(&mut self, serial: u64, blocks: u64, result: Result<(), Lost>) {
         let mut begun = self.begun.iter();
         let place = begun.position(|&begun| begun == serial);
@@ -326,8 +327,7 @@ impl Unwritten {
         }
     }
 
-    /// Whether something that was stored under this serial or an earlier one is not below, because it is
-    /// still to be written or being written.
+    /// Whether a block that was stored under `serial` or an earlier one is dirty or being written.
     pub fn has_unwritten(&self, serial: u64) -> bool {
         let left = self.left.iter().map(|left| left.serial);
         let oldest = self.links.get(self.first as usize).map(|link| link.serial);
@@ -335,12 +335,12 @@ impl Unwritten {
         all.any(|least| least <= serial)
     }
 
-    /// Whether something was lost since this was last asked.
+    /// Whether a write has failed since the last call.
     pub fn take_failure(&mut self) -> bool {
         std::mem::take(&mut self.has_failed)
     }
 
-    /// The places in frames and their blocks, the oldest first.
+    /// The slots in frames and their blocks, oldest first.
     fn places(&self) -> impl Iterator<Item = (StoreSlot, u64)> {
         let mut at = self.first;
         std::iter::from_fn(move || {

@@ -1,8 +1,8 @@
-//! Background tasks: work over a set of blocks that is done in gaps, in idle time, and in a share
-//! of head time that the user grants.
+//! Background tasks: work over a set of blocks in gaps, in idle time, and in a share of head time
+//! that the user grants.
 //!
-//! One read serves every task that wants its blocks, suspended ones too. Which task's blocks are
-//! looked for first is a matter of priority, then of deadline.
+//! One read serves every task that wants its blocks, suspended tasks included. Priority, then
+//! deadline, decides which task's blocks the planner searches first.
 //!
 //! ```text
 //!   begin ---> active <--- suspend, resume ---> suspended
@@ -12,8 +12,9 @@
 //!            finished
 //! ```
 //!
-//! A *standing* task has no end: blocks that somebody would like to have are wanted and no longer wanted
-//! as long as it is there ([`BackgroundTasks::want`], [`BackgroundTasks::unwant`]). Head time is never paid for them.
+//! A *standing* task has no end. Its owner adds and removes wanted blocks while it is active
+//! ([`BackgroundTasks::want`], [`BackgroundTasks::unwant`]). Granted head time is never spent on
+//! it.
 
 pub mod account;
 pub mod tasks;

@@ -1,40 +1,41 @@
-//! What background reads brought, by what paid for them.
+//! The yield of background reads, by the time that they used.
 
 use block::Sectors;
 
-/// What paid for a background read.
+/// The time that a background read used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Means {
-    /// Rotational latency that a foreground command had anyway.
+    /// The rotational latency of a foreground command.
     Free,
-    /// Time in which no foreground request was there.
+    /// Idle time of the drive.
     Idle,
     /// Head time that the user granted.
     Paid,
 }
 
-/// Wanted blocks that were read, and how many commands it took.
+/// The wanted blocks that were read, and the number of reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Blocks that were wanted; see [`ReadAttribution::blocks`](super::ReadAttribution::blocks).
+    /// Wanted blocks that were read; see
+    /// [`ReadAttribution::blocks`](super::ReadAttribution::blocks).
     pub blocks: Sectors,
-    /// Reads, those that were merged with a foreground command too.
+    /// Reads, those merged with a foreground command included.
     pub reads: u64,
 }
 
-/// Free, idle and paid apart: they are never added up in a report.
+/// Free, idle and paid reads, which no report adds up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// In gaps.
+    /// Reads in gaps.
     pub free: Moved,
-    /// In idle time.
+    /// Reads in idle time.
     pub idle: Moved,
-    /// In granted head time.
+    /// Reads in granted head time.
     pub paid: Moved,
 }
 
 impl Account {
-    /// The part of one means.
+    /// The counters of one kind of time.
     pub fn of(&mut self, means: Means) -> &mut Moved {
         match means {
             Means::Free => &mut self.free,
@@ -50,7 +51,7 @@ impl Account {
         moved.reads += 1;
     }
 
-    /// All blocks, whatever paid for them.
+    /// The sum of all blocks.
     pub fn blocks(&self) -> Sectors {
         Sectors(self.free.blocks.0 + self.idle.blocks.0 + self.paid.blocks.0)
     }

@@ -1,4 +1,4 @@
-//! The tasks of one drive, what each still wants, and which of them comes first.
+//! The tasks of one drive, their wanted blocks, and their order.
 
 use block::{Extent, Instant, Sectors};
 use drive::Geometry;
@@ -10,88 +10,88 @@ mod standing;
 
 pub use standing::{MOST_STANDING, NotWanted};
 
-/// At most so many tasks at once that end: every read is held against the wanted set of each. A choice:
-/// scrub, backup, rebuild and scan, two of each.
+/// The largest number of tasks that are not standing. Every read is compared with each task's
+/// wanted set. A choice: scrub, backup, rebuild and scan, two of each.
 pub const MOST_TASKS: usize = 8;
 
-/// Names a task; never used twice.
+/// The number of a task, never reused.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct TaskId(pub u64);
 
-/// What a task is to do.
+/// The order to begin a task.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// The blocks that it wants to have read, in any order.
+    /// The blocks to read, in any order.
     pub wanted: WantedBlocks,
-    /// 0 is looked for first.
+    /// The priority; 0 is the highest.
     pub priority: u8,
-    /// When it should be done; among tasks of one priority the earliest is looked for first.
+    /// The requested end. Among tasks of one priority the earliest deadline goes first.
     pub deadline: Option<Instant>,
 }
 
-/// Where a task stands.
+/// The phase of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPhase {
-    /// Its blocks are looked for.
+    /// The planner searches for its blocks.
     Active,
-    /// They are not looked for; what others read is taken along.
+    /// The planner does not search for its blocks; reads for other tasks still count.
     Suspended,
-    /// All blocks were read.
+    /// All its blocks were read.
     Finished,
-    /// Given up.
+    /// The task was aborted.
     Aborted,
 }
 
-/// How far a task has come.
+/// The progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskProgress {
-    /// Where it stands.
+    /// The phase.
     pub state: TaskPhase,
-    /// Blocks that it asked for, whole slices of the wanted set.
+    /// The blocks of the order, rounded up to slices of the wanted set.
     pub asked: Sectors,
-    /// Blocks of which no read has been given to the drive yet.
+    /// Blocks that no dispatched read covers yet.
     pub left: Sectors,
-    /// What was read for it, and what paid for it.
+    /// The blocks read for the task, by the time that the reads used.
     pub account: Account,
-    /// Blocks of reads that failed: at least one of the blocks of each could not be read.
+    /// Blocks of failed reads. At least one block of each such read is unreadable.
     pub failed: Sectors,
-    /// When it was begun.
+    /// The moment at which the task began.
     pub began: Instant,
-    /// When it was finished or aborted.
+    /// The moment at which it was finished or aborted.
     pub ended: Option<Instant>,
 }
 
-/// How many blocks of a read each task wanted, by the task's place.
+/// The wanted blocks of a read, by task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadAttribution {
-    /// Blocks that the tasks of one level wanted together: of the level that wanted most of them.
+    /// The largest number of blocks that the tasks of one priority wanted together.
     pub blocks: u32,
-    /// The same without those that stand.
+    /// The same without standing tasks.
     pub ordered: u32,
-    /// Which task was served, and with how many blocks.
+    /// The tasks that wanted blocks of the read, and how many.
     each: [Option<(TaskId, u32)>; MOST_TASKS + MOST_STANDING],
 }
 
-/// Why a task was not taken.
+/// The reason that a task was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskRefused {
-    /// As many tasks as may be.
+    /// The number of tasks is at its limit.
     #[error("{MOST_TASKS} tasks are under way: expected to wait until one of them ends")]
     Full,
-    /// As many standing ones as may be.
+    /// The number of standing tasks is at its limit.
     #[error("a standing task is under way: expected its blocks to be wanted of that one")]
     FullOfStanding,
-    /// It should have been done already.
+    /// The deadline has passed.
     #[error("a deadline at {deadline_ns} ns, and it is {now_ns} ns: expected one to come")]
     Late {
-        /// When it should be done.
+        /// The deadline.
         deadline_ns: u64,
-        /// The time.
+        /// The current time.
         now_ns: u64,
     },
-    /// The set was made for another drive.
+    /// The wanted set belongs to another drive.
     #[error("a wanted set over {set} blocks for a drive of {drive}: expected the drive's own")]
     OtherDrive {
         /// Blocks of the set's drive.
@@ -101,17 +101,17 @@ pub enum TaskRefused {
     },
 }
 
-/// There is no such task under way.
+/// No active or suspended task has this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no task {} is under way", .0.0)]
 pub struct UnknownTask(pub TaskId);
 
-/// When a task ends.
+/// The condition under which a task ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Term {
-    /// When it is aborted: what it wants comes and goes.
+    /// The task ends when it is aborted; its wanted blocks change.
     Standing,
-    /// When all that it wants was read.
+    /// The task ends when all its wanted blocks were read.
     Ordered,
 }
 
@@ -129,17 +129,17 @@ struct BackgroundTask {
     began: Instant,
     state: TaskPhase,
     ended: Option<Instant>,
-    /// Reads for it that are at the drive.
+    /// The number of its reads at the drive.
     in_flight: u32,
 }
 
-/// The active tasks of one priority and deadline; those that stand are apart.
+/// The active tasks of one priority and deadline. Standing tasks have groups of their own.
 #[derive(Clone, Debug)]
 struct PriorityGroup {
-    /// Places of the tasks; a standing one is here even if it wants nothing.
+    /// Indices of the tasks. A standing task is a member even if it wants nothing.
     members: Vec<usize>,
     term: Term,
-    /// What they want together, if there are several.
+    /// The union of the wanted sets, if there are several members.
     together: Option<WantedBlocks>,
 }
 
@@ -152,10 +152,10 @@ pub struct BackgroundTasks {
 }
 
 impl BackgroundTasks {
-    /// Takes a task.
+    /// Begins a task.
     ///
     /// # Errors
-    /// If there are too many, its deadline has passed, or its set is another drive's.
+    /// If there are too many tasks, the deadline has passed, or the set belongs to another drive.
     pub fn begin(
         &mut self,
         now: Instant,
@@ -186,7 +186,7 @@ impl BackgroundTasks {
         under_way.filter(|task| task.term == term).count()
     }
 
-    /// Those that have ended go, and another one comes.
+    /// Removes ended tasks and adds a new one.
     fn enter(&mut self, now: Instant, term: Term, order: Order) -> TaskId {
         let id = TaskId(self.begun);
         self.begun += 1;
@@ -209,26 +209,26 @@ impl BackgroundTasks {
         id
     }
 
-    /// Its blocks are no longer looked for.
+    /// Suspends a task: the planner ignores its blocks.
     ///
     /// # Errors
-    /// If it is not under way.
+    /// If the task is not active or suspended.
     pub fn suspend(&mut self, id: TaskId) -> Result<(), UnknownTask> {
         self.turn(id, TaskPhase::Suspended)
     }
 
-    /// Its blocks are looked for again.
+    /// Resumes a task.
     ///
     /// # Errors
-    /// If it is not under way.
+    /// If the task is not active or suspended.
     pub fn resume(&mut self, id: TaskId) -> Result<(), UnknownTask> {
         self.turn(id, TaskPhase::Active)
     }
 
-    /// It is given up; what is at the drive for it is read and forgotten.
+    /// Aborts a task. The results of its reads at the drive are dropped.
     ///
     /// # Errors
-    /// If it is not under way.
+    /// If the task is not active or suspended.
     pub fn abort(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
         self.turn(id, TaskPhase::Aborted)?;
         let place = self.place(id).ok_or(UnknownTask(id))?;
@@ -236,10 +236,10 @@ impl BackgroundTasks {
         Ok(())
     }
 
-    /// It gets another priority.
+    /// Changes the priority of a task.
     ///
     /// # Errors
-    /// If it is not under way.
+    /// If the task is not active or suspended.
     pub fn promote(&mut self, id: TaskId, priority: u8) -> Result<(), UnknownTask> {
         let place = self.under_way(id)?;
         self.tasks[place].priority = priority;
@@ -247,7 +247,8 @@ impl BackgroundTasks {
         Ok(())
     }
 
-    /// How far a task has come; `None` if it is unknown, or ended before another was begun.
+    /// The progress of a task. `None` if the number is unknown, or if the task ended before another
+    /// began.
     pub fn progress(&self, id: TaskId) -> Option<TaskProgress> {
         let task = &self.tasks[self.place(id)?];
         Some(TaskProgress {
@@ -261,17 +262,17 @@ impl BackgroundTasks {
         })
     }
 
-    /// The blocks of which no read for the task has been given to the drive yet.
+    /// The blocks of a task that no dispatched read covers yet.
     pub fn left(&self, id: TaskId) -> Option<&WantedBlocks> {
         Some(&self.tasks[self.place(id)?].wanted)
     }
 
-    /// Whether some task's blocks are looked for.
+    /// Whether a task is active.
     pub fn is_any_active(&self) -> bool {
         self.wanted().next().is_some()
     }
 
-    /// The earliest deadline among the active tasks, and what its task still wants.
+    /// The earliest deadline of the active tasks, and the remaining blocks of its task.
     pub fn next_deadline(&self) -> Option<(Instant, Sectors)> {
         let active = self.tasks.iter().filter(|t| t.state == TaskPhase::Active);
         active
@@ -279,18 +280,19 @@ impl BackgroundTasks {
             .min()
     }
 
-    /// Whether some active task has no deadline and does not stand.
+    /// Whether an active task has no deadline and is not standing.
     pub fn is_any_unbounded(&self) -> bool {
         let mut active = self.tasks.iter().filter(|t| t.state == TaskPhase::Active);
         active.any(|task| task.deadline.is_none() && task.term == Term::Ordered)
     }
 
-    /// What is wanted, what is looked for first coming first.
+    /// The wanted sets in the order of priority.
     pub fn wanted(&self) -> impl Iterator<Item = &WantedBlocks> {
         self.levels.iter().filter_map(|level| self.wanted_at(level))
     }
 
-    /// The same, without what standing tasks want: head time that the user granted is not for them.
+    /// The wanted sets in the order of priority, without those of standing tasks, for which no
+    /// granted head time is spent.
     pub fn wanted_to_pay(&self) -> impl Iterator<Item = &WantedBlocks> {
         let levels = self.levels.iter();
         let ordered = levels.filter(|level| level.term == Term::Ordered);
@@ -305,7 +307,7 @@ impl BackgroundTasks {
         (level.term == Term::Ordered || wanted.left() > 0).then_some(wanted)
     }
 
-    /// A read of `extent` is given to the drive: nobody wants its blocks any more.
+    /// Removes the blocks of a dispatched read from all wanted sets.
     pub fn give(&mut self, extent: Extent) -> ReadAttribution {
         let mut served = ReadAttribution::default();
         let mut emptied = false;
@@ -335,7 +337,7 @@ impl BackgroundTasks {
         served
     }
 
-    /// The read has ended, by whatever means it was paid for.
+    /// Notes the end of a read, and the time that it used.
     pub fn deliver(&mut self, now: Instant, served: &ReadAttribution, means: Means) {
         for &(id, blocks) in served.each.iter().flatten() {
             let Some(place) = self.place(id) else {
@@ -348,7 +350,7 @@ impl BackgroundTasks {
         }
     }
 
-    /// The read has failed: its blocks are not read again, and counted.
+    /// Notes the failure of a read. Its blocks are counted as failed and not read again.
     pub fn fail(&mut self, now: Instant, served: &ReadAttribution) {
         for &(id, blocks) in served.each.iter().flatten() {
             let Some(place) = self.place(id) else {
@@ -361,7 +363,7 @@ impl BackgroundTasks {
         }
     }
 
-    /// A task that wants nothing and waits for nothing is finished, unless it stands.
+    /// Finishes a task without wanted blocks and reads at the drive, unless it is standing.
     fn end_if_done(&mut self, place: usize, now: Instant) {
         let task = &mut self.tasks[place];
         if task.term == Term::Standing {
@@ -390,7 +392,7 @@ impl BackgroundTasks {
         Ok(())
     }
 
-    /// Sorts the active tasks that want something, or may come to, into levels.
+    /// Sorts the active tasks into groups. A standing task is included even if it wants nothing.
     fn arrange(&mut self) {
         self.levels.clear();
         let active = |place: &usize| {

@@ -1,10 +1,9 @@
-//! Which blocks of a drive are wanted: one set for all tasks.
+//! The set of wanted blocks of a drive.
 //!
-//! A drive of 20 TB has five thousand million blocks on eleven million tracks. So each track, found
-//! by its place (cylinder, head), is cut into *slices* of equally many blocks with a bit for each,
-//! and neighbouring tracks are a *region* with a count and a bound on the count of each of its
-//! tracks: places where nothing is wanted are left out without a look at their tracks. Regions
-//! of which nothing or everything is wanted have no bits at all.
+//! A drive of 20 TB has five thousand million blocks on eleven million tracks. Each track, found by
+//! cylinder and head, is divided into *slices* of equally many blocks with a bit each. Neighbouring
+//! tracks form a *region* with a count, and a bound on the count of each of its tracks. Searches
+//! skip regions without wanted blocks. Regions that are wholly wanted or unwanted have no bits.
 
 mod combined;
 mod extents;
@@ -29,45 +28,45 @@ pub(super) use slices::{Cylinder, Slices};
 
 /// The wanted blocks of a drive.
 ///
-/// On drives where a slice is more than a block, whole slices are wanted: what is added is
-/// rounded up to slices, and what is removed is rounded down.
+/// On drives whose slices have several blocks, whole slices are wanted: additions are rounded up to
+/// slices, and removals are rounded down.
 #[derive(Clone, Debug)]
 pub struct WantedBlocks {
     geometry: Geometry,
     grain: Grain,
     regions: Vec<Region>,
-    /// For `REGIONS_OF_TOP` regions each, not less than the `most` of any of them.
+    /// For `REGIONS_OF_TOP` regions each, an upper bound of their `most`.
     tops: Vec<u32>,
-    /// For each cylinder, not less than the wanted blocks of any of its tracks; the largest number
-    /// says nothing.
+    /// For each cylinder, an upper bound of the wanted blocks of its tracks; the largest number
+    /// means unknown.
     bounds: Vec<u16>,
-    /// The wanted blocks of each track of the regions that have bits, in the order of the bits; empty
-    /// if they are not kept (`Grain::counted`).
+    /// The wanted blocks of each track of the regions that have bits, in the order of the bits.
+    /// Empty if they are not counted (`Grain::counted`).
     counts: Vec<u16>,
-    /// Wanted blocks.
+    /// The number of wanted blocks.
     left: u64,
-    /// Not less than the blocks of any slice of the tracks that have bits.
+    /// An upper bound of the blocks of any slice of the tracks that have bits.
     widest: u32,
 }
 
-/// An extent is not on the drive.
+/// An extent ends past the end of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{extent} of a drive of {} blocks: expected an extent that ends on the drive", blocks.0)]
 pub struct PastEnd {
     /// The extent.
     pub extent: Extent,
-    /// How many blocks the drive has.
+    /// The size of the drive.
     pub blocks: Sectors,
 }
 
 impl WantedBlocks {
-    /// Nothing is wanted. Slices are as fine as a budget of memory allows: single blocks on drives
-    /// below about 100 GB, 54 or so a track at 20 TB.
+    /// The empty set. Slices are as fine as the memory budget allows: single blocks on drives below
+    /// about 100 GB, about 54 per track at 20 TB.
     pub fn none(geometry: &Geometry) -> Self {
         Self::of(geometry, Grain::new(geometry))
     }
 
-    /// Nothing is wanted, and no track is cut into more than eight slices for each of `bytes`.
+    /// The empty set with at most eight slices per track for each of `bytes`.
     ///
     /// # Panics
     /// If `bytes` is zero.
@@ -91,17 +90,17 @@ impl WantedBlocks {
         }
     }
 
-    /// Every block is wanted.
+    /// The set of all blocks.
     pub fn all(geometry: &Geometry) -> Self {
         let mut wanted = WantedBlocks::none(geometry);
         wanted.fill();
         wanted
     }
 
-    /// Adds the slices that have a block of the extent; answers how many blocks are newly wanted.
+    /// Adds the slices that overlap `extent`, and returns the number of newly wanted blocks.
     ///
     /// # Errors
-    /// If the extent does not end on the drive; nothing is added then.
+    /// If the extent ends past the end of the drive; nothing is added then.
     pub fn add(&mut self, extent: Extent) -> Result<u64, PastEnd> {
         let blocks = self.geometry.sectors();
         if extent.end().0 > blocks.0 {
@@ -116,16 +115,16 @@ impl WantedBlocks {
         Ok(self.left - before)
     }
 
-    /// Removes the slices that lie wholly in the extent; answers how many blocks are no longer
-    /// wanted. What lies past the end of the drive was not wanted.
+    /// Removes the slices that are wholly in `extent`, and returns the number of removed blocks.
+    /// Blocks past the end of the drive are ignored.
     pub fn remove(&mut self, extent: Extent) -> u64 {
         let before = self.left;
         self.each_track(extent, |wanted, track, blocks| wanted.clear(track, blocks));
         before - self.left
     }
 
-    /// Removes the slices that have a block of the extent, as [`WantedBlocks::add`] adds them; answers how
-    /// many blocks are no longer wanted.
+    /// Removes the slices that overlap `extent`, the inverse of [`WantedBlocks::add`]. Returns the
+    /// number of removed blocks.
     pub fn remove_touched(&mut self, extent: Extent) -> u64 {
         let before = self.left;
         self.each_track(extent, |wanted, track, blocks| {
@@ -136,7 +135,7 @@ impl WantedBlocks {
         before - self.left
     }
 
-    /// How many blocks are wanted.
+    /// The number of wanted blocks.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -150,12 +149,12 @@ impl WantedBlocks {
         })
     }
 
-    /// The wanted blocks as extents, in the order of the blocks, none touching the next.
+    /// The wanted blocks as extents in ascending order, with gaps between them.
     pub fn extents(&self) -> Extents<'_> {
         Extents::new(self)
     }
 
-    /// How much memory it takes.
+    /// The memory of the set in bytes.
     pub fn bytes(&self) -> usize {
         let bits: usize = self.regions.iter().map(Region::bytes).sum();
         size_of::<Self>()
@@ -165,18 +164,18 @@ impl WantedBlocks {
             + (self.bounds.capacity() + self.counts.capacity()) * size_of::<u16>()
     }
 
-    /// The drive's layout.
+    /// The layout of the drive.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// How the drive is cut.
+    /// The division of the drive.
     #[inline]
     pub(super) fn grain(&self) -> Grain {
         self.grain
     }
 
-    /// Not less than the wanted blocks of any track of a region.
+    /// An upper bound of the wanted blocks of any track of a region.
     #[inline]
     pub(super) fn most(&self, region: usize) -> u32 {
         self.regions[region].most()
@@ -189,7 +188,7 @@ impl WantedBlocks {
         bound == u16::MAX || u32::from(bound) > than
     }
 
-    /// The bits of a cylinder's tracks; `None` if nothing is wanted in its region.
+    /// The bits of a cylinder's tracks; `None` if its region has no wanted blocks.
     pub(super) fn cylinder(&self, cylinder: u32, track_blocks: u32) -> Option<Cylinder<'_>> {
         let head = Position { cylinder, head: 0 };
         let bits = match self.regions[self.grain.region(cylinder)].fill() {
@@ -208,8 +207,7 @@ impl WantedBlocks {
         ))
     }
 
-    /// The next region from `region` on, upwards, where a track may have more than `than` wanted
-    /// blocks.
+    /// The first region from `region` upwards whose tracks may have more than `than` wanted blocks.
     pub(super) fn above(&self, mut region: usize, than: u32) -> Option<usize> {
         while region < self.regions.len() {
             if region.is_multiple_of(REGIONS_OF_TOP) && self.tops[region / REGIONS_OF_TOP] <= than {
@@ -223,8 +221,8 @@ impl WantedBlocks {
         None
     }
 
-    /// The next region from `region` on, downwards, where a track may have more than `than`
-    /// wanted blocks.
+    /// The first region from `region` downwards whose tracks may have more than `than` wanted
+    /// blocks.
     pub(super) fn below(&self, region: usize, than: u32) -> Option<usize> {
         let mut end = (region + 1).min(self.regions.len());
         while end > 0 {
@@ -239,7 +237,7 @@ impl WantedBlocks {
         None
     }
 
-    /// The slices of a track; `None` if nothing is wanted in its region.
+    /// The slices of a track; `None` if its region has no wanted blocks.
     #[inline]
     pub(super) fn slices(&self, track: &Track) -> Option<Slices<'_>> {
         let blocks = (track.last.0 - track.first.0 + 1) as u32;
@@ -250,8 +248,8 @@ impl WantedBlocks {
         self.slices_at(position, blocks)
     }
 
-    /// The slices of the track of `blocks` blocks at a place; `None` if nothing is wanted in its
-    /// region.
+    /// The slices of the track at `position`, which has `blocks` blocks; `None` if its region has
+    /// no wanted blocks.
     #[inline]
     pub(super) fn slices_at(&self, position: Position, blocks: u32) -> Option<Slices<'_>> {
         let slice = self.grain.slice(blocks);
@@ -270,7 +268,7 @@ impl WantedBlocks {
         self.left = self.geometry.sectors().0;
     }
 
-    /// Calls `change` with each track of the extent and the part of its blocks that is in it.
+    /// Calls `change` for each track of the extent, with the part of its blocks in the extent.
     fn each_track(&mut self, extent: Extent, change: impl Fn(&mut Self, &Track, Range<u32>)) {
         let end = extent.end().0.min(self.geometry.sectors().0);
         let mut next = extent.start().0;
@@ -285,21 +283,21 @@ impl WantedBlocks {
         }
     }
 
-    /// Wants the slices of a track that have one of the blocks.
+    /// Adds the slices of a track that overlap `blocks`.
     fn set(&mut self, track: &Track, blocks: Range<u32>) {
         let on_track = (track.last.0 - track.first.0 + 1) as u32;
         let slices = Slices::new(None, on_track, self.grain.slice(on_track));
         self.set_slices(position_of(track), on_track, slices.touched(blocks));
     }
 
-    /// No longer wants the slices of a track that lie in the blocks.
+    /// Removes the slices of a track that are wholly in `blocks`.
     fn clear(&mut self, track: &Track, blocks: Range<u32>) {
         let on_track = (track.last.0 - track.first.0 + 1) as u32;
         let slices = Slices::new(None, on_track, self.grain.slice(on_track));
         self.clear_slices(position_of(track), on_track, slices.inside(blocks));
     }
 
-    /// Wants slices of the track of `blocks` blocks at a place.
+    /// Adds slices of the track at `position`, which has `blocks` blocks.
     fn set_slices(&mut self, position: Position, blocks: u32, slices: Range<u32>) {
         let index = self.grain.region(position.cylinder);
         if let Fill::Everything = self.regions[index].fill() {
@@ -330,7 +328,7 @@ impl WantedBlocks {
         *top = (*top).max(self.regions[index].most());
     }
 
-    /// No longer wants slices of the track of `blocks` blocks at a place.
+    /// Removes slices of the track at `position`, which has `blocks` blocks.
     fn clear_slices(&mut self, position: Position, blocks: u32, slices: Range<u32>) {
         let had = self.slices_at(position, blocks);
         let changed = had.map_or(0, |had| had.wanted(slices.clone()));
@@ -350,7 +348,7 @@ impl WantedBlocks {
         }
     }
 
-    /// Gives a region its bits if everything of it is wanted.
+    /// Allocates the bits of a region that is wholly wanted.
     fn write_out(&mut self, index: usize) {
         let Fill::Everything = self.regions[index].fill() else {
             return;
@@ -378,14 +376,14 @@ impl WantedBlocks {
         self.regions[index] = written;
     }
 
-    /// Keeps how many blocks of a track are wanted, if that is kept.
+    /// Updates the count of a track's wanted blocks, if it is kept.
     fn count(&mut self, position: Position, blocks: u32) {
         if let Some(count) = self.counts.get_mut(self.grain.track(position)) {
             *count = blocks as u16;
         }
     }
 
-    /// Looks up the largest counts of a region's tracks again.
+    /// Computes the bound of a region's tracks again.
     fn look_up_most(&mut self, index: usize) {
         let mut most = 0;
         for cylinder in self.grain.cylinders_of(index) {
@@ -409,7 +407,7 @@ impl WantedBlocks {
     }
 }
 
-/// A count as a bound of a cylinder.
+/// A count as the bound of a cylinder.
 fn saturated(blocks: u32) -> u16 {
     u16::try_from(blocks).unwrap_or(u16::MAX)
 }
@@ -418,7 +416,7 @@ fn as_indices(range: Range<u32>) -> Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// The place of a track.
+/// The cylinder and head of a track.
 fn position_of(track: &Track) -> Position {
     Position {
         cylinder: track.cylinder,
@@ -426,10 +424,10 @@ fn position_of(track: &Track) -> Position {
     }
 }
 
-/// Regions under one bound. A choice: the root of how many there are at 20 TB is 214, and a bound
-/// of few regions is seldom out of date.
+/// Regions per upper bound. A choice: the root of their number at 20 TB is 214, and a bound of few
+/// regions is seldom out of date.
 const REGIONS_OF_TOP: usize = 64;
 
-/// After how many removals a region's bound is looked up again. A choice: the look costs about
-/// as much as thirty removals.
+/// Removals after which a region's bound is computed again. A choice: the computation costs about
+/// thirty removals.
 const REMOVALS: u8 = 32;

@@ -1,4 +1,4 @@
-//! Tasks that stand: blocks that somebody would like to have come and go while they are there.
+//! Standing tasks, whose wanted blocks change while they are active.
 
 use block::{Extent, Instant};
 use drive::Geometry;
@@ -6,31 +6,31 @@ use drive::Geometry;
 use super::{BackgroundTask, BackgroundTasks, Order, TaskId, TaskRefused, Term, UnknownTask};
 use crate::freeblock::{PastEnd, WantedBlocks};
 
-/// So many stand at once, who take none of the others' places. Whoever has several kinds of blocks to
-/// wish for shares one: it is told which were read.
+/// The largest number of standing tasks, in addition to [`MOST_TASKS`](super::MOST_TASKS). An owner
+/// with several kinds of blocks shares one task, and learns which blocks were read.
 pub const MOST_STANDING: usize = 1;
 
-/// Why what a standing task wants was not changed.
+/// The reason that the wanted blocks of a standing task were not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotWanted {
-    /// There is no such task under way.
+    /// No active or suspended task has this number.
     #[error(transparent)]
     Unknown(#[from] UnknownTask),
-    /// What it wants was said when it was begun.
+    /// The task is not standing: its blocks are fixed.
     #[error("task {} was begun with what it wants: expected one that stands", .0.0)]
     Ordered(TaskId),
-    /// There are no such blocks.
+    /// The blocks are not on the drive.
     #[error(transparent)]
     PastEnd(#[from] PastEnd),
 }
 
 impl BackgroundTasks {
-    /// Takes a task that stands: it wants nothing at first, then what [`BackgroundTasks::want`] says, and is
-    /// never finished. At its priority it is looked for before all others, as its blocks are of use for
-    /// a short time only.
+    /// Begins a standing task without wanted blocks. [`BackgroundTasks::want`] adds blocks; the
+    /// task is never finished. At its priority it goes before all other tasks, because its blocks
+    /// are useful for a short time only.
     ///
     /// # Errors
-    /// If there is one.
+    /// If a standing task exists already.
     pub fn begin_standing(
         &mut self,
         now: Instant,
@@ -50,11 +50,11 @@ impl BackgroundTasks {
         Ok(id)
     }
 
-    /// A standing task wants these blocks, too: all slices that have one of them. It costs what
-    /// the extent does. Says how many are newly wanted.
+    /// Adds all slices that overlap `extent` to a standing task. Returns the number of newly wanted
+    /// blocks. The cost is proportional to the extent.
     ///
     /// # Errors
-    /// If it is not under way or does not stand, or there are no such blocks.
+    /// If the task is unknown or not standing, or the blocks are not on the drive.
     pub fn want(&mut self, id: TaskId, extent: Extent) -> Result<u64, NotWanted> {
         let task = self.standing(id)?;
         let more = task.wanted.add(extent)?;
@@ -62,11 +62,11 @@ impl BackgroundTasks {
         Ok(more)
     }
 
-    /// A standing task no longer wants these blocks: no slice that has one of them. It costs what
-    /// the extent does. What is at the drive for it is read all the same.
+    /// Removes all slices that overlap `extent` from a standing task. Dispatched reads continue.
+    /// The cost is proportional to the extent.
     ///
     /// # Errors
-    /// If it is not under way or does not stand.
+    /// If the task is unknown or not standing.
     pub fn unwant(&mut self, id: TaskId, extent: Extent) -> Result<(), NotWanted> {
         let task = self.standing(id)?;
         task.asked.0 -= task.wanted.remove_touched(extent);

@@ -1,14 +1,14 @@
-//! Sets put together: what several tasks want, and what one of them no longer does.
+//! Union and difference of wanted sets.
 
 use super::region::Fill;
 use super::{Region, Slices, WantedBlocks};
 use drive::Position;
 
 impl WantedBlocks {
-    /// Also wants what `other` wants; answers how many blocks are newly wanted.
+    /// Adds the blocks of `other`, and returns the number of newly wanted blocks.
     ///
     /// # Panics
-    /// If the two are of drives with different layouts.
+    /// If the two sets are of drives with different layouts.
     pub fn union_with(&mut self, other: &WantedBlocks) -> u64 {
         let before = self.left;
         if other.left == other.geometry.sectors().0 {
@@ -28,10 +28,10 @@ impl WantedBlocks {
         self.left - before
     }
 
-    /// No longer wants what `other` wants; answers how many blocks are no longer wanted.
+    /// Removes the blocks of `other`, and returns the number of removed blocks.
     ///
     /// # Panics
-    /// If the two are of drives with different layouts.
+    /// If the two sets are of drives with different layouts.
     pub fn subtract(&mut self, other: &WantedBlocks) -> u64 {
         let before = self.left;
         if other.left == other.geometry.sectors().0 {
@@ -51,8 +51,8 @@ impl WantedBlocks {
         before - self.left
     }
 
-    /// Calls `change` with every track of which `other` wants something: its place, its blocks,
-    /// its slices in `other`.
+    /// Calls `change` for every track with wanted blocks in `other`: its position, its blocks, its
+    /// slices in `other`.
     fn each_difference(
         &mut self,
         other: &WantedBlocks,

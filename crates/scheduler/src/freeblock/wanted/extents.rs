@@ -1,4 +1,4 @@
-//! The wanted blocks as extents, in the order of the blocks.
+//! The wanted blocks as extents in ascending order.
 
 use block::{Extent, Lba, Sectors};
 use drive::geometry::Track;
@@ -6,18 +6,18 @@ use drive::geometry::Track;
 use super::WantedBlocks;
 use super::home::home;
 
-/// The wanted extents; see [`WantedBlocks::extents`].
+/// An iterator over the wanted extents; see [`WantedBlocks::extents`].
 #[derive(Clone, Debug)]
 pub struct Extents<'a> {
     wanted: &'a WantedBlocks,
     next: u64,
-    /// Wanted blocks from `next` on.
+    /// The number of wanted blocks from `next` on.
     left: u64,
     /// The track of `next`, if it was looked up.
     track: Option<Track>,
 }
 
-/// What a search through the blocks looks for.
+/// The target of a search through the blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sought {
     Wanted,
@@ -34,7 +34,7 @@ impl<'a> Extents<'a> {
         }
     }
 
-    /// Moves `next` on to the first block that is as sought, or to the end of the drive.
+    /// Advances `next` to the first block of this kind, or to the end of the drive.
     fn seek(&mut self, sought: Sought) {
         let geometry = self.wanted.geometry();
         while self.next < geometry.sectors().0 {
@@ -74,7 +74,7 @@ impl Iterator for Extents<'_> {
         if self.left == 0 {
             return None;
         }
-        // Everything is wanted: no track needs to be looked at.
+        // All blocks are wanted: no track needs to be read.
         let all = self.wanted.geometry().sectors();
         if self.left == all.0 {
             self.left = 0;

@@ -1,18 +1,18 @@
-//! A set of wanted blocks as bytes, to go on after a restart.
+//! The file format of a wanted set, which survives a restart.
 //!
-//! It holds extents of blocks, not bits: whoever reads it may cut the drive differently.
+//! The file holds extents, not bits, because a reader may divide the drive differently.
 //!
-//! | bytes | what |
+//! | bytes | meaning |
 //! |---|---|
 //! | 8 | `HTWANTED` |
 //! | 4 | the version, 1 |
-//! | 8 | how many blocks the drive has |
-//! | ... | for each extent, the blocks since the end of the one before, and its length |
+//! | 8 | the drive's size in blocks |
+//! | ... | for each extent: the blocks since the end of the last one, and its length |
 //! | 2 | 0 and 0: the end |
-//! | 8 | a checksum of everything before it (FNV-1a, 64 bits) |
+//! | 8 | the checksum of all bytes before it (FNV-1a, 64 bits) |
 //!
-//! The whole numbers are little-endian; those of the extents have seven bits in each byte, the
-//! lowest first, and the eighth bit where more follow (LEB128).
+//! Integers are little-endian. Those of extents have seven bits per byte, lowest first, and the
+//! eighth bit is set if more follow (LEB128).
 
 use std::io::{self, Read, Write};
 
@@ -21,79 +21,79 @@ use drive::Geometry;
 
 use super::WantedBlocks;
 
-/// Why bytes are not a set of wanted blocks of a drive.
+/// The reason that bytes are not a wanted set of this drive.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// Reading failed, or the bytes end too early.
+    /// The reader failed, or the bytes end too early.
     #[error("byte {at}: {error}: expected more of a set of wanted blocks")]
     Io {
-        /// Where.
+        /// The offset.
         at: u64,
-        /// What the reader said.
+        /// The reader's error.
         error: io::Error,
     },
-    /// Something else, or a set that was cut off in its first word.
+    /// The bytes are of another format, or end in the first word.
     #[error("byte 0: these bytes are not a set of wanted blocks: expected \"HTWANTED\"")]
     Magic,
-    /// Written by another version.
+    /// The version is unknown.
     #[error("byte 8: version {0} of a set of wanted blocks: expected {VERSION}")]
     Version(u32),
-    /// Written for another drive.
+    /// The set belongs to another drive.
     #[error("byte 12: wanted blocks of a drive of {found} blocks: expected one of {expected}")]
     Capacity {
-        /// Of the set.
+        /// The size in the file, in blocks.
         found: u64,
-        /// Of the drive.
+        /// The drive's size in blocks.
         expected: u64,
     },
-    /// A number that takes more than 64 bits.
+    /// A number exceeds 64 bits.
     #[error("byte {at}: a number of more than 64 bits: expected blocks of the drive")]
     Number {
-        /// Where it begins.
+        /// The offset of the number.
         at: u64,
     },
-    /// An extent that is empty, or touches the one before it.
+    /// An extent is empty, or begins at the end of the last one.
     #[error(
         "byte {at}: extent number {extent} {}: expected extents with something between them",
         if *length == 0 { "is empty" } else { "touches the one before" }
     )]
     Apart {
-        /// Where it begins.
+        /// The offset of the extent.
         at: u64,
-        /// Which, counted from 1.
+        /// The number of the extent, from 1.
         extent: u64,
-        /// Its length.
+        /// The length of the extent.
         length: u64,
     },
-    /// An extent that is not on the drive.
+    /// An extent is not on the drive.
     #[error(
         "byte {at}: extent number {extent} ends past the end of a drive of {blocks} blocks: expected it to end on the drive"
     )]
     PastEnd {
-        /// Where it begins.
+        /// The offset of the extent.
         at: u64,
-        /// Which, counted from 1.
+        /// The number of the extent, from 1.
         extent: u64,
-        /// How many blocks the drive has.
+        /// The drive's size in blocks.
         blocks: u64,
     },
-    /// The bytes were changed since they were written.
+    /// The checksum does not match the bytes.
     #[error("byte {at}: checksum {found:016x}: expected {expected:016x}")]
     Checksum {
-        /// Where it stands.
+        /// The offset of the checksum.
         at: u64,
-        /// The one in the bytes.
+        /// The checksum in the file.
         found: u64,
-        /// The one of the bytes.
+        /// The checksum of the bytes.
         expected: u64,
     },
 }
 
 impl WantedBlocks {
-    /// Writes the set. Give it a buffered writer: it writes a few bytes at a time.
+    /// Writes the set, a few bytes at a time; the writer should be buffered.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The error of the writer.
     pub fn encode(&self, write: impl Write) -> io::Result<()> {
         let mut out = Out {
             write,
@@ -115,10 +115,10 @@ impl WantedBlocks {
         out.write.flush()
     }
 
-    /// Reads what [`WantedBlocks::encode`] wrote, up to the checksum and not further.
+    /// Reads a set that [`WantedBlocks::encode`] wrote, up to the checksum and not further.
     ///
     /// # Errors
-    /// The first thing that is wrong, with the byte at which it stands.
+    /// The first mistake, with its offset.
     pub fn decode(geometry: &Geometry, read: impl Read) -> Result<Self, DecodeError> {
         let mut bytes = In {
             read,
@@ -151,7 +151,7 @@ impl WantedBlocks {
     }
 }
 
-/// A writer that sums up what it writes.
+/// A writer that updates a checksum.
 struct Out<W> {
     write: W,
     sum: Sum,
@@ -172,7 +172,7 @@ impl<W: Write> Out<W> {
     }
 }
 
-/// A reader that sums up what it reads, and knows where it is.
+/// A reader that updates a checksum, and counts bytes.
 struct In<R> {
     read: R,
     sum: Sum,
@@ -208,7 +208,7 @@ impl<R: Read> In<R> {
         Err(DecodeError::Number { at })
     }
 
-    /// Adds the extents up to their end to a set that is empty.
+    /// Adds the extents of the file to an empty set.
     fn extents(&mut self, wanted: &mut WantedBlocks) -> Result<(), DecodeError> {
         let blocks = wanted.geometry.sectors().0;
         let mut end = 0u64;
@@ -237,8 +237,8 @@ impl<R: Read> In<R> {
     }
 }
 
-/// Fowler, Noll and Vo's checksum FNV-1a of 64 bits: it finds what was cut off or overwritten, and
-/// nobody attacks a file that they could as well write anew.
+/// The checksum FNV-1a of 64 bits (Fowler, Noll, Vo). It detects truncation and overwriting. It is
+/// no defence against attackers, who could rewrite the whole file.
 struct Sum(u64);
 
 impl Sum {

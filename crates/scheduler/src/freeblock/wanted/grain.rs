@@ -1,4 +1,4 @@
-//! How finely a set of wanted blocks tells blocks apart, and where the bits of a track are.
+//! The resolution of a wanted set, and the offsets of the tracks' bits.
 //!
 //! ```text
 //!   blocks of a track    0 1 2 3 4 5 6 7 8 9 10 ... 578 579 580 581 582 583 584 585
@@ -9,7 +9,7 @@ use drive::{Geometry, Position};
 
 use super::home::densest;
 
-/// The cut of a drive into regions of tracks, and of tracks into slices.
+/// The division of a drive into regions of tracks, and of tracks into slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::freeblock) struct Grain {
     /// Surfaces of the drive.
@@ -23,7 +23,7 @@ pub(in crate::freeblock) struct Grain {
 }
 
 impl Grain {
-    /// One block a slice where the budget allows it.
+    /// One block per slice if the budget allows it.
     pub fn new(geometry: &Geometry) -> Self {
         let (surfaces, cylinders) = (geometry.surfaces(), geometry.cylinders());
         let exact = (densest(geometry) as usize).div_ceil(8);
@@ -37,7 +37,7 @@ impl Grain {
         }
     }
 
-    /// How many blocks a slice has on a track of so many blocks.
+    /// The number of blocks of a slice, on a track of `track_blocks` blocks.
     #[inline]
     pub fn slice(&self, track_blocks: u32) -> u32 {
         let slices = self.stride as u32 * 8;
@@ -54,7 +54,7 @@ impl Grain {
         (cylinder / self.region_cylinders) as usize
     }
 
-    /// How many regions there are.
+    /// The number of regions.
     pub fn regions(&self) -> usize {
         self.cylinders.div_ceil(self.region_cylinders) as usize
     }
@@ -72,21 +72,21 @@ impl Grain {
             .flat_map(move |cylinder| (0..surfaces).map(move |head| Position { cylinder, head }))
     }
 
-    /// Where the bits of a track begin among those of its region.
+    /// The offset of a track's bits among those of its region.
     #[inline]
     pub fn offset(&self, position: Position) -> usize {
         let cylinder = position.cylinder % self.region_cylinders;
         (cylinder * self.surfaces + position.head) as usize * self.stride
     }
 
-    /// The number of a track: by cylinders, then surfaces.
+    /// The number of a track: by cylinder, then by surface.
     #[inline]
     pub fn track(&self, position: Position) -> usize {
         position.cylinder as usize * self.surfaces as usize + position.head as usize
     }
 
-    /// Of how many tracks the wanted blocks are counted: of all, or of none if the bits of a track
-    /// are one word, which is soon counted, or a track has more blocks than a count can say.
+    /// The number of tracks whose wanted blocks are counted. It is zero if a track's bits fit one
+    /// word, which is counted fast, or if a track has more blocks than a count can hold.
     pub fn counted(&self, geometry: &Geometry) -> usize {
         if self.stride <= size_of::<u64>() || densest(geometry) > u32::from(u16::MAX) {
             return 0;
@@ -94,21 +94,20 @@ impl Grain {
         self.surfaces as usize * self.cylinders as usize
     }
 
-    /// Bytes for the slices of a region: eight more than are used, so that the last track's can
-    /// be read as whole words.
+    /// Bytes for the slices of a region. Eight more than used, so that the last track's can be read
+    /// as whole words.
     pub fn region_bytes(&self) -> usize {
         (self.region_cylinders * self.surfaces) as usize * self.stride + 8
     }
 }
 
-/// What a set may take before slices have more than one block. A choice: every drive below
-/// 100 GB is exact.
+/// The memory of a set above which slices have several blocks. A choice: every drive below 100 GB
+/// is exact.
 const BUDGET_BYTES: usize = 32 << 20;
 
-/// At least how many bytes a track gets: 3.7 MiB for each TB of a drive of 20 TB, where the goal is
-/// 4 MiB.
+/// The least number of bytes per track: 3.7 MiB for each TB of a drive of 20 TB; the goal is 4 MiB.
 const LEAST_STRIDE: usize = 7;
 
-/// Tracks of a region, about. A choice: searching them costs less than a microsecond, and what a
-/// region needs besides its bits is 2 % of them at 20 TB.
+/// The approximate number of tracks in a region. A choice: a search through them takes less than a
+/// microsecond, and a region's overhead is 2 % of its bits at 20 TB.
 const REGION_TRACKS: u32 = 256;

@@ -1,5 +1,5 @@
-//! The track to which a block belongs by its number, wherever it was moved to, and the densest track
-//! of all.
+//! The home track of a block number, which holds for remapped blocks too; and the densest track of
+//! a drive.
 
 use block::Lba;
 use drive::Geometry;
@@ -15,20 +15,20 @@ pub(super) fn home(geometry: &Geometry, lba: Lba) -> Option<Track> {
     regular(geometry, lba).or_else(|| home_of_moved(geometry, lba))
 }
 
-/// The most sectors that a track of the drive has, by its table of zones.
+/// The most sectors of a track of the drive, by its table of zones.
 pub(super) fn densest(geometry: &Geometry) -> u32 {
     let zones = geometry.zones().into_iter();
     let tracks = zones.filter_map(|zone| home(geometry, zone.first));
     tracks.map(|track| track.sectors).max().unwrap_or(1)
 }
 
-/// The track of a block that is where its number says.
+/// The track of a block that was not remapped.
 fn regular(geometry: &Geometry, lba: Lba) -> Option<Track> {
     let track = geometry.track_of(lba)?;
     if lba < track.first || lba > track.last {
         return None;
     }
-    // A spare track that holds nothing but remapped blocks answers with the one block.
+    // A spare track that has only remapped blocks returns the one block.
     let lone = track.first == track.last;
     if lone && geometry.track_at(track.cylinder, track.head) != Some(track) {
         return None;
@@ -36,8 +36,8 @@ fn regular(geometry: &Geometry, lba: Lba) -> Option<Track> {
     Some(track)
 }
 
-/// Looks between the nearest blocks below and above that were not moved: mostly they are on the
-/// same track. Moved blocks are rare, and so is this search.
+/// Searches between the nearest blocks below and above that were not remapped, which are mostly on
+/// the same track. Remapped blocks are rare.
 fn home_of_moved(geometry: &Geometry, lba: Lba) -> Option<Track> {
     let holds = |track: &Track| track.first <= lba && lba <= track.last;
     let below = (0..lba.0)
@@ -47,7 +47,7 @@ fn home_of_moved(geometry: &Geometry, lba: Lba) -> Option<Track> {
     if let Some(track) = [below, above].into_iter().flatten().find(holds) {
         return Some(track);
     }
-    // All blocks of its track were moved.
+    // All blocks of its track were remapped.
     let near = |track: Option<Track>, end| track.map_or(end, |track: Track| track.cylinder);
     let (a, b) = (near(below, 0), near(above, geometry.cylinders() - 1));
     let between = a.min(b)..=a.max(b);

@@ -1,23 +1,23 @@
-//! The bits of some neighbouring tracks, and how many of their blocks are wanted.
+//! The bits of a region of tracks, and the number of wanted blocks.
 
 use std::ops::Range;
 
 use super::slices::{mask, word_at};
 
-/// Some neighbouring tracks.
+/// A region of neighbouring tracks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Region {
-    /// The slices of its tracks, where some are wanted and some are not.
+    /// The slices of its tracks, if some are wanted and some are not.
     bits: Option<Box<[u8]>>,
-    /// How many blocks are wanted; `ALL` if all are, however many that is.
+    /// The number of wanted blocks; `ALL` if all are wanted.
     blocks: u32,
-    /// Not less than the wanted blocks of any of its tracks.
+    /// An upper bound of the wanted blocks of any of its tracks.
     most: u32,
-    /// Tracks of which something was removed since `most` was found.
+    /// Removals since `most` was computed.
     pub removals: u8,
 }
 
-/// What is wanted of a region.
+/// The wanted part of a region.
 pub(super) enum Fill<'a> {
     Nothing,
     Everything,
@@ -26,7 +26,7 @@ pub(super) enum Fill<'a> {
 }
 
 impl Region {
-    /// A region of which everything is wanted.
+    /// A region that is wholly wanted.
     pub fn all() -> Self {
         Region {
             blocks: ALL,
@@ -44,7 +44,7 @@ impl Region {
         }
     }
 
-    /// Not less than the wanted blocks of any of its tracks.
+    /// An upper bound of the wanted blocks of any of its tracks.
     #[inline]
     pub fn most(&self) -> u32 {
         self.most
@@ -55,7 +55,7 @@ impl Region {
         self.bits.as_ref().map_or(0, |bits| bits.len())
     }
 
-    /// Sets the slices of the track at `offset`; they get `added` blocks, the track `on_track`.
+    /// Sets slices of the track at `offset`, and updates the counts.
     pub fn set(&mut self, size: usize, offset: usize, slices: Range<u32>, counts: TrackCounts) {
         let bits = self
             .bits
@@ -65,7 +65,8 @@ impl Region {
         self.most = self.most.max(counts.on_track);
     }
 
-    /// Clears slices of the track at `offset`, which lose `removed` blocks; gives back the memory if none are left.
+    /// Clears slices of the track at `offset`, which have `removed` blocks. Frees the memory if
+    /// none are left.
     pub fn clear(&mut self, offset: usize, slices: Range<u32>, removed: u32) {
         let Some(bits) = &mut self.bits else {
             return;
@@ -78,18 +79,18 @@ impl Region {
         }
     }
 
-    /// The largest count of a track was looked up again.
+    /// Replaces the upper bound by a computed one.
     pub fn set_most(&mut self, most: u32) {
         self.most = most;
         self.removals = 0;
     }
 }
 
-/// What an addition does to a track, in blocks.
+/// The effect of an addition on a track, in blocks.
 pub(super) struct TrackCounts {
-    /// Blocks that are newly wanted.
+    /// The number of newly wanted blocks.
     pub changed: u32,
-    /// Wanted blocks of the track afterwards.
+    /// The number of the track's wanted blocks afterwards.
     pub on_track: u32,
 }
 
@@ -105,5 +106,5 @@ fn change(bytes: &mut [u8], slices: Range<u32>, with: impl Fn(u64, u64) -> u64) 
     }
 }
 
-/// The count of a region of which everything is wanted: its tracks were never looked at.
+/// The count of a wholly wanted region, whose tracks were never read.
 const ALL: u32 = u32::MAX;

@@ -1,15 +1,15 @@
-//! The slices of one track: which are wanted, counted and searched a word at a time.
+//! The slices of one track, counted and searched a word at a time.
 
 use std::ops::Range;
 
 /// The slices of one track.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::freeblock) struct Slices<'a> {
-    /// The track's bits and those after it up to a whole word; `None` if all are wanted.
+    /// The track's bits, and those after it up to a whole word; `None` if all are wanted.
     bytes: Option<&'a [u8]>,
-    /// Blocks of the track.
+    /// The number of blocks of the track.
     blocks: u32,
-    /// Blocks of a slice.
+    /// The number of blocks of a slice.
     slice: u32,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Slices<'a> {
         }
     }
 
-    /// How many slices the track has.
+    /// The number of slices of the track.
     #[inline]
     pub fn count(&self) -> u32 {
         if self.slice == 1 {
@@ -34,7 +34,7 @@ impl<'a> Slices<'a> {
         }
     }
 
-    /// The slices that lie wholly in a range of blocks (counted from the track's first).
+    /// The slices that are wholly in a range of blocks (counted from the track's first).
     #[inline]
     pub fn inside(&self, blocks: Range<u32>) -> Range<u32> {
         if self.slice == 1 {
@@ -48,7 +48,7 @@ impl<'a> Slices<'a> {
         blocks.start.div_ceil(self.slice)..end
     }
 
-    /// The slices that have a block of a range that is not empty.
+    /// The slices that overlap a range of blocks, which is not empty.
     pub fn touched(&self, blocks: Range<u32>) -> Range<u32> {
         blocks.start / self.slice..blocks.end.div_ceil(self.slice)
     }
@@ -64,7 +64,7 @@ impl<'a> Slices<'a> {
         self.word(slice / 64) >> (slice % 64) & 1 == 1
     }
 
-    /// How many wanted blocks a range of slices has.
+    /// The number of wanted blocks in a range of slices.
     #[inline]
     pub fn wanted(&self, slices: Range<u32>) -> u32 {
         if slices.is_empty() {
@@ -86,7 +86,7 @@ impl<'a> Slices<'a> {
         set * self.slice
     }
 
-    /// Whether any of the slices is wanted whose bits are the first `bytes` bytes.
+    /// Whether any slice among those with the first `bytes` bytes of bits is wanted.
     pub fn has_any(&self, bytes: usize) -> bool {
         self.bytes
             .is_none_or(|bits| bits[..bytes].iter().any(|&byte| byte != 0))
@@ -143,18 +143,18 @@ impl<'a> Slices<'a> {
 /// The bits of a cylinder's tracks.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::freeblock) struct Cylinder<'a> {
-    /// Those of the first track, and all that follow; `None` if everything is wanted.
+    /// The bits of the first track, and all that follow; `None` if all blocks are wanted.
     bytes: Option<&'a [u8]>,
-    /// How many blocks are wanted of the first track, and of all that follow, if that is kept.
+    /// The counts of the first track, and all that follow, if they are kept.
     counts: Option<&'a [u16]>,
-    /// Bytes of a track.
+    /// The number of bytes of a track.
     stride: usize,
-    /// Blocks of a track at most, and of a slice.
+    /// The most blocks of a track, and the blocks of a slice.
     blocks: (u32, u32),
 }
 
 impl<'a> Cylinder<'a> {
-    /// The bits of tracks of at most so many blocks, in slices of so many.
+    /// The bits of tracks; `blocks` are the most blocks of a track and the blocks of a slice.
     pub fn new(
         bytes: Option<&'a [u8]>,
         counts: Option<&'a [u16]>,
@@ -169,7 +169,7 @@ impl<'a> Cylinder<'a> {
         }
     }
 
-    /// Not less than the wanted blocks of a track.
+    /// An upper bound of a track's wanted blocks.
     #[inline]
     pub fn most(&self, head: u32) -> u32 {
         let Some(bytes) = self.bytes else {
@@ -200,7 +200,7 @@ pub(super) fn word_at(bytes: &[u8], word: u32) -> u64 {
     u64::from_le_bytes(eight.expect("a slice of eight bytes"))
 }
 
-/// The bits of a range of slices that is not empty, in one of its words.
+/// The bits of a range of slices, which is not empty, in one of its words.
 #[inline]
 pub(super) fn mask(word: u32, slices: &Range<u32>) -> u64 {
     let from = slices.start.saturating_sub(word * 64);
