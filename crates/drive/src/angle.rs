@@ -1,7 +1,7 @@
-//! Angles as 64-bit fractions of a revolution, and the spindle that turns time into angle.
+//! Angles as 64-bit fractions of a revolution, and the spindle that converts time to angle.
 //!
-//! An angle is a `u64`: 2^64 is one whole revolution, so that adding angles wraps by itself and
-//! nothing ever drifts by rounding.
+//! An angle is a `u64`: 2^64 is a revolution. Addition wraps by itself, and rounding errors do not
+//! accumulate.
 //!
 //! ```text
 //!        0 = 2^64
@@ -15,7 +15,7 @@ use std::ops::{Add, Sub};
 
 use block::{Duration, Instant};
 
-/// A place on a circle, or the way from one place on it to another: a fraction of a revolution.
+/// A position on a circle, or the angle between two positions, as a fraction of a revolution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Angle(u64);
 
@@ -23,7 +23,7 @@ impl Angle {
     /// The index mark.
     pub const ZERO: Angle = Angle(0);
 
-    /// From the raw fraction: `raw / 2^64` of a revolution.
+    /// The angle `raw / 2^64` of a revolution.
     pub const fn from_raw(raw: u64) -> Self {
         Angle(raw)
     }
@@ -33,7 +33,7 @@ impl Angle {
         self.0
     }
 
-    /// `part / whole` of a revolution, rounded down; whole revolutions drop out.
+    /// The angle `part / whole` of a revolution, rounded down, without whole revolutions.
     ///
     /// # Panics
     /// If `whole` is zero.
@@ -41,7 +41,7 @@ impl Angle {
         Angle((((part % whole) as u128) << 64).div_euclid(whole as u128) as u64)
     }
 
-    /// The nearest angle to a published number of revolutions; whole revolutions drop out.
+    /// The nearest angle to a published number of revolutions, without whole revolutions.
     ///
     /// `None` if the number is not finite.
     pub fn from_revolutions(revolutions: f64) -> Option<Self> {
@@ -57,12 +57,12 @@ impl Angle {
         }))
     }
 
-    /// As a fraction of a revolution in 0..1, for reports and comparisons with published tables.
+    /// The fraction of a revolution in 0..1, for reports and comparisons with published tables.
     pub fn revolutions(self) -> f64 {
         self.0 as f64 / 18_446_744_073_709_551_616.0
     }
 
-    /// `self` taken `times` times, modulo a revolution.
+    /// The angle multiplied by `times`, modulo a revolution.
     pub const fn times(self, times: u64) -> Angle {
         Angle(self.0.wrapping_mul(times))
     }
@@ -77,29 +77,29 @@ impl Add for Angle {
 
 impl Sub for Angle {
     type Output = Angle;
-    /// The way from `from` forward to `self`.
+    /// The angle from `from` forward to `self`.
     fn sub(self, from: Angle) -> Angle {
         Angle(self.0.wrapping_sub(from.0))
     }
 }
 
-/// A spindle that turns evenly: which angle is under the heads when.
+/// A spindle of constant speed: the angle under the heads at each moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spindle {
     /// One revolution, in picoseconds: 1e-12 s is 2.5e-10 of a 15,000 rpm revolution.
     period_ps: u64,
-    /// Angle gained in a nanosecond; products wrap, so that whole revolutions drop out.
+    /// The angle per nanosecond; products wrap, which removes whole revolutions.
     per_nano: u64,
     /// The angle under the heads at `Instant::ZERO`.
     phase: Angle,
 }
 
 impl Spindle {
-    /// A spindle whose revolution takes `period_ps` picoseconds, at angle zero at the beginning.
+    /// A spindle with revolutions of `period_ps` picoseconds, at angle zero at the beginning.
     ///
     /// # Panics
-    /// If a revolution takes less than a microsecond or more than 100 seconds; profiles are
-    /// checked before.
+    /// If a revolution takes less than a microsecond or more than 100 seconds. Profiles are checked
+    /// before.
     pub const fn from_period_ps(period_ps: u64) -> Self {
         assert!(period_ps >= 1_000_000 && period_ps <= 100_000_000_000_000);
         let per_nano = ((1_000u128 << 64) + period_ps as u128 / 2) / period_ps as u128;
@@ -110,7 +110,7 @@ impl Spindle {
         }
     }
 
-    /// The same spindle with `phase` under the heads at `Instant::ZERO`.
+    /// The spindle with `phase` under the heads at `Instant::ZERO`.
     pub const fn with_phase(self, phase: Angle) -> Self {
         Spindle { phase, ..self }
     }
@@ -130,19 +130,19 @@ impl Spindle {
         self.phase
     }
 
-    /// Which angle is under the heads.
+    /// The angle under the heads.
     pub fn angle_at(&self, now: Instant) -> Angle {
         self.phase + Angle(now.as_nanos().wrapping_mul(self.per_nano))
     }
 
-    /// How long the platter takes for `way`, rounded up to a whole nanosecond: what begins there
-    /// is never thought to be under the head too early.
+    /// The time for a rotation by `way`, rounded up to nanoseconds, so that no sector is believed
+    /// under the head too early.
     pub fn time_of(&self, way: Angle) -> Duration {
         self.time_of_wide(u128::from(way.0))
     }
 
-    /// How long after `now` the angle `target` is next under the heads; zero if it is there, or
-    /// was a moment ago (`LATE_NANOS`).
+    /// The time from `now` until the angle `target` is under the heads; zero if it is, or was a
+    /// moment ago (`LATE_NANOS`).
     pub fn wait(&self, now: Instant, target: Angle) -> Duration {
         let there = self.angle_at(now);
         if self.is_just_past(there, target) {
@@ -151,8 +151,8 @@ impl Spindle {
         self.time_of(target - there)
     }
 
-    /// The wait for `start`, and then the time in which `way` passes. Together they are rounded
-    /// once, so that many passes after each other do not add up their roundings.
+    /// The wait for `start`, and the time in which `way` passes. Together they are rounded once, so
+    /// that roundings of successive passes do not add up.
     pub fn sweep(&self, now: Instant, start: Angle, way: Angle) -> (Duration, Duration) {
         let there = self.angle_at(now);
         if self.is_just_past(there, start) {
@@ -168,21 +168,21 @@ impl Spindle {
         (waits, both.saturating_sub(waits))
     }
 
-    /// Whether a head at `there` can still take what begins at `start`.
+    /// Whether a head at `there` can still read or write from `start` on.
     pub(crate) fn is_just_past(&self, there: Angle, start: Angle) -> bool {
         (there - start).raw() <= self.per_nano * LATE_NANOS
     }
 
-    /// `time_of`, also for more than a revolution.
+    /// [`Spindle::time_of`] for more than a revolution.
     fn time_of_wide(&self, way: u128) -> Duration {
         let ps = (way * u128::from(self.period_ps)) >> 64;
         Duration::from_nanos((ps as u64).div_ceil(1_000))
     }
 }
 
-/// How late a head may be at a sector and still take it, in nanoseconds. Times are rounded up to
-/// whole nanoseconds, so that a head which follows the sectors of a track is a nanosecond late at
-/// each of them; the gap and preamble before a sector last microseconds.
+/// The lateness in nanoseconds at which a head can still read a sector. Times are rounded up, so
+/// that a head is up to a nanosecond late at each sector of a track. The gap and preamble before a
+/// sector last microseconds.
 const LATE_NANOS: u64 = 16;
 
 #[cfg(test)]

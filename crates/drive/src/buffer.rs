@@ -1,4 +1,4 @@
-//! The drive's buffer: which blocks it holds, what it reads ahead, what is still to be written.
+//! The drive's buffer: the blocks that it holds, the look-ahead, and dirty data.
 //!
 //! ```text
 //!   segment     [=========================>..............)
@@ -6,8 +6,8 @@
 //!               held, at most a segment's   being read ahead
 //! ```
 //!
-//! The look-ahead is not simulated as it goes: `OngoingLookAhead` remembers where and when it began a track,
-//! and how far it has come is worked out when somebody asks. Each arm has its own.
+//! The look-ahead is not simulated step by step. `OngoingLookAhead` stores the start of a track,
+//! and its progress is computed on demand. Each arm has its own.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The drives that are shipped: every file of `drives/`, built in.
+//! The shipped drives: every file of `drives/`, built in.
 
 use document::{DocumentError, most_similar};
 
@@ -7,39 +7,39 @@ use crate::profile::Profile;
 /// A shipped drive.
 #[derive(Clone, Copy, Debug)]
 pub struct CatalogEntry {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its profile file.
+    /// The text of the profile file.
     pub text: &'static str,
 }
 
 impl CatalogEntry {
-    /// Reads the profile.
+    /// Parses the profile.
     ///
     /// # Errors
-    /// If the file is not a profile, which the tests rule out.
+    /// If the file is not a profile, which the tests exclude.
     pub fn profile(&self) -> Result<Profile, DocumentError> {
         Profile::parse(self.text, &format!("drives/{}.toml", self.name))
     }
 }
 
-/// There is no shipped drive of that name.
+/// No shipped drive has the name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no drive is called \"{name}\"{}", near.map_or_else(
     || String::from(": `headtime drives` lists them all"),
     |near| format!(": did you mean \"{near}\"?")
 ))]
 pub struct UnknownDrive {
-    /// What was asked for.
+    /// The name.
     pub name: String,
     /// The drive with the most similar name, if one is similar.
     pub near: Option<&'static str>,
 }
 
-/// The shipped drive of that name.
+/// Finds a shipped drive by its name.
 ///
 /// # Errors
-/// If there is none; the error names a similar one.
+/// If no drive has the name; the error suggests a similar one.
 pub fn find(name: &str) -> Result<&'static CatalogEntry, UnknownDrive> {
     ALL.iter()
         .find(|entry| entry.name == name)
@@ -53,7 +53,7 @@ pub fn find(name: &str) -> Result<&'static CatalogEntry, UnknownDrive> {
         })
 }
 
-/// A drive from its file.
+/// An entry made from a file.
 macro_rules! drive {
     ($name:literal) => {
         CatalogEntry {
@@ -63,7 +63,7 @@ macro_rules! drive {
     };
 }
 
-/// All of them, in the order of their names.
+/// All shipped drives, in the order of their names.
 pub const ALL: &[CatalogEntry] = &[
     drive!("dec-rz26"),
     drive!("hitachi-travelstar-80gn"),

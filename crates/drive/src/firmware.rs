@@ -1,61 +1,62 @@
-//! What the drive's electronics cost and how they behave: the numbers of a profile.
+//! The costs and rules of the drive's electronics, as a profile has them.
 
 use block::Duration;
 
-/// A time that depends on the direction of the command before.
+/// A time that depends on the direction of the previous command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AfterPrevious {
-    /// The command before was a read.
+    /// The time after a read.
     pub read: Duration,
-    /// The command before was a write.
+    /// The time after a write.
     pub write: Duration,
 }
 
-/// The time that the electronics take, by what they do (the DIXtrac set of DiskSim).
+/// The overheads of the electronics (the DIXtrac set of DiskSim).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overheads {
-    /// A read that the buffer answers: before the bus.
+    /// A read hit: before the bus transfer.
     pub read_hit: AfterPrevious,
-    /// A read from the medium: before positioning.
+    /// A read miss: before positioning.
     pub read_miss: AfterPrevious,
-    /// A write that the buffer takes: before the bus.
+    /// A write into the buffer: before the bus transfer.
     pub write_hit: AfterPrevious,
-    /// A write that goes to the medium: before positioning.
+    /// A write to the medium: before positioning.
     pub write_miss: AfterPrevious,
     /// After the last block of a read.
     pub read_completion: Duration,
     /// After the last block of a write.
     pub write_completion: Duration,
-    /// Back to the bus before a read's data, where the drive left it while the arm moved (SCSI
-    /// disconnection and reselection).
+    /// Reconnection to the bus before a read's data, if the drive disconnects while the arm moves
+    /// (SCSI).
     pub read_reselect: Duration,
-    /// Back to the bus before a write's data, while the arm already moves.
+    /// Reconnection to the bus before a write's data, while the arm already moves.
     pub write_reselect: Duration,
 }
 
-/// The host bus, seen from the drive: the slower of its two ends counts.
+/// The host bus, as the drive sees it: the slower of its two ends counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bus {
-    /// One block to the host.
+    /// The transfer time of one block to the host.
     pub read_block: Duration,
-    /// One block from the host.
+    /// The transfer time of one block from the host.
     pub write_block: Duration,
 }
 
 impl BufferRules {
-    /// Blocks that all segments hold together.
+    /// The number of blocks in all segments.
     pub fn blocks(&self) -> u64 {
         u64::from(self.segments) * u64::from(self.segment_blocks)
     }
 
-    /// Blocks that the segments for writes hold together.
+    /// The number of blocks in the segments for writes.
     pub fn write_blocks(&self) -> u64 {
         u64::from(self.write_segments) * u64::from(self.segment_blocks)
     }
 }
 
 impl Bus {
-    /// A bus of this rate both ways, in megabytes (10^6 bytes) a second, for blocks of so many bytes.
+    /// A bus of this rate in both directions, in megabytes (10^6 bytes) a second, for blocks of
+    /// `block_bytes` bytes.
     pub fn at(rate: f64, block_bytes: u32) -> Bus {
         let block = Duration::from_nanos((f64::from(block_bytes) * 1e3 / rate).round() as u64);
         Bus {
@@ -65,104 +66,101 @@ impl Bus {
     }
 }
 
-/// Until where the drive goes on reading after the last block that was asked for.
+/// The end of the drive's look-ahead after a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LookAhead {
-    /// It stops.
+    /// No look-ahead.
     #[default]
     None,
-    /// Until the segment is full.
+    /// The end of the segment.
     Segment,
-    /// To the end of the track.
+    /// The end of the track.
     Track,
-    /// To the end of the cylinder.
+    /// The end of the cylinder.
     Cylinder,
-    /// To the end of the track; if the read continued the one before, of the next track.
+    /// The end of the track; of the next track if the read continued the previous one.
     TrackIfSequential,
 }
 
-/// Which writes count as done once the buffer holds them.
+/// The writes that count as done once the buffer holds them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteBack {
     /// None: write-through.
     #[default]
     None,
-    /// Those that continue the write that the buffer holds, and those that find it clean.
+    /// Writes that continue the buffered write, and writes to a clean buffer.
     Append,
-    /// All, while the buffer has room.
+    /// All writes, while the buffer has room.
     All,
 }
 
 /// The drive's buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferRules {
-    /// Segments; zero means that there is no buffer.
+    /// The number of segments; zero means no buffer.
     pub segments: u32,
-    /// Blocks in a segment.
+    /// Blocks of a segment.
     pub segment_blocks: u32,
-    /// How many of the segments may hold written data.
+    /// The number of segments that may hold written data.
     pub write_segments: u32,
-    /// Whether reads still find data after it was written.
+    /// Whether reads hit written data after it was destaged.
     pub read_written: bool,
-    /// What is read ahead.
+    /// The end of the look-ahead.
     pub look_ahead: LookAhead,
-    /// At most how many blocks are read ahead; zero: as many as a segment holds. Where the
-    /// look-ahead goes by whole tracks if sequential, it does not count.
+    /// The longest look-ahead in blocks; zero: a segment. It does not limit a sequential look-ahead
+    /// by whole tracks.
     pub look_ahead_blocks: u32,
-    /// Whether a full hit makes a look-ahead that had ended go on.
+    /// Whether a full hit resumes an ended look-ahead.
     pub look_ahead_on_hit: bool,
-    /// Whether a head that waits for its sector keeps the blocks before it that pass by.
+    /// Whether a head that waits for its sector buffers the blocks before it.
     pub read_on_arrival: bool,
-    /// Whether reading begins with whichever sector of the track comes first.
+    /// Whether a read begins with the first sector of the track to arrive.
     pub zero_latency_read: bool,
-    /// The same for writing.
+    /// Whether a write begins with the first sector of the track to arrive.
     pub zero_latency_write: bool,
-    /// Which writes are done early.
+    /// The writes that end early.
     pub write_back: WriteBack,
-    /// Whether each of them takes a segment of its own; else one that continues the write before
-    /// shares its segment.
+    /// Whether each early write occupies its own segment; else consecutive writes share one.
     pub segment_per_write: bool,
-    /// In which order what they wrote goes to the medium.
+    /// The order of destaging.
     pub destage_order: QueueOrder,
-    /// Whether all of it is there before the arm serves a later command; else such a command goes
-    /// before what the arm has not begun.
+    /// Whether destaging ends before the arm serves a later command; else a later command goes
+    /// before destaging that has not begun.
     pub destage_first: bool,
-    /// Whether a write to the medium that is larger than the segments for writes goes there in
-    /// parts as large as these, each of which the drive takes from the host when the one before is
-    /// on the medium; else it takes the data as they are wanted.
+    /// Whether a write larger than the segments for writes is transferred in parts of their size,
+    /// each after the last is on the medium. Else the transfer follows the medium.
     pub writes_in_parts: bool,
-    /// The share of a read, in 1/1000, that is in the buffer before the bus begins (the buffer full
-    /// ratio of SCSI); at most what the buffer holds.
+    /// The share of a read, in 1/1000, in the buffer before the bus begins (the buffer full ratio
+    /// of SCSI); at most the buffer.
     pub read_watermark: u16,
-    /// The share of a write, in 1/1000, that is in the buffer before the medium begins; at most
-    /// what the buffer holds.
+    /// The share of a write, in 1/1000, in the buffer before the medium begins; at most the buffer.
     pub write_watermark: u16,
 }
 
 /// The order in which the drive serves its own queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueOrder {
-    /// As they came.
+    /// First come, first served.
     #[default]
     Fcfs,
     /// Shortest positioning time first.
     Sptf,
-    /// The same, less the time that a command has waited, weighed.
+    /// Shortest positioning time minus a share of the waiting time.
     AgedSptf,
 }
 
-/// How much of its waiting a command gets off its positioning time in the aged order: 6 ms for
-/// each second (Worthington, Ganger, Patt 1994 compare several factors; ours is a choice).
+/// The positioning time that waiting offsets in the aged order: 6 ms for each second. A choice;
+/// Worthington, Ganger, Patt 1994 compare several factors.
 const AGING_DIVISOR: u64 = 1000 / 6;
 
 impl QueueOrder {
-    /// What the order minimises, of something that takes so many nanoseconds and has waited.
+    /// The cost that the order minimises, from a time in nanoseconds and the waiting time.
     pub(crate) fn cost(self, nanos: u64, waited: Duration) -> u64 {
         match self {
             QueueOrder::Fcfs => 0,
             QueueOrder::Sptf => nanos,
             QueueOrder::AgedSptf => {
-                // Shifted so that a long wait cannot take it below zero: an hour is 21.6 s.
+                // The shift keeps the cost of a long wait above zero: an hour is 21.6 s.
                 const SHIFT: u64 = 1 << 40;
                 (nanos + SHIFT).saturating_sub(waited.as_nanos() / AGING_DIVISOR)
             }
@@ -173,8 +171,8 @@ impl QueueOrder {
 /// The drive's own queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRules {
-    /// Commands that the drive holds at once.
+    /// The largest number of commands that the drive holds.
     pub depth: u32,
-    /// Which is next.
+    /// The order of service.
     pub order: QueueOrder,
 }

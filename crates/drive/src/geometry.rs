@@ -1,8 +1,8 @@
-//! Where a block is: cylinder, head, sector and angle, and back.
+//! The map between block numbers and positions: cylinder, head, sector and angle.
 //!
-//! Two kinds of layout share one interface: [`zoned`], zones of cylinders filled cylinder by
-//! cylinder, and [`indexed`], nested patterns of tracks for drives that write serpentines. Both
-//! answer for one block at a time with a `Spot`; everything else here is made of spots.
+//! Two kinds of layout share one interface. [`zoned`] has zones of cylinders that are filled
+//! cylinder by cylinder. [`indexed`] has nested patterns of tracks for drives with serpentines.
+//! Both answer for one block at a time with a `Spot`, from which this module derives all else.
 
 pub mod indexed;
 pub mod remap;
@@ -20,24 +20,24 @@ use spot::Spot;
 pub use turn::{PatternStep, Turn};
 use zoned::Zoned;
 
-/// Where one block is.
+/// The position of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockPosition {
-    /// The arm's position.
+    /// The cylinder.
     pub cylinder: u32,
     /// The surface.
     pub head: u32,
-    /// The sector's number on its track, counting slipped ones.
+    /// The number of the sector on its track, slipped ones included.
     pub sector: u32,
-    /// Sectors on the track.
+    /// The number of sectors of the track.
     pub sectors_per_track: u32,
-    /// Where the sector begins.
+    /// The beginning of the sector.
     pub angle: Angle,
-    /// How wide one sector is.
+    /// The width of a sector.
     pub width: Angle,
 }
 
-/// The part of an extent that lies on one track and is passed in one sweep of the head.
+/// The part of an extent that lies on one track and passes in one sweep of the head.
 ///
 /// ```text
 ///        start                    sweep
@@ -48,37 +48,37 @@ pub struct BlockPosition {
 pub struct TrackExtent {
     /// The first block.
     pub first: Lba,
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: u32,
-    /// The arm's position.
+    /// The cylinder.
     pub cylinder: u32,
     /// The surface.
     pub head: u32,
-    /// Where the first sector begins.
+    /// The beginning of the first sector.
     pub start: Angle,
-    /// From the beginning of the first sector to the end of the last; a whole track that is
+    /// The angle from the beginning of the first sector to the end of the last. A whole track of
     /// exactly one revolution is `Angle::from_raw(u64::MAX)`.
     pub sweep: Angle,
-    /// How wide one sector is.
+    /// The width of a sector.
     pub width: Angle,
 }
 
-/// A whole track: what a head passes in one revolution.
+/// A whole track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track {
-    /// The lowest block on it.
+    /// The lowest block on the track.
     pub first: Lba,
-    /// The highest block on it.
+    /// The highest block on the track.
     pub last: Lba,
-    /// The arm's position.
+    /// The cylinder.
     pub cylinder: u32,
     /// The surface.
     pub head: u32,
-    /// Where sector 0 begins.
+    /// The beginning of sector 0.
     pub start: Angle,
-    /// Sectors on it, unused ones too.
+    /// The number of sectors, unused ones included.
     pub sectors: u32,
-    /// How wide one sector is.
+    /// The width of a sector.
     pub width: Angle,
 }
 
@@ -89,39 +89,39 @@ pub struct Zone {
     pub first: Lba,
     /// The cylinder of the first block.
     pub cylinder: u32,
-    /// Sectors on the first track.
+    /// The number of sectors of the first track.
     pub sectors_per_track: u32,
-    /// Where the first block begins.
+    /// The beginning of the first block.
     pub start: Angle,
 }
 
-/// Why a description is not a layout: which item of it, which key, and what was expected.
+/// The reason that a description is no layout: the item, the key, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct LayoutError {
-    /// The zone or group, counted from 0; none if the layout as a whole is wrong.
+    /// The zone or group, from 0; `None` if the whole layout is wrong.
     pub item: Option<usize>,
-    /// The number inside the item's list, counted from 0, if the key holds a list.
+    /// The index in the item's list, from 0, if the key holds a list.
     pub entry: Option<usize>,
     /// The key of the profile file that holds the number.
     pub key: &'static str,
-    /// What is wrong and what was expected.
+    /// The mistake, and what was expected.
     pub reason: String,
 }
 
-/// At most how many surfaces: sets of them are kept as the bits of one word.
+/// The most surfaces: sets of them are the bits of one word.
 pub const MAX_SURFACES: u32 = 64;
 
-/// At most how many cylinders: six times those of a 20 TB drive of 2020. A seek table has an
-/// entry for each.
+/// The most cylinders: six times those of a 20 TB drive of 2020. A seek table has an entry for
+/// each.
 pub const MAX_CYLINDERS: u32 = 1 << 22;
 
-/// At most how many sectors on a track: ten times those of the largest drives of 2020 (about
-/// 4,700 sectors of 512 bytes).
+/// The most sectors of a track: ten times those of the largest drives of 2020 (about 4,700 sectors
+/// of 512 bytes).
 pub const MAX_SECTORS_PER_TRACK: u32 = 65_536;
 
 impl LayoutError {
-    /// An error about the layout as a whole.
+    /// An error about the whole layout.
     fn of_drive(key: &'static str, reason: String) -> Self {
         LayoutError {
             item: None,
@@ -132,7 +132,7 @@ impl LayoutError {
     }
 }
 
-/// Checks what concerns a layout of either kind as a whole.
+/// Checks the numbers that concern a whole layout of either kind.
 fn check_drive(surfaces: u32, cylinders: u32, blocks: u64) -> Result<(), LayoutError> {
     if surfaces == 0 || surfaces > MAX_SURFACES {
         return Err(LayoutError::of_drive(
@@ -162,11 +162,11 @@ enum LayoutKind {
     Indexed(Indexed),
 }
 
-/// The map between blocks and places.
+/// The map between blocks and positions.
 #[derive(Clone, Debug)]
 pub struct Geometry {
     layout: Arc<LayoutKind>,
-    /// What was added to the layout's published angles.
+    /// The corrections of the layout's published angles.
     turns: Arc<[Turn]>,
 }
 
@@ -174,7 +174,7 @@ impl Geometry {
     /// A drive of zones.
     ///
     /// # Errors
-    /// If the description is not a layout.
+    /// If the description is no layout.
     pub fn zoned(description: &zoned::Description) -> Result<Self, LayoutError> {
         Ok(Self::of(LayoutKind::Zoned(Zoned::new(description)?)))
     }
@@ -182,7 +182,7 @@ impl Geometry {
     /// A drive of nested patterns.
     ///
     /// # Errors
-    /// If the description is not a layout.
+    /// If the description is no layout.
     pub fn indexed(description: &indexed::Description) -> Result<Self, LayoutError> {
         Ok(Self::of(LayoutKind::Indexed(Indexed::new(description)?)))
     }
@@ -194,9 +194,9 @@ impl Geometry {
         }
     }
 
-    /// The same layout with `turns` added to its angles, and to those that were added before.
+    /// The layout with `turns` added to its angles and earlier corrections.
     ///
-    /// Turns of runs that the layout does not have are left out.
+    /// Turns of runs that the layout does not have are ignored.
     pub fn turned(&self, turns: &[Turn]) -> Geometry {
         let layout = match &*self.layout {
             LayoutKind::Zoned(zoned) => LayoutKind::Zoned(zoned.turned(turns)),
@@ -208,12 +208,12 @@ impl Geometry {
         }
     }
 
-    /// What was added to the published angles.
+    /// The corrections of the published angles.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
     }
 
-    /// The way from the whole drive to a block's track; `None` past the end.
+    /// The path from the whole drive to a block's track; `None` past the end.
     pub fn path_of(&self, lba: Lba) -> Option<Vec<PatternStep>> {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.path_of(lba.0),
@@ -221,7 +221,7 @@ impl Geometry {
         }
     }
 
-    /// How many blocks the drive has.
+    /// The number of blocks of the drive.
     pub fn sectors(&self) -> Sectors {
         Sectors(match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.blocks(),
@@ -229,7 +229,7 @@ impl Geometry {
         })
     }
 
-    /// How many cylinders.
+    /// The number of cylinders.
     pub fn cylinders(&self) -> u32 {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.cylinders(),
@@ -237,7 +237,7 @@ impl Geometry {
         }
     }
 
-    /// How many surfaces.
+    /// The number of surfaces.
     pub fn surfaces(&self) -> u32 {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.surfaces(),
@@ -245,7 +245,7 @@ impl Geometry {
         }
     }
 
-    /// How many tracks, those without blocks too.
+    /// The number of tracks, those without blocks included.
     pub fn tracks(&self) -> u64 {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.tracks(),
@@ -253,7 +253,7 @@ impl Geometry {
         }
     }
 
-    /// Where a block is; `None` past the end.
+    /// The position of a block; `None` past the end.
     pub fn locate(&self, lba: Lba) -> Option<BlockPosition> {
         let spot = self.spot(lba.0)?;
         Some(BlockPosition {
@@ -266,7 +266,7 @@ impl Geometry {
         })
     }
 
-    /// Which block is on a sector; `None` if none is.
+    /// The block on a sector; `None` if there is none.
     pub fn lba_at(&self, cylinder: u32, head: u32, sector: u32) -> Option<Lba> {
         let lba = match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.lba_at(cylinder, head, sector),
@@ -300,7 +300,7 @@ impl Geometry {
         })
     }
 
-    /// The track under a head; `None` if no block is on it.
+    /// The track under a head; `None` if it has no blocks.
     pub fn track_at(&self, cylinder: u32, head: u32) -> Option<Track> {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.track_at(cylinder, head),
@@ -308,9 +308,9 @@ impl Geometry {
         }
     }
 
-    /// The extent cut into the parts that lie on one track each, in the order of the blocks.
+    /// The parts of an extent that lie on one track each, in the order of the blocks.
     ///
-    /// Blocks past the end of the drive are left out.
+    /// Blocks past the end of the drive are ignored.
     pub fn runs(&self, extent: Extent) -> TrackExtents<'_> {
         let end = extent.end().0.min(self.sectors().0);
         TrackExtents {
@@ -341,7 +341,7 @@ impl Geometry {
             .collect()
     }
 
-    /// Where a block is, and how many blocks follow it sector by sector.
+    /// The position of a block, and the number of blocks that follow it sector by sector.
     #[inline]
     fn spot(&self, lba: u64) -> Option<Spot> {
         match &*self.layout {
@@ -351,13 +351,13 @@ impl Geometry {
     }
 }
 
-/// The runs of an extent, one per track; see [`Geometry::runs`].
+/// The parts of an extent, one per track; see [`Geometry::runs`].
 #[derive(Clone, Debug)]
 pub struct TrackExtents<'a> {
     geometry: &'a Geometry,
     next: u64,
     end: u64,
-    /// The spot of `next`, if looking for the end of the run before has found it.
+    /// The spot of `next`, if the end of the last part revealed it.
     ahead: Option<Spot>,
 }
 
@@ -374,7 +374,7 @@ impl Iterator for TrackExtents<'_> {
         };
         let lba = self.next;
         let mut last = first;
-        // The number of blocks of the run, and the sector after its last one.
+        // The number of blocks of the part, and the sector after its last one.
         let mut blocks = 0;
         let mut sector = first.sector;
         loop {

@@ -1,7 +1,7 @@
-//! What a real drive does and no belief knows: noise, stalls, retries, lost sectors.
+//! The deviations of a real drive that no belief contains: noise, stalls, retries, lost sectors.
 //!
-//! Everything is drawn from one seeded generator in the order of the commands, so that the same
-//! seed and the same commands give the same run on every machine.
+//! One seeded generator draws all of them in the order of the commands. The same seed and commands
+//! give the same run on every machine.
 
 use block::{Duration, Extent, Instant, Lba};
 use rand_core::{Rng, SeedableRng};
@@ -10,78 +10,77 @@ use rand_pcg::Pcg64Mcg;
 use crate::angle::Spindle;
 use crate::geometry::TrackExtent;
 
-/// How a drive deviates from its profile. The default does not.
+/// The deviations of a drive from its profile; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imperfections {
-    /// Standard deviation of a seek's duration.
+    /// The standard deviation of a seek time.
     pub seek_noise: Duration,
-    /// Seeks that settle badly, and how much longer each of them takes.
+    /// The share of seeks that settle badly, and the additional time of each.
     pub settle_retry: Chance,
-    /// The spindle's tolerance: how many parts per million slower than the profile it turns.
+    /// The spindle's tolerance in parts per million; positive is slower than the profile.
     pub spindle_ppm: i32,
-    /// How far, in parts per million, its speed wanders to either side of that: it has another
-    /// speed every second.
+    /// The largest wander of the speed to either side, in parts per million. The speed changes
+    /// every second.
     pub spindle_drift_ppm: u32,
-    /// Standard deviation of the electronics' time per command (bus contention, interrupts).
+    /// The standard deviation of the electronics' time per command (bus contention, interrupts).
     pub overhead_noise: Duration,
-    /// Thermal recalibration: how often, and for how long. It waits for the end of a command, and
+    /// Thermal recalibration: its period and its length. It waits for the end of a command, and
     /// commands wait for its end.
     pub recalibration: Periodic,
-    /// Background scan of the medium: how often a slice is due, and how long it takes. It too
-    /// begins when the arm is free, and is not interrupted.
+    /// Background media scan: the period and the length of a slice. It begins when the arm is free,
+    /// and is not interrupted.
     pub media_scan: Periodic,
-    /// Tracks on which a sector is only read at the second attempt: one more revolution each, and
-    /// what it costs besides.
+    /// The share of tracks with a sector that needs a second read, which costs a revolution; and
+    /// the additional cost.
     pub media_retry: Chance,
-    /// Blocks that cannot be read until they are written.
+    /// Blocks that are unreadable until they are written.
     pub unreadable: Vec<Extent>,
     /// Blocks that were remapped to the end of the disk in the field.
     pub grown_defects: Vec<Lba>,
-    /// The command (counted from 0) that hangs, and for how long.
+    /// The number of a command (from 0) that hangs, and for how long.
     pub hang: Option<(u64, Duration)>,
-    /// Blocks in a sequential-write zone (host-managed shingled recording); none if zero.
+    /// The blocks of a sequential-write zone (host-managed shingled recording); `None`: no zones.
     pub sequential_zone: Option<u64>,
-    /// What becomes of writes that count as done only when they are on the medium (FUA).
+    /// The treatment of durable writes (FUA).
     pub durable_writes: DurableWrites,
-    /// What it is like from some moment on, instead of all this. Nothing jumps at that moment:
-    /// the platter goes on from where it is.
+    /// Other deviations from a moment on. The platter continues without a jump.
     pub later: Option<Later>,
 }
 
-/// Whether a drive keeps its word about writes with FUA.
+/// The treatment of durable writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DurableWrites {
     /// They end when they are on the medium.
     #[default]
     Kept,
-    /// They end as soon as the buffer holds them, as all others do.
+    /// They end when the buffer holds them, as all others do.
     Broken,
 }
 
-/// How a drive deviates from some moment on.
+/// The deviations from a moment on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Later {
-    /// From which command on: the first that is taken up at that moment or after it.
+    /// The first command that starts at or after this moment has them.
     pub from: Instant,
-    /// How.
+    /// The deviations.
     pub imperfections: Box<Imperfections>,
 }
 
-/// Something that happens now and then.
+/// A random event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chance {
-    /// How often, in a million.
+    /// The probability in millionths.
     pub per_million: u32,
-    /// What it costs.
+    /// The cost of an event.
     pub costs: Duration,
 }
 
-/// Something that is due again and again; never if `every` is zero.
+/// A periodic event; never if `every` is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Periodic {
-    /// From one to the next.
+    /// The period.
     pub every: Duration,
-    /// What it costs.
+    /// The cost of an event.
     pub costs: Duration,
 }
 

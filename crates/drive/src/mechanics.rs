@@ -1,4 +1,4 @@
-//! How long the arm and the platter take from one place to another.
+//! The times of arm and platter between two positions.
 //!
 //! ```text
 //!  ready          on track          first sector            last sector's end
@@ -12,7 +12,7 @@ use crate::angle::Angle;
 use crate::geometry::{BlockPosition, TrackExtent};
 use crate::profile::Profile;
 
-/// Where the arm is and which head is in use.
+/// The position of the arm, and the head in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The arm's cylinder.
@@ -21,37 +21,37 @@ pub struct Position {
     pub head: u32,
 }
 
-/// Where a command begins on the medium: what a policy needs to know of it.
+/// The position of a command's first block, for policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeekTarget {
     /// The track.
     pub position: Position,
-    /// Where its first sector begins.
+    /// The beginning of its first sector.
     pub angle: Angle,
 }
 
-/// The way to a target.
+/// The positioning time to a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Positioning {
-    /// Arm, head switch, settling.
+    /// Seek, head switch, and settling.
     pub seek: Duration,
-    /// Waiting for the sector.
+    /// Rotational latency.
     pub rotation: Duration,
 }
 
-/// One run on the medium.
+/// One pass over a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pass {
-    /// Arm, head switch, settling.
+    /// Seek, head switch, and settling.
     pub seek: Duration,
-    /// Waiting for the first sector that is taken.
+    /// The wait for the first sector that is transferred.
     pub rotation: Duration,
-    /// From there to the end of the last sector that is taken.
+    /// The time from there to the end of the last sector.
     pub transfer: Duration,
-    /// The part of the transfer, at its end, in which the run's beginning comes round; nothing
-    /// unless the access was zero-latency and the head arrived inside the run.
+    /// The last part of the transfer, in which the beginning of the extent passes. Zero unless the
+    /// access was zero-latency and the head arrived inside the extent.
     pub wrapped: Duration,
-    /// How many blocks that beginning has.
+    /// The number of blocks in that beginning.
     pub wrapped_blocks: u32,
 }
 
@@ -80,22 +80,22 @@ impl From<&TrackExtent> for SeekTarget {
 }
 
 impl Positioning {
-    /// Seek and rotation together.
+    /// Seek plus rotation.
     pub fn total(&self) -> Duration {
         self.seek + self.rotation
     }
 }
 
 impl Pass {
-    /// All three phases.
+    /// Seek plus rotation plus transfer.
     pub fn total(&self) -> Duration {
         self.seek + self.rotation + self.transfer
     }
 }
 
 impl Profile {
-    /// Arm and head from one track to another: the longer of the seek and the head switch, and
-    /// the settling of a write if anything moved.
+    /// The time from one track to another: the longer of seek and head switch, plus a write's
+    /// settling if anything moved.
     pub fn reposition(&self, from: Position, to: Position, direction: Direction) -> Duration {
         if from == to {
             return Duration::ZERO;
@@ -117,7 +117,7 @@ impl Profile {
         }
     }
 
-    /// The way from a track that is left at `ready` to the target's first sector.
+    /// The positioning from a track, left at `ready`, to the target's first sector.
     pub fn positioning(
         &self,
         from: Position,
@@ -132,7 +132,8 @@ impl Profile {
         }
     }
 
-    /// Reads or writes one run, leaving `from` at `ready`, beginning with its first sector.
+    /// The pass over an extent that begins with its first sector. The head leaves `from` at
+    /// `ready`.
     pub fn pass(
         &self,
         from: Position,
@@ -147,10 +148,10 @@ impl Profile {
         }
     }
 
-    /// The same, beginning with whichever of its sectors comes first (zero-latency access).
+    /// The pass over an extent that begins with the first sector to arrive (zero-latency access).
     ///
-    /// A head that arrives inside the run takes the rest of it, and the beginning when it comes
-    /// round: one revolution from the next sector boundary.
+    /// A head that arrives inside the extent transfers the rest of it, and then the beginning: one
+    /// revolution from the next sector boundary.
     pub fn pass_zero_latency(
         &self,
         from: Position,
@@ -165,7 +166,7 @@ impl Profile {
         }
     }
 
-    /// A pass of a head that is on the run's track at `ready`.
+    /// A pass of a head that is on the track at `ready`.
     pub(crate) fn pass_on_track(&self, ready: Instant, run: &TrackExtent) -> Pass {
         let (rotation, transfer) = self.spindle.sweep(ready, run.start, run.sweep);
         Pass {
@@ -175,7 +176,7 @@ impl Profile {
         }
     }
 
-    /// The same, beginning with whichever sector comes first.
+    /// A zero-latency pass of a head that is on the track at `ready`.
     pub(crate) fn pass_on_track_zero_latency(&self, ready: Instant, run: &TrackExtent) -> Pass {
         let spindle = &self.spindle;
         let there = spindle.angle_at(ready);
@@ -196,7 +197,7 @@ impl Profile {
             rotation: spindle.time_of(Angle::from_raw(to_boundary)),
             transfer: spindle.period(),
             wrapped: spindle.time_of(run.width.times(before)),
-            // Slipped sectors among them are counted as blocks: there is nearly never one.
+            // Slipped sectors among them count as blocks: they are very rare.
             wrapped_blocks: (before as u32).min(run.blocks - 1),
         }
     }

@@ -1,18 +1,18 @@
-//! Everything that is known of a drive: its truth inside a `VirtualDrive`, or somebody's belief.
+//! The profile of a drive: the truth inside a `VirtualDrive`, or a belief.
 //!
-//! A profile is a TOML file in which every table says in `origin` where its numbers come from:
+//! A profile is a TOML file. The key `origin` of every table states the source of its numbers:
 //!
-//! | table | what |
+//! | table | contents |
 //! |---|---|
 //! | (top) | name, model, year, provenance, block sizes, capacity |
 //! | `[spindle]` | revolutions per minute |
 //! | `[seek]` | the arm: points or a formula, head switch, write settle |
-//! | `[layout]` | where blocks are: `kind = "zoned"` or `"indexed"` |
+//! | `[layout]` | the positions of blocks: `kind = "zoned"` or `"indexed"` |
 //! | `[overhead]`, `[bus]`, `[buffer]`, `[queue]` | the electronics |
-//! | `[commands]` | which of the commands that not every drive has it has |
+//! | `[commands]` | the optional commands that the drive has |
 //! | `[chunks]` | the sizes of commands at which sequential reads keep the full rate |
-//! | `[confidence]` | how far each part can be trusted, if it was found from timings |
-//! | `[fitted]` | constants that were fitted to measured traces; [`Profile::published`] is without |
+//! | `[confidence]` | the confidence of each part, if it was found from timings |
+//! | `[fitted]` | constants that were fitted to measured traces; [`Profile::published`] omits them |
 
 mod arm;
 mod chunks;
@@ -33,23 +33,23 @@ use crate::seek::{SeekCurve, SeekTable};
 pub use chunks::Chunks;
 use confidence::Confidence;
 
-/// How the numbers of a profile came about.
+/// The source of a profile's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Provenance {
     /// Extracted from a real drive of this model.
     Measured,
     /// Found by Headtime's profiler from block numbers and completion times.
     Profiled,
-    /// From data sheets and a paper's tables; gaps filled with typical values.
+    /// Taken from data sheets and a paper's tables; gaps filled with typical values.
     Approximate,
-    /// From published measurements of similar drives.
+    /// Extrapolated from published measurements of similar drives.
     Extrapolated,
-    /// Made up, for tests of the software.
+    /// Invented for tests of the software.
     Invented,
 }
 
 impl Provenance {
-    /// The words of profile files.
+    /// The names in profile files.
     const NAMES: [(&'static str, Provenance); 5] = [
         ("measured", Provenance::Measured),
         ("profiled", Provenance::Profiled),
@@ -58,7 +58,7 @@ impl Provenance {
         ("invented", Provenance::Invented),
     ];
 
-    /// The word of profile files and reports.
+    /// The name in profile files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Provenance::Measured => "measured",
@@ -70,50 +70,50 @@ impl Provenance {
     }
 }
 
-/// Where the numbers of one table of a profile come from.
+/// The source of the numbers of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableOrigin {
     /// The table; empty for the top of the file.
     pub table: String,
-    /// What its `origin` says.
+    /// The text of its `origin`.
     pub text: String,
 }
 
-/// A drive.
+/// The profile of a drive.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// Vendor and model in kebab case.
     pub name: String,
     /// Vendor and model as on the label.
     pub model: String,
-    /// The year of its introduction; `None` if it is not known: timings do not tell it.
+    /// The year of its introduction; `None` if unknown, because timings do not reveal it.
     pub year: Option<u16>,
-    /// How its numbers came about.
+    /// The source of its numbers.
     pub provenance: Provenance,
-    /// Where the numbers of each table come from.
+    /// The sources of each table.
     pub origins: Vec<TableOrigin>,
     /// The directory of shared measurements of this drive, if there is one.
     pub source: Option<String>,
-    /// Bytes in a logical block: 512 or 4096.
+    /// Bytes of a logical block: 512 or 4096.
     pub block_bytes: u32,
-    /// Bytes in a sector of the medium: 512, or 4096 behind 512-byte blocks (512e) or not (4Kn).
+    /// Bytes of a sector of the medium: 512, or 4096 behind 512-byte blocks (512e) or not (4Kn).
     pub physical_block_bytes: u32,
-    /// How many actuators serve equal shares of the blocks independently: 1 or 2.
+    /// The number of actuators that serve equal shares of the blocks independently: 1 or 2.
     pub actuators: u8,
-    /// The platter's turning.
+    /// The rotation.
     pub spindle: Spindle,
-    /// The arm.
+    /// The seek times.
     pub seek: SeekCurve,
-    /// The standard deviation of a seek's time by distance, if it was measured.
+    /// The standard deviation of a seek time by distance, if it was measured.
     pub seek_deviation: Option<SeekTable>,
-    /// Another surface of the same cylinder; the lower bound of any repositioning.
+    /// The switch to another surface of the same cylinder; a lower bound of any repositioning.
     pub head_switch: Duration,
-    /// Added to a write's positioning if the arm or head moved, in nanoseconds; some drives
-    /// settle faster for writes than their seek table says, so that it may be negative.
+    /// The addition to a write's positioning if arm or head moved, in nanoseconds. It is negative
+    /// on drives that settle faster for writes than their seek table says.
     pub write_settle_nanos: i64,
-    /// Where blocks are.
+    /// The positions of blocks.
     pub geometry: Arc<Geometry>,
-    /// What the electronics cost.
+    /// The overheads of the electronics.
     pub overheads: Overheads,
     /// The buffer.
     pub buffer: BufferRules,
@@ -121,22 +121,22 @@ pub struct Profile {
     pub bus: Bus,
     /// The drive's own queue.
     pub queue: QueueRules,
-    /// Whether it has a seek without transfer (SCSI's SEEK): without, [`block::Action::Seek`] ends
-    /// at once and moves nothing.
+    /// Whether the drive has a seek without transfer (SCSI's SEEK). Without it,
+    /// [`block::Action::Seek`] ends at once and moves nothing.
     pub seek_command: Switch,
     /// The sizes of commands at which sequential reads keep the full rate, if they were measured.
     pub chunks: Option<Chunks>,
-    /// How far each part can be trusted, if the profile says so.
+    /// The confidence of each part, if the profile states it.
     pub confidence: Option<Confidence>,
-    /// The profile without what was fitted to measurements, if something was.
+    /// The profile without fitted constants, if it has some.
     unfitted: Option<Arc<Profile>>,
 }
 
 impl Profile {
-    /// Reads a profile; `file` names the text in errors.
+    /// Parses a profile; `file` names the text in errors.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line and key.
+    /// The first mistake, with its line and key.
     pub fn parse(text: &str, file: &str) -> Result<Self, DocumentError> {
         let document = Document::parse(file, text)?;
         let root = document.root();
@@ -148,7 +148,7 @@ impl Profile {
         }
     }
 
-    /// The profile without what was fitted to measurements: as it was published.
+    /// The profile without constants that were fitted to measurements.
     pub fn published(&self) -> Profile {
         match &self.unfitted {
             Some(unfitted) => Profile::clone(unfitted),
@@ -161,8 +161,8 @@ impl Profile {
         self.unfitted.is_some()
     }
 
-    /// The drive after the host has switched its look-ahead and its write cache: off takes away
-    /// what the drive has, on leaves it as it is.
+    /// The profile after the host has switched look-ahead and write cache. `Off` removes a feature;
+    /// `On` keeps the profile's.
     pub fn switched(&self, look_ahead: Switch, write_cache: Switch) -> Profile {
         let mut switched = self.clone();
         if look_ahead == Switch::Off {
@@ -176,13 +176,13 @@ impl Profile {
         switched
     }
 
-    /// How many bytes the drive holds.
+    /// The capacity in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         let Sectors(blocks) = self.geometry.sectors();
         blocks * u64::from(self.block_bytes)
     }
 
-    /// Revolutions per minute.
+    /// The speed in revolutions per minute.
     pub fn rpm(&self) -> f64 {
         60e12 / self.spindle.period_ps() as f64
     }
@@ -213,7 +213,7 @@ const TOP: [&str; 21] = [
     "fitted",
 ];
 
-/// The tables that say where they come from.
+/// The tables that state their origin.
 const TABLES: [&str; 10] = [
     "spindle",
     "seek",

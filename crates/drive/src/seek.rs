@@ -1,4 +1,4 @@
-//! How long the arm takes: a table of distances with interpolation, or a formula made into one.
+//! Seek times by distance: a table with interpolation, or a formula converted to one.
 
 use std::sync::Arc;
 
@@ -18,32 +18,32 @@ pub struct SeekTable {
     points: Vec<(u32, u64)>,
     /// The time for each distance, for all distances of the drive.
     nanos: Arc<[u32]>,
-    /// For each point, not more than any time over its distance or a longer one; ascending.
+    /// For each point, a lower bound of all times over its distance or a longer one; ascending.
     least: Vec<u64>,
 }
 
-/// Why a list of points is not a seek table.
+/// The reason that a list of points is no seek table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeekError {
-    /// There has to be something to interpolate.
+    /// The list is empty.
     #[error("a seek table without points: expected at least one (distance, time)")]
     Empty,
-    /// Interpolation wants an order.
+    /// The distances do not ascend.
     #[error("distance {1} after {0}: expected distances from 1 upwards, each larger than the last")]
     NotAscending(u32, u32),
-    /// An arm's stroke is far below a second.
+    /// A time exceeds the longest stroke of an arm.
     #[error("a seek of {0} ns over {1} cylinders: expected at most 4 seconds")]
     TooLong(u64, u32),
 }
 
 impl SeekTable {
-    /// The table with these (distance, time) points, for a drive of `cylinders` cylinders.
+    /// A table with these (distance, time) points, for a drive of `cylinders` cylinders.
     ///
-    /// Between two points, and beyond the last two, it is linear; below the first it is the
-    /// first; over distance 0 it is nothing.
+    /// It is linear between points and beyond the last two, and constant below the first. Distance
+    /// 0 takes no time.
     ///
     /// # Errors
-    /// If the points are none, not ascending from 1, or absurdly long.
+    /// If the list is empty, the distances do not ascend from 1, or a time is absurd.
     pub fn new(points: Vec<(u32, Duration)>, cylinders: u32) -> Result<Self, SeekError> {
         let points: Vec<(u32, u64)> = points.into_iter().map(|(d, t)| (d, t.as_nanos())).collect();
         if points.is_empty() {
@@ -86,8 +86,8 @@ impl SeekTable {
         Duration::from_nanos(u64::from(self.nanos[(distance as usize).min(last)]))
     }
 
-    /// How far a search for whatever is within `time` has to go: over all longer distances the
-    /// arm takes longer. Measured tables go up and down, so that some shorter ones may, too.
+    /// The distance beyond which every seek takes longer than `time`, which bounds a search.
+    /// Measured tables are not monotonic: some shorter distances may take longer, too.
     ///
     /// ```text
     ///   time given  ----*-------------------*--------
@@ -110,7 +110,7 @@ impl SeekTable {
         near + run.div_ceil(u128::from(longer - shorter)) as u32 - 1
     }
 
-    /// How many cylinders the drive has.
+    /// The number of cylinders of the drive.
     pub fn cylinders(&self) -> u32 {
         self.nanos.len() as u32
     }

@@ -1,15 +1,15 @@
-//! A disk that does not exist: given commands, it says when each of them ends.
+//! A simulated disk: it receives commands and returns the moment of each end.
 //!
 //! ```text
-//!   submit ---> queue ---> taken up by an arm as it comes free ---> ended ---> poll
-//!                 '------> its duration limit passes --------------'
+//!   submit ---> queue ---> started by an arm as it becomes free ---> ended ---> poll
+//!                 '------> its duration limit passes ---------------'
 //! ```
 //!
-//! Also commands that need no arm (hits, early writes, switches) wait in the queue while another
-//! one uses their arm, but not while it destages.
+//! Commands that need no arm (hits, early writes, switches) also wait while another command uses
+//! their arm, but not while it destages.
 //!
-//! It answers, the caller acts: after each `submit`, and at `next_wakeup`, call `poll` until it
-//! answers `None`; `next_wakeup` then lies in the future.
+//! The caller acts: after each `submit`, and at `next_wakeup`, it calls `poll` until `None`. The
+//! next wakeup then lies in the future.
 
 use std::sync::Arc;
 
@@ -24,19 +24,19 @@ use crate::mechanics::{Position, SeekTarget};
 use crate::profile::Profile;
 use crate::service::{CommandTimes, DriveService};
 
-/// A simulated drive. Its profile is the truth; nobody outside may look at it to schedule.
+/// A simulated drive. Its profile is the truth, which no scheduler may read.
 #[derive(Clone, Debug)]
 pub struct VirtualDrive {
     service: DriveService,
-    /// Submitted, not taken up; in the order of submission.
+    /// Submitted commands that were not started, in the order of submission.
     queue: Vec<Queued>,
-    /// Taken up, not polled; latest first.
+    /// Started commands that were not polled; latest end first.
     ended: Vec<EndedCommand>,
     depth: usize,
     order: QueueOrder,
-    /// How many commands in the queue have a duration limit.
+    /// The number of queued commands with a duration limit.
     limited: usize,
-    /// When a command was taken up last.
+    /// The moment at which the last command started.
     last_taken: Instant,
 }
 
@@ -46,9 +46,9 @@ struct Queued {
     command: Command,
     submitted: Instant,
     arm: usize,
-    /// Where it begins, for commands that move the arm.
+    /// The target of a command that moves the arm.
     target: Option<SeekTarget>,
-    /// The last moment at which it may be taken up.
+    /// The last moment at which it may start.
     until: Option<Instant>,
 }
 
@@ -59,16 +59,16 @@ struct EndedCommand {
     command: Command,
 }
 
-/// What a power cut destroyed.
+/// The losses of a power cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Writes that counted as done, none of which is on the medium.
+    /// Writes that counted as done, with no block on the medium.
     pub written: Vec<Extent>,
-    /// Writes that were under way or queued, and writes that counted as done and were just being
-    /// put on the medium: each block has the old or the new contents.
+    /// Writes in flight or queued, and writes in destaging. Each block has the old or the new
+    /// contents.
     pub undecided: Vec<Extent>,
-    /// The physical sectors that were being written, at most one for each actuator: neither old
-    /// nor new, unreadable. They lie in or around an undecided extent.
+    /// The torn physical sectors, at most one for each actuator. They are unreadable, and lie in or
+    /// around an undecided extent.
     pub torn: Vec<Extent>,
     /// Commands that will never end.
     pub commands: Vec<Command>,
@@ -80,7 +80,7 @@ impl VirtualDrive {
         Self::imperfect(truth, Imperfections::default(), 0)
     }
 
-    /// A drive that deviates from `truth`; `seed` decides how.
+    /// A drive that deviates from `truth`. The deviations follow from `seed`.
     pub fn imperfect(truth: Arc<Profile>, imperfections: Imperfections, seed: u64) -> Self {
         let depth = truth.queue.depth.max(1) as usize;
         let order = truth.queue.order;
@@ -95,7 +95,7 @@ impl VirtualDrive {
         }
     }
 
-    /// The same drive with another queue: how deep, and which command is next.
+    /// The drive with another queue depth and order.
     pub fn with_queue(mut self, depth: u32, order: QueueOrder) -> Self {
         self.depth = depth.max(1) as usize;
         self.order = order;
@@ -107,16 +107,16 @@ impl VirtualDrive {
         &self.service.truth
     }
 
-    /// Commands that the drive holds.
+    /// The number of commands that the drive holds.
     pub fn held(&self) -> usize {
         self.queue.len() + self.ended.len()
     }
 
-    /// Gives the drive a command. It holds at most its queue's depth of them, those whose end
-    /// has not been polled included.
+    /// Submits a command. The queue depth bounds the commands in the drive, ended ones that were
+    /// not polled included.
     ///
     /// # Errors
-    /// If the drive holds as many commands as it can, or the extent is not on it.
+    /// If the drive is full, or the extent is not on it.
     pub fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
         if self.held() >= self.depth {
             return Err(Refused::Full { limit: self.depth });
@@ -151,14 +151,14 @@ impl VirtualDrive {
         Ok(())
     }
 
-    /// The next command that has ended at `now` or before, in the order of their ends.
+    /// The next command that has ended by `now`, in the order of the ends.
     pub fn poll(&mut self, now: Instant) -> Option<Outcome> {
         self.take_up(now);
         let ended = self.ended.pop_if(|ended| ended.outcome.at <= now)?;
         Some(ended.outcome)
     }
 
-    /// When `poll` should be called next; in the future once `poll` has answered `None`.
+    /// The moment of the next `poll`; in the future once `poll` has returned `None`.
     pub fn next_wakeup(&self) -> Option<Instant> {
         let mut next = self.ended.last().map(|ended| ended.outcome.at);
         let free = self.first_taken().map(|(at, _)| at);
@@ -172,25 +172,23 @@ impl VirtualDrive {
         next
     }
 
-    /// Says that whatever the drive did is over at `now`, and its head where it should be. For
-    /// comparisons with a real drive whose completions are known: each of its commands is then
-    /// judged by itself, not by the errors of those before it.
+    /// Ends all activity at `now` with the head in place, for comparisons with a real drive whose
+    /// completions are known. Each command is then judged without the errors of earlier ones.
     pub fn resync(&mut self, now: Instant) {
         self.service.resync(now);
         self.last_taken = self.last_taken.min(now);
     }
 
-    /// Says that the platter stood at `phase` at `Instant::ZERO`. For the same comparisons: a real
-    /// spindle wanders, and completions tell where it is.
+    /// Sets the platter to `phase` at `Instant::ZERO`, for the same comparisons. A real spindle
+    /// wanders, and completions reveal its phase.
     pub fn turn_platter(&mut self, phase: Angle) {
         self.service.turn_platter(phase);
     }
 
-    /// Cuts the power at `now`, and switches it on again at once: the buffer is lost, a sector that
-    /// was being written is torn, the queue is empty, the switches are as after power-up.
+    /// Cuts the power at `now` and restores it at once. The buffer and the queue are lost, a sector
+    /// being written is torn, and the switches are as after power-up.
     ///
-    /// Commands that had ended by then have ended, and are still to be polled. All others are in
-    /// the answer and will never end.
+    /// Commands that had ended are still to be polled. All others are in the answer and never end.
     pub fn power_cut(&mut self, now: Instant) -> Lost {
         self.take_up(now);
         self.service.idle_until(now);
@@ -214,7 +212,7 @@ impl VirtualDrive {
         }
     }
 
-    /// Lets every arm that is free by `now` take up its next command, and ends those whose limit
+    /// Starts the next command of every arm that is free by `now`, and ends commands whose limit
     /// has passed.
     fn take_up(&mut self, now: Instant) {
         while let Some((at, first)) = self.first_taken() {
@@ -226,14 +224,14 @@ impl VirtualDrive {
                     self.expire(index, expires);
                 }
                 _ if at > now => return,
-                // Its arm may have begun to destage before: then it is not yet its turn.
+                // Its arm may have begun to destage before: then its turn has not come.
                 _ if self.service.idle_until(at) => (),
                 _ => self.take(self.next_taken(first, at), at),
             }
         }
     }
 
-    /// A command's turn has come.
+    /// Starts a command.
     fn take(&mut self, index: usize, at: Instant) {
         let Queued {
             command,
@@ -255,7 +253,7 @@ impl VirtualDrive {
         self.end(EndedCommand { outcome, command });
     }
 
-    /// A command has waited too long.
+    /// Ends a command at its duration limit.
     fn expire(&mut self, index: usize, at: Instant) {
         let Queued {
             command, submitted, ..
