@@ -214,11 +214,11 @@ fn at(path: &Path, error: &std::io::Error) -> Exit {
 
 /// Cuts the drive's power, and describes the losses.
 fn power_cut(station: &Station) -> String {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let asked = station.mailbox().call(move |event_loop| {
-        let _ = tell.send(event_loop.power_cut());
+        let _ = sender.send(event_loop.power_cut());
     });
-    match asked.ok().and_then(|()| told.recv().ok()).flatten() {
+    match asked.ok().and_then(|()| receiver.recv().ok()).flatten() {
         Some(lost) => format!(
             "power cut: {} buffered writes lost, {} interrupted, {} sectors torn; clients have to \
              connect again\n",
@@ -232,7 +232,7 @@ fn power_cut(station: &Station) -> String {
 
 /// The lateness of the emulation, in real time.
 fn lateness(station: &Station) -> String {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let asked = station.mailbox().call(move |event_loop| {
         let scale = event_loop.clock().scale();
         let lateness = event_loop.lateness().map(|late| {
@@ -242,9 +242,9 @@ fn lateness(station: &Station) -> String {
             };
             (late.len(), [at(0.5), at(0.99), at(1.0)])
         });
-        let _ = tell.send(lateness);
+        let _ = sender.send(lateness);
     });
-    match asked.ok().and_then(|()| told.recv().ok()).flatten() {
+    match asked.ok().and_then(|()| receiver.recv().ok()).flatten() {
         Some((commands, [median, most, worst])) => format!(
             "{commands} commands; later than the model by {median} us (median), {most} us (99 %), \
              {worst} us (worst), in real time\n"

@@ -39,11 +39,11 @@ fn examples() -> String {
 Settings of a file: one value in their table, or a list of several in [sweep]:\n",
     );
     for setting in SETTINGS {
-        let _ = writeln!(text, "  {:22}{}", setting.path(), setting.what);
+        let _ = writeln!(text, "  {:27} {}", setting.path(), setting.what);
     }
     text.push_str("\nMeasures for [figure] y:\n");
     for measure in MEASURES {
-        let _ = writeln!(text, "  {:22}{}", measure.name, measure.title);
+        let _ = writeln!(text, "  {:27} {}", measure.name, measure.title);
     }
     text.push_str("\nNames of files in an experiment are relative to the current directory.");
     text

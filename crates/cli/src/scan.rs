@@ -170,7 +170,7 @@ fn foreground(task: &Task) -> String {
     let Some(beside) = &task.impact.beside else {
         return "no foreground request came meanwhile\n".to_owned();
     };
-    let told = |which: &str, of: &Foreground| {
+    let described = |which: &str, of: &Foreground| {
         format!(
             "foreground {which}: mean {:.2} ms, p99 {:.2} ms, {} requests\n",
             of.mean_us / 1e3,
@@ -178,9 +178,9 @@ fn foreground(task: &Task) -> String {
             grouped(of.requests)
         )
     };
-    let mut text = told("beside it", beside);
+    let mut text = described("beside it", beside);
     match &task.impact.alone {
-        Some(alone) => text += &told("in the minutes before", alone),
+        Some(alone) => text += &described("in the minutes before", alone),
         None => text += "no foreground request came in the minutes before\n",
     }
     if let Some(percent) = task.impact.measured_percent {

@@ -134,8 +134,8 @@ fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(),
             }
         })
         .map_err(Exit::failed)?;
-    let told = |name: &str| std::env::var(name).ok();
-    let (usec, pid) = (told("WATCHDOG_USEC"), told("WATCHDOG_PID"));
+    let variable = |name: &str| std::env::var(name).ok();
+    let (usec, pid) = (variable("WATCHDOG_USEC"), variable("WATCHDOG_PID"));
     let Some(pause) = notify::watchdog(usec.as_deref(), pid.as_deref(), std::process::id()) else {
         return Ok(());
     };

@@ -56,7 +56,7 @@ struct Convert {
     #[arg(long, value_name = "NAME", value_parser = all_names())]
     from: Option<String>,
     /// The output's format [default: detected from the name].
-    #[arg(long, value_name = "NAME", value_parser = written_names())]
+    #[arg(long, value_name = "NAME", value_parser = names(Format::is_written))]
     to: Option<String>,
     /// Convert the requests of this device only.
     #[arg(long, value_name = "DEVICE")]
@@ -344,10 +344,6 @@ fn names(wanted: impl Fn(&Format) -> bool) -> Vec<&'static str> {
 
 fn all_names() -> PossibleValuesParser {
     names(|_| true).into()
-}
-
-fn written_names() -> PossibleValuesParser {
-    names(Format::is_written).into()
 }
 
 fn formats_help() -> String {

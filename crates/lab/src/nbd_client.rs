@@ -92,8 +92,8 @@ impl LoadClient {
                     continue;
                 }
             }
-            let told = self.requests.receive(&self.received);
-            let (used, event) = told.map_err(io::Error::other)?;
+            let parsed = self.requests.receive(&self.received);
+            let (used, event) = parsed.map_err(io::Error::other)?;
             self.received.drain(..used);
             match event {
                 None if used == 0 => more(&self.stream, &mut self.received)?,

@@ -184,16 +184,16 @@ fn table(settings: &CachesBench, report: &CachesReport) -> String {
         "wished MB",
         "granted MB"
     );
-    for told in &report.cases {
-        let gain = told.simulated_gain_percent;
+    for figures in &report.cases {
+        let gain = figures.simulated_gain_percent;
         let gain = gain.map_or_else(String::new, |gain| format!("{gain:.1}"));
         line(
             &mut text,
-            (&told.coordinator, "simulated"),
-            &told.simulated,
+            (&figures.coordinator, "simulated"),
+            &figures.simulated,
             ("", &gain),
         );
-        if let Some(live) = &told.live {
+        if let Some(live) = &figures.live {
             let gain = live.gain.as_ref().map_or_else(String::new, shown);
             line(
                 &mut text,
@@ -203,10 +203,10 @@ fn table(settings: &CachesBench, report: &CachesReport) -> String {
             );
         }
     }
-    for told in &report.cases {
-        if let Some(verdict) = verdict(told) {
+    for figures in &report.cases {
+        if let Some(verdict) = verdict(figures) {
             // Writing to a string cannot fail.
-            let _ = write!(text, "\n{}: {verdict}", told.coordinator);
+            let _ = write!(text, "\n{}: {verdict}", figures.coordinator);
         }
     }
     text.truncate(text.trim_end().len());
@@ -247,9 +247,9 @@ fn shown(gain: &LiveGain) -> String {
 }
 
 /// The verdict on a live gain.
-fn verdict(told: &CoordinatorFigures) -> Option<String> {
-    let simulated = told.simulated_gain_percent?;
-    let live = told.live.as_ref()?;
+fn verdict(figures: &CoordinatorFigures) -> Option<String> {
+    let simulated = figures.simulated_gain_percent?;
+    let live = figures.live.as_ref()?;
     let gain = live.gain.as_ref()?;
     let said = match gain.verdict {
         Verdict::Holds => "holds: it has the simulator's sign, and at least half of its size",

@@ -27,7 +27,7 @@ pub(super) struct Lease {
     log: Option<PathBuf>,
     /// Request no guarantee, to compare with an ordinary program
     #[arg(long)]
-    best_effort: bool,
+    pub(super) best_effort: bool,
     /// The stream's name in lists and in the service's rules [default: the command's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -69,11 +69,6 @@ impl Lease {
             .attach_file(file, &terms)
             .map_err(|error| failure(&error))?;
         Ok(Some((client, stream)))
-    }
-
-    /// Whether the arguments request no guarantee.
-    pub(super) fn is_best_effort(&self) -> bool {
-        self.best_effort
     }
 
     /// Whether the lateness limit is valid.

@@ -90,7 +90,7 @@ pub fn run(arguments: &PlayArgs) -> Result<(), Exit> {
     )?;
     let stream = attached.as_ref().map(|(_, stream)| stream);
     let mut events = Events::default();
-    if let Some(stream) = stream.filter(|_| !arguments.lease.is_best_effort()) {
+    if let Some(stream) = stream.filter(|_| !arguments.lease.best_effort) {
         events.wait_until_served(stream)?;
     }
     let pace = play(arguments, &file, stream, &mut events)?;

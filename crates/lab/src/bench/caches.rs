@@ -16,16 +16,16 @@ use serde::Serialize;
 use server::cache_setting::Readmore;
 
 use crate::{Failure, Progress};
-use told::CoordinatorRuns;
+use gains::CoordinatorRuns;
 
-pub use told::{
+pub use gains::{
     CacheFigures, CachesReport, CoordinatorFigures, GOAL, LiveFigures, LiveGain, Verdict,
 };
 
+pub mod gains;
 mod live;
 mod readers;
 mod simulated;
-pub mod told;
 
 /// The settings of the benchmark.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl CachesBench {
             let round = live::once(self, coordinators[which], progress)?;
             cases[which].rounds.push(round);
         }
-        Ok(CachesReport::new(self, told::compare(cases)))
+        Ok(CachesReport::new(self, gains::compare(cases)))
     }
 
     /// The sizes of a reader's cache and of the shared one, in blocks (Zhang et al., 4.2: 5 %;

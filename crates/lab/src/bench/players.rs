@@ -187,11 +187,11 @@ impl PlayersRig<'_> {
         drop(mounted);
         drop(device);
         drop(service);
-        self.told(contestant, &played, read, stalls)
+        self.figures(contestant, &played, read, stalls)
     }
 
     /// Converts the output of all programs to figures in the drive's time.
-    fn told(
+    fn figures(
         &self,
         contestant: StreamService,
         played: &[Value],
@@ -200,9 +200,9 @@ impl PlayersRig<'_> {
     ) -> Result<PlayersTurn, Failure> {
         let scale = self.settings.time_scale;
         let all = |key: &str| -> Result<Vec<u64>, Failure> {
-            let of = |told: &Value| {
+            let of = |output: &Value| {
                 let missing = || Failure::failed(format!("headtime play said nothing of {key}"));
-                told[key].as_u64().ok_or_else(missing)
+                output[key].as_u64().ok_or_else(missing)
             };
             played.iter().map(of).collect()
         };
@@ -296,8 +296,8 @@ impl PlayersRig<'_> {
             "--time_based".to_owned(),
             format!("--runtime={}", self.wall().ceil()),
         ];
-        let told = rig::fio_json(&words, self.folder)?;
-        let rate = told["jobs"][0]["read"]["bw_bytes"].as_f64();
+        let output = rig::fio_json(&words, self.folder)?;
+        let rate = output["jobs"][0]["read"]["bw_bytes"].as_f64();
         rate.ok_or_else(|| Failure::failed("fio did not tell of its job: expected fio 3"))
     }
 
@@ -428,9 +428,9 @@ mod tests {
             folder: Path::new("/"),
         };
         let player = |longest| json!({"count": 10, "late": 1, "p99_us": 8_000, "longest_us": longest, "stalls": 2});
-        let told = [player(40_000), player(20_000)];
+        let output = [player(40_000), player(20_000)];
         let stalls = (3, Duration::from_millis(5));
-        let turn = place.told(StreamService::Ours, &told, 1e6, stalls);
+        let turn = place.figures(StreamService::Ours, &output, 1e6, stalls);
         let expected = PlayersTurn {
             name: "our guarantees".to_owned(),
             reads: 20,
@@ -443,7 +443,7 @@ mod tests {
             longest_stall_ms: 5.0,
         };
         assert_eq!(turn.ok(), Some(expected));
-        let nothing = place.told(StreamService::Ours, &[json!({})], 0.0, stalls);
+        let nothing = place.figures(StreamService::Ours, &[json!({})], 0.0, stalls);
         assert!(nothing.is_err());
     }
 }

@@ -304,8 +304,8 @@ impl PreemptionRig<'_> {
     }
 
     /// Converts fio's output to figures in the drive's time.
-    fn turn(&self, told: &Value) -> Result<PreemptionTurn, Failure> {
-        let turn = turn(told, self.scale).ok_or_else(|| {
+    fn turn(&self, output: &Value) -> Result<PreemptionTurn, Failure> {
+        let turn = turn(output, self.scale).ok_or_else(|| {
             Failure::failed("fio did not tell of its jobs urgent and bulk: expected fio 3")
         })?;
         let wall = (f64::from(self.settings.seconds) * self.scale)
@@ -401,8 +401,8 @@ write_cache = false
 const URGENT_BYTES: f64 = 4096.0;
 
 /// The figures of fio's two jobs, whose times are `scale` times the drive's.
-fn turn(told: &Value, scale: f64) -> Option<PreemptionTurn> {
-    let jobs = told["jobs"].as_array()?;
+fn turn(output: &Value, scale: f64) -> Option<PreemptionTurn> {
+    let jobs = output["jobs"].as_array()?;
     let job = |name: &str| jobs.iter().find(|job| job["jobname"] == name);
     let (urgent, bulk) = (&job("urgent")?["read"], &job("bulk")?["read"]);
     let latency = &urgent["lat_ns"];
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn the_jobs_of_fio_are_in_the_time_of_the_drive() {
-        let told = json!({"jobs": [
+        let output = json!({"jobs": [
             {"jobname": "urgent", "read": {"total_ios": 300, "lat_ns": {
                 "mean": 40e6, "max": 200_000_000,
                 "percentile": {"50.000000": 36_000_000, "99.000000": 120_000_000,
@@ -446,7 +446,7 @@ mod tests {
             max_ms: 50.0,
             bulk_mb_per_s: 40.0,
         };
-        assert_eq!(turn(&told, 4.0), Some(expected));
+        assert_eq!(turn(&output, 4.0), Some(expected));
         assert_eq!(turn(&json!({"jobs": []}), 1.0), None);
     }
 }

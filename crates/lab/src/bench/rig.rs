@@ -173,8 +173,8 @@ pub struct FioLoad {
 
 /// Runs fio on the client's core; returns its jobs by name.
 pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, FioLoad)>, Failure> {
-    let told = fio_json(arguments, folder)?;
-    loads(&told).ok_or_else(|| Failure::failed("fio did not tell of its jobs: expected fio 3"))
+    let output = fio_json(arguments, folder)?;
+    loads(&output).ok_or_else(|| Failure::failed("fio did not tell of its jobs: expected fio 3"))
 }
 
 /// Runs fio on the client's core; returns its JSON.
@@ -188,8 +188,8 @@ pub fn fio_json(arguments: &[String], folder: &Path) -> Result<serde_json::Value
         .output()
         .map_err(Failure::failed)?;
     let text = fs::read_to_string(&output).unwrap_or_default();
-    let told = json(&text).filter(|_| ran.status.success());
-    told.ok_or_else(|| {
+    let output = json(&text).filter(|_| ran.status.success());
+    output.ok_or_else(|| {
         let said = String::from_utf8_lossy(&ran.stderr);
         let line = said
             .lines()
@@ -205,8 +205,8 @@ fn json(text: &str) -> Option<serde_json::Value> {
 }
 
 /// The figures of fio's jobs.
-fn loads(told: &serde_json::Value) -> Option<Vec<(String, FioLoad)>> {
-    told["jobs"].as_array()?.iter().map(load).collect()
+fn loads(output: &serde_json::Value) -> Option<Vec<(String, FioLoad)>> {
+    output["jobs"].as_array()?.iter().map(load).collect()
 }
 
 fn load(job: &serde_json::Value) -> Option<(String, FioLoad)> {

@@ -73,18 +73,18 @@ pub struct Tracking {
 
 impl Tracking {
     /// Converts an engine's tallies.
-    pub fn new(mode: TrackingMode, told: &Tallies) -> Self {
+    pub fn new(mode: TrackingMode, tallies: &Tallies) -> Self {
         Tracking {
             mode: mode.name(),
-            changes: told.changes,
-            as_believed: told.as_believed,
-            late: told.late,
-            elsewhere: told.elsewhere,
-            buffered: told.buffered,
-            silent: told.silent,
-            refinements: told.refinements,
-            calibrations: told.calibrations,
-            calibration_ms: told.calibration_time.as_nanos() as f64 / 1e6,
+            changes: tallies.changes,
+            as_believed: tallies.as_believed,
+            late: tallies.late,
+            elsewhere: tallies.elsewhere,
+            buffered: tallies.buffered,
+            silent: tallies.silent,
+            refinements: tallies.refinements,
+            calibrations: tallies.calibrations,
+            calibration_ms: tallies.calibration_time.as_nanos() as f64 / 1e6,
         }
     }
 }

@@ -66,16 +66,16 @@ pub struct Stepped {
 
 impl Stepped {
     /// Converts an engine's counts on a drive.
-    pub fn new(told: &Preempted, drive: &Profile) -> Self {
-        let bytes = told.read_ahead.0 as f64 * f64::from(drive.block_bytes);
+    pub fn new(counts: &Preempted, drive: &Profile) -> Self {
+        let bytes = counts.read_ahead.0 as f64 * f64::from(drive.block_bytes);
         Stepped {
-            parts: told.parts,
-            aside: told.aside,
-            ways_back_ms: told.back.as_secs_f64() * 1e3,
-            filled: told.filled,
-            held_back: told.held,
-            missed: told.missed,
-            stops: told.hops,
+            parts: counts.parts,
+            aside: counts.aside,
+            ways_back_ms: counts.back.as_secs_f64() * 1e3,
+            filled: counts.filled,
+            held_back: counts.held,
+            missed: counts.missed,
+            stops: counts.hops,
             read_ahead_mb: bytes / 1e6,
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! | flag | the drive | the belief |
 //! |---|---|---|
-//! | `--seek-noise-us`, `--late-seeks` | as told | as the profile says: results are *noisy* |
-//! | `--look-ahead`, `--write-cache`, `--bus-mb-s` | as told | the same: the host commanded or built it |
+//! | `--seek-noise-us`, `--late-seeks` | as set | as in the profile: results are *noisy* |
+//! | `--look-ahead`, `--write-cache`, `--bus-mb-s` | as set | the same: the host sets it |
 
 use std::path::Path;
 use std::sync::Arc;

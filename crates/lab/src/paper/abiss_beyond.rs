@@ -108,14 +108,14 @@ impl AbissBeyond<'_> {
             let report = self
                 .runs
                 .get(&chosen(machine, FileLayout::Adjacent, policy, KB))?;
-            others.push(format!("{policy} {}", told(report)));
+            others.push(format!("{policy} {}", described(report)));
         }
         let report = self
             .runs
             .get(&chosen(machine, FileLayout::Adjacent, JUDGED, KB))?;
         let more = format!(
             "4 streams, buffers of 564 kB, read-ahead 1 MiB; {JUDGED}: {}; among others under other elevators: {}",
-            told(report),
+            described(report),
             others.join("; ")
         );
         let named = both(report.background_rate(), [report]);
@@ -131,7 +131,7 @@ impl AbissBeyond<'_> {
             Ok((sum / reports.len() as f64, reports))
         };
         let ((mean, reports), (large, _)) = (of(KB)?, of(LARGE_KB)?);
-        let said: Vec<String> = reports.iter().map(|report| told(report)).collect();
+        let said: Vec<String> = reports.iter().map(|report| described(report)).collect();
         let more = format!(
             "4 streams, buffers of {KB} kB, read-ahead 1 MiB; five files evenly from the first block to the \
              last; the mean over the background reader's place among them, from outside: {}; with buffers of \
@@ -155,7 +155,7 @@ fn both<'a>(rate: f64, reports: impl IntoIterator<Item = &'a Report>) -> Vec<(St
 }
 
 /// A run in words.
-fn told(report: &Report) -> String {
+fn described(report: &Report) -> String {
     format!(
         "{:.2} MB/s, batches of {} pages, {} of {} reads waited",
         report.background_rate(),

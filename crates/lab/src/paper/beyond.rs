@@ -56,7 +56,8 @@ const GAP_LEARNED: &str = "beyond.gap.learned";
 fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let mut trials = Trials::of(bench, trials())?;
     // The last two depend on what was learned.
-    let guard = learned_guard(trials.get(&learned(SW60, NOISE))?);
+    let [short, long, ..] = trials.get(&learned(SW60, NOISE))?.guards;
+    let guard = Duration::from_nanos((short + long).as_nanos() / 2);
     trials.add(bench, [guarded(guard), noisy(guard)])?;
     let beyond = FreeblockBeyond {
         trials: &trials,
@@ -436,12 +437,6 @@ fn noisy(guard: Duration) -> ScanTrial {
 
 fn within(outcome: &TrialOutcome) -> bool {
     outcome.mean_loss <= f64::from(BUDGET_PPM) / 1e4
-}
-
-/// The mean of the guards of reads.
-fn learned_guard(outcome: &TrialOutcome) -> Duration {
-    let [short, long, ..] = outcome.guards;
-    Duration::from_nanos((short + long).as_nanos() / 2)
 }
 
 const SW60: &str = "sptf-sw60";

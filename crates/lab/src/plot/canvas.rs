@@ -38,7 +38,9 @@ pub(super) fn drawn(width: f64, height: f64, draw: impl FnOnce(&Canvas<'_>)) -> 
         area.fill(&PAPER).expect(STRING);
         draw(&Canvas { area });
     }
-    shrunk(&svg, width, height)
+    // The backend's page is enlarged: the text has its real size.
+    let size = |w: f64, h: f64| format!("width=\"{w}\" height=\"{h}\"");
+    svg.replacen(&size(fine(width), fine(height)), &size(width, height), 1)
 }
 
 impl Canvas<'_> {
@@ -135,12 +137,6 @@ fn at(x: f64, y: f64) -> (i32, i32) {
 
 fn fine(length: f64) -> f64 {
     (length * FINE).round()
-}
-
-/// Scales the backend's enlarged page to its real size.
-fn shrunk(svg: &str, width: f64, height: f64) -> String {
-    let size = |w: f64, h: f64| format!("width=\"{w}\" height=\"{h}\"");
-    svg.replacen(&size(fine(width), fine(height)), &size(width, height), 1)
 }
 
 /// Enlargement of the drawn page. The backend draws at whole pixels, which would make steps of

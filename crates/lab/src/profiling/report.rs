@@ -118,7 +118,12 @@ pub fn figures(found: &FoundDrive) -> Result<ProfileFigures, Failure> {
         chunk_least_blocks: chunk.map(|chunk| chunk.least),
         chunk_most_blocks: chunk.and_then(|chunk| chunk.most),
         chunk: rates(findings, found.device.block_bytes),
-        failed: failures(findings),
+        failed: findings
+            .progress
+            .failed
+            .iter()
+            .map(|(step, why)| format!("{}: {why}", step.name()))
+            .collect(),
         confidence: shares
             .into_iter()
             .map(|(part, share)| (part.name(), share))
@@ -146,13 +151,6 @@ fn rates(findings: &Findings, block_bytes: u32) -> Vec<ChunkRate> {
         mb_s: tried.rate * f64::from(block_bytes) / 1e6,
     });
     rate.collect()
-}
-
-fn failures(findings: &Findings) -> Vec<String> {
-    let failed = findings.progress.failed.iter();
-    failed
-        .map(|(step, why)| format!("{}: {why}", step.name()))
-        .collect()
 }
 
 /// Parts of the map whose tracks have the same numbers of sectors.

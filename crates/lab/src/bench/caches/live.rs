@@ -9,8 +9,8 @@ use nbd::request::Asked;
 use server::cache_setting::{PAGE, Readmore};
 use server::status::Cache;
 
+use super::gains::CacheFigures;
 use super::readers::CacheReader;
-use super::told::CacheFigures;
 use super::{CachesBench, NONE, SimulatedDisk};
 use crate::bench::rig::ServeProcess;
 use crate::nbd_client::LoadClient;
@@ -42,19 +42,19 @@ pub(super) fn once(
         ended.collect::<Result<Vec<_>, _>>()
     })?;
     let status = lower.status()?;
-    let told = status.drives.first().and_then(|drive| drive.caches.first());
-    let told: Cache = told.cloned().unwrap_or_default();
+    let cache = status.drives.first().and_then(|drive| drive.caches.first());
+    let cache: Cache = cache.cloned().unwrap_or_default();
     drop((first, second, lower));
     let times: Vec<f64> = times.into_iter().flatten().collect();
     let mb = |bytes: u64| bytes as f64 / 1e6;
-    let had = told.hit_bytes_total + told.late_bytes_total;
+    let had = cache.hit_bytes_total + cache.late_bytes_total;
     Ok(CacheFigures {
         mean_ms: times.iter().sum::<f64>() / times.len() as f64 * 1e3 / settings.time_scale,
-        lower_hits_percent: had as f64 / told.asked_bytes_total.max(1) as f64 * 100.0,
-        lower_ahead_mb: mb(told.prefetched_bytes_total + told.readmore_bytes_total),
-        lower_bypassed_mb: mb(told.bypassed_bytes_total),
-        lower_wished_mb: mb(told.wished_bytes_total),
-        lower_granted_mb: mb(told.granted_bytes_total),
+        lower_hits_percent: had as f64 / cache.asked_bytes_total.max(1) as f64 * 100.0,
+        lower_ahead_mb: mb(cache.prefetched_bytes_total + cache.readmore_bytes_total),
+        lower_bypassed_mb: mb(cache.bypassed_bytes_total),
+        lower_wished_mb: mb(cache.wished_bytes_total),
+        lower_granted_mb: mb(cache.granted_bytes_total),
     })
 }
 
@@ -67,7 +67,10 @@ fn services(
     let path = |name: &str| folder.join(name);
     let profile = match settings.simulated_disk {
         SimulatedDisk::Elevator => one_at_a_time(&settings.drive)?,
-        SimulatedDisk::Engine => as_it_is(&settings.drive)?,
+        SimulatedDisk::Engine => {
+            let entry = drive::catalog::find(&settings.drive).map_err(Failure::input)?;
+            entry.text.to_owned()
+        }
     };
     std::fs::write(path("drive.toml"), profile).map_err(Failure::failed)?;
     let start = |name: &str, of: &ServiceOfLevel<'_>| {
@@ -124,12 +127,6 @@ fn one_at_a_time(drive: &str) -> Result<String, Failure> {
             "{drive}: a queue of {other}: expected a line \"depth = \" in its profile"
         ))),
     }
-}
-
-/// The text of the drive's profile.
-fn as_it_is(drive: &str) -> Result<String, Failure> {
-    let entry = drive::catalog::find(drive).map_err(Failure::input)?;
-    Ok(entry.text.to_owned())
 }
 
 /// A service with one volume and its cache.

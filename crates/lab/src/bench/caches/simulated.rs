@@ -11,8 +11,8 @@ use simulator::caching::{
     Level, Link, Lower, Pace, Readmore, Scheduled, Scheduler, Setup, System, run,
 };
 
+use super::gains::CacheFigures;
 use super::readers::{BothReaders, CacheReader};
-use super::told::CacheFigures;
 use super::{CachesBench, SimulatedDisk};
 use crate::{Failure, Progress};
 

@@ -96,7 +96,7 @@ impl Modern<'_> {
                 let served = self.servings.get(&service.at(Urgent::Constant(rate)))?;
                 let response = served.response()?;
                 worst = worst.max(response.p999_ms);
-                said.push(format!("{name} at {rate} Hz: {}", told(served)?));
+                said.push(format!("{name} at {rate} Hz: {}", described(served)?));
             }
             ours.push((name, worst));
         }
@@ -122,11 +122,11 @@ impl Modern<'_> {
             .servings
             .get(&FOUR_SINGLE.at(Urgent::Constant(BESIDE_RATE)))?;
         let mut said = vec![
-            format!("ours, shortest seek first: {}", told(ours)?),
-            format!("ours, Poisson arrivals: {}", told(poisson)?),
+            format!("ours, shortest seek first: {}", described(ours)?),
+            format!("ours, Poisson arrivals: {}", described(poisson)?),
             format!(
                 "one command a request, shortest seek first: {}",
-                told(single)?
+                described(single)?
             ),
         ];
         let limit = ours.response()?.p999_ms;
@@ -139,7 +139,7 @@ impl Modern<'_> {
             said.push(format!(
                 "the drive's own queue, {}: {}, {} ended with an error",
                 hint.name(),
-                told(&served)?,
+                described(&served)?,
                 served.errors(),
             ));
         }
@@ -152,7 +152,7 @@ impl Modern<'_> {
 }
 
 /// What a run came to, in words.
-fn told(served: &ServedLoad) -> Result<String, Failure> {
+fn described(served: &ServedLoad) -> Result<String, Failure> {
     let response = served.response()?;
     Ok(format!(
         "mean {:.2}, p99 {:.2}, p99.9 {:.2}, at most {:.2} ms, bulk {:.1} MB/s",
@@ -206,7 +206,7 @@ const RATES: [f64; 5] = [1.0, 2.0, 5.0, 10.0, 20.0];
 /// Where the drive's own queue stands beside.
 const BESIDE_RATE: f64 = 10.0;
 
-/// What the drive is told of urgent commands.
+/// The hints to the drive about urgent commands.
 const TOLD: [QueueHint; 4] = [
     QueueHint::Nothing,
     QueueHint::Priority,

@@ -1,4 +1,4 @@
-//! The drive's own queue: it is given all commands at once, and perhaps told which of them are urgent.
+//! The drive's own queue: it receives all commands at once, perhaps with hints about the ones that are urgent.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::Failure;
 use crate::paper::Effort;
 use crate::paper::serving::{ServedLoad, ServingSetup};
 
-/// What a drive is told of urgent commands.
+/// The hint to a drive about urgent commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueHint {
     /// Nothing.
@@ -41,7 +41,7 @@ impl QueueHint {
 /// A drive whose shortest commands are urgent: there are only two sizes.
 struct Hinted {
     drive: VirtualDrive,
-    told: QueueHint,
+    hint: QueueHint,
 }
 
 impl SimulatedDrive for Hinted {
@@ -49,7 +49,7 @@ impl SimulatedDrive for Hinted {
         let extent = command.action.extent();
         let is_urgent = extent.is_some_and(|extent| extent.length() == Sectors(1));
         if is_urgent {
-            (command.urgency, command.duration_limit) = match self.told {
+            (command.urgency, command.duration_limit) = match self.hint {
                 QueueHint::Nothing => (Urgency::Normal, None),
                 QueueHint::Priority => (Urgency::High, None),
                 QueueHint::Limit(limit) => (Urgency::Normal, Some(limit)),
@@ -74,7 +74,7 @@ impl SimulatedDrive for Hinted {
 /// If the drive is not shipped or cannot be profiled, or the load does not fit on it.
 pub(super) fn by_the_drive(
     serving: &ServingSetup,
-    told: QueueHint,
+    hint: QueueHint,
     effort: Effort,
 ) -> Result<ServedLoad, Failure> {
     let scene = serving.scene()?;
@@ -84,7 +84,7 @@ pub(super) fn by_the_drive(
     let engine = Engine::new(belief, &|| policy.make(), scenario.limits).with_tracking(policy);
     let drive = Hinted {
         drive: scene.drive(),
-        told,
+        hint,
     };
     let mut load = serving.load(&scene)?;
     let bytes = scenario.belief.block_bytes;

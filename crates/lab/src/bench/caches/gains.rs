@@ -227,19 +227,22 @@ mod tests {
     #[test]
     fn gains_are_against_the_first_round_by_round() {
         // The machine becomes slower: the gain does not.
-        let told = compare(vec![
+        let compared = compare(vec![
             case(10.0, &[20.0, 30.0, 40.0]),
             case(8.0, &[18.0, 27.0, 36.0]),
         ]);
-        assert_eq!(told[0].simulated_gain_percent, None);
-        assert_eq!(told[1].simulated_gain_percent.map(f64::round), Some(20.0));
-        let live = told[1].live.as_ref().expect("it was run");
+        assert_eq!(compared[0].simulated_gain_percent, None);
+        assert_eq!(
+            compared[1].simulated_gain_percent.map(f64::round),
+            Some(20.0)
+        );
+        let live = compared[1].live.as_ref().expect("it was run");
         assert_eq!(live.middle.mean_ms, 27.0);
         let gain = live.gain.as_ref().expect("it is compared");
         assert!((gain.percent - 10.0).abs() < 1e-9, "{gain:?}");
         assert!(gain.uncertainty_percent < Some(1e-9), "{gain:?}");
         assert_eq!(gain.verdict, Verdict::Holds, "just half");
-        let first = told[0].live.as_ref().expect("it was run");
+        let first = compared[0].live.as_ref().expect("it was run");
         assert_eq!(first.gain, None);
     }
 
