@@ -1,15 +1,15 @@
-//! DU: what was sent to the upper level is the first that the lower one evicts.
+//! DU: the lower level evicts blocks first that it sent to the upper level.
 //!
-//! Chen, Zhang, Zhou, Scott, Schiefer, SIGMETRICS 2005, as Zhang et al., ICDCS 2008, describe it. The
-//! marks are the replacement's affair; prefetching stays as it is. Not where several upper levels share
-//! what they read.
+//! Chen, Zhang, Zhou, Scott, Schiefer, SIGMETRICS 2005, as Zhang et al., ICDCS 2008, describe it.
+//! The replacement policy keeps the marks; prefetching is unchanged. Not for several upper levels
+//! that share blocks.
 
 use block::Instant;
 
 use super::{Coordinator, Manners, RequestPlan, Retention, UpperRequest};
 use crate::residency::Residency;
 
-/// Marks what was sent.
+/// Marks the blocks that were sent upwards.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DemoteUpward;
 

@@ -1,13 +1,13 @@
-//! The memory that a coordinator occupies, counted honestly.
+//! The complete memory of a coordinator.
 
 use std::ops::Add;
 
-/// Bytes of memory.
+/// The memory of a coordinator in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
-    /// What the rule itself is about: block numbers of eight bytes, as many as its queues hold.
+    /// The rule's own data: block numbers of eight bytes, as many as its queues hold.
     pub rule: usize,
-    /// What finds them and keeps them in order, and everything else.
+    /// The index, the order, and everything else.
     pub beyond: usize,
 }
 

@@ -1,11 +1,11 @@
-//! No coordination: the lower level is asked for what the upper one asks for.
+//! No coordination: requests of the upper level reach the lower one unchanged.
 
 use block::Instant;
 
 use super::{Coordinator, RequestPlan, UpperRequest};
 use crate::residency::Residency;
 
-/// Lets everything through.
+/// Passes every request unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uncoordinated;
 

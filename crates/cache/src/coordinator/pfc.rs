@@ -1,13 +1,14 @@
-//! PFC: lets blocks past the lower cache that the upper one will keep, and reads more where the lower
-//! level is too timid, by what it has seen of both in two queues of block numbers.
+//! PFC: bypasses the lower cache for blocks that the upper one will keep, and adds readmore if the
+//! lower level prefetches too little. It observes both in two queues of block numbers.
 //!
 //! ```text
-//!    bypass queue BQ:    blocks that were let past: asked for again, bypassing was too much
-//!    readmore queue RQ:  blocks behind what was read: asked for, a little more would have been a hit
+//!    bypass queue BQ:    bypassed blocks: a repeated request shows that the bypass was too long
+//!    readmore queue RQ:  blocks behind reads: a request shows that readmore would have been a hit
 //! ```
 //!
-//! Zhang, Lee, Ma, Zhou, ICDCS 2008, to the letter as `shared/specs/cache-and-pfc.md`, 8, reads it. Where
-//! the paper is ambiguous (A1 to A19 there) a parameter chooses; the defaults are the readings to use.
+//! Zhang, Lee, Ma, Zhou, ICDCS 2008, as `shared/specs/cache-and-pfc.md`, 8, reads it. A parameter
+//! decides each ambiguity of the paper (A1 to A19 there); the defaults are the recommended
+//! readings.
 
 use block::Instant;
 
@@ -22,7 +23,7 @@ mod rule;
 pub use readings::{Actions, PARAMETERS, Readings};
 pub use rule::Rule;
 
-/// One set of parameters and two queues.
+/// A PFC coordinator: its parameters and two queues.
 #[derive(Clone, Debug)]
 pub struct Pfc {
     readings: Readings,
@@ -30,7 +31,7 @@ pub struct Pfc {
     queues: Queues,
 }
 
-/// What was let past, and what lies behind what was read.
+/// The bypass queue and the readmore queue.
 #[derive(Clone, Debug)]
 pub struct Queues {
     pub(super) bypassed: GroupQueue,
@@ -38,7 +39,7 @@ pub struct Queues {
 }
 
 impl Pfc {
-    /// As set.
+    /// A coordinator with these settings.
     pub fn new(settings: &AlgorithmSettings, below: &Below) -> Self {
         Pfc {
             readings: Readings::of(settings),
@@ -49,7 +50,7 @@ impl Pfc {
 }
 
 impl Queues {
-    /// Each holds `percent` of the lower cache's blocks, at least one.
+    /// Queues of `percent` of the lower cache's blocks each, at least one.
     pub fn new(below: &Below, percent: u64) -> Self {
         let capacity = u64::from(below.frames) * percent.min(100) / 100;
         Queues {
@@ -58,7 +59,7 @@ impl Queues {
         }
     }
 
-    /// The memory of both.
+    /// The memory of both queues.
     pub fn footprint(&self) -> Footprint {
         self.bypassed.footprint() + self.behind.footprint()
     }

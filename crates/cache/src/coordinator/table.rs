@@ -1,20 +1,21 @@
-//! All coordinators: helps, experiments and the conformance tests are made from this table.
+//! The table of all coordinators, from which help texts, experiments and conformance tests are
+//! made.
 
 use super::{Make, adaptive, du, none, pfc};
 use crate::settings::Parameter;
 
-/// One line of the table.
+/// An entry of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct CoordinatorEntry {
-    /// How users name it.
+    /// The name for users.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// The coordinator in one sentence.
     pub about: &'static str,
-    /// Where it is described.
+    /// The publication that describes it.
     pub source: &'static str,
-    /// What can be set.
+    /// The parameters.
     pub parameters: &'static [Parameter],
-    /// How to make one.
+    /// The constructor.
     pub make: Make,
 }
 

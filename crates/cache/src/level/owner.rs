@@ -1,5 +1,5 @@
-//! For an owner who keeps the blocks' bytes, in places of its own: which frames they are in, and what
-//! it does to them without asking anybody below.
+//! The interface of an owner that keeps the blocks' bytes: the frames that hold them, and stores
+//! without a read.
 //!
 //! ```text
 //!   owner   pages:   frame -> bytes      a page comes with its read, or with [`Level::store`]
@@ -10,41 +10,41 @@ use std::collections::VecDeque;
 
 use super::{BlockState, FetchId, FetchOrigin, FrameId, Interval, Level, Pattern};
 
-/// A block that has gone from its frame, to make room for another.
+/// A block that was evicted to make room for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departed {
-    /// The frame. It may be another block's by now.
+    /// The frame. Another block may have it already.
     pub frame: FrameId,
     /// The block.
     pub block: u64,
 }
 
-/// What became of a block whose bytes somebody has.
+/// The result of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It is valid, in this frame.
+    /// The block is valid in this frame.
     In(FrameId),
-    /// It is in flight: what is being read is older than these bytes.
+    /// The block is in flight: its read returns older bytes.
     InFlight,
-    /// All frames are in flight, or there is no such block.
+    /// All frames are in flight, or the block does not exist.
     NoFrame,
 }
 
 impl Level {
-    /// The level, which notes from now on what goes: somebody takes it by [`Level::poll_departed`].
+    /// Records evictions from now on, for [`Level::poll_departed`].
     #[must_use]
     pub fn with_departures(mut self) -> Self {
         self.departed = Some(VecDeque::new());
         self
     }
 
-    /// The next block that has gone, in their order. Those that were withdrawn are not told of.
+    /// The next evicted block, in order. Withdrawn blocks are not reported.
     pub fn poll_departed(&mut self) -> Option<Departed> {
         self.departed.as_mut()?.pop_front()
     }
 
-    /// Which blocks of a fetch under way go into frames; empty if none. The others, before them, are
-    /// for one request alone.
+    /// The blocks of a fetch in flight that go into frames; empty if none. The blocks before them
+    /// are for one request alone.
     pub fn framed(&mut self, id: FetchId) -> Interval {
         match self.fetches.get_mut(id.0) {
             Some(run) => Interval::new(run.frames_from, run.blocks.last),
@@ -52,8 +52,8 @@ impl Level {
         }
     }
 
-    /// Somebody has the block's bytes: it needs not be read. That counts as a demand to the
-    /// replacement; prefetcher and coordinator do not learn of it.
+    /// Stores a block whose bytes the owner has, without a read. The replacement policy sees a
+    /// demand; prefetcher and coordinator do not.
     pub fn store(&mut self, block: u64) -> Stored {
         if let Some(frame) = self.residency().frame(block) {
             if self.residency().is_in_flight(frame) {
@@ -72,8 +72,8 @@ impl Level {
         }
     }
 
-    /// The block's bytes are of no use any more: it is absent, nothing is learned from it, and it is not
-    /// wished. What is in flight stays so: it ends as its fetch does.
+    /// Makes a block absent without an effect on the statistics, and ends its wish. A block in
+    /// flight stays so until its fetch ends.
     pub fn withdraw(&mut self, block: u64) {
         self.unwish(Interval::new(block, block));
         if self.residency().state(block) == BlockState::Valid {

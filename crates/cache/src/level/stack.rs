@@ -1,21 +1,21 @@
-//! Levels on top of each other, with messages between them that cost nothing.
+//! Levels above each other, with messages that cost nothing.
 
 use block::{Instant, RequestId};
 
 use super::{Answered, Ending, Fetch, FetchId, Level, LevelRefused};
 use crate::coordinator::UpperRequest;
 
-/// At least one level, the first of them on top.
+/// At least one level; the first is the top.
 pub struct Stack {
     levels: Vec<Level>,
 }
 
 impl Stack {
-    /// These levels, each above the next. A level below another one should serve as many requests at
-    /// a time as that has fetches: what it refuses is a failed fetch.
+    /// A stack of these levels. A lower level should accept as many pending requests as the upper
+    /// one has fetches: a refused fetch fails.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the list is empty.
     pub fn new(levels: Vec<Level>) -> Self {
         assert!(!levels.is_empty(), "a stack of no levels");
         Self { levels }
@@ -26,7 +26,7 @@ impl Stack {
         &self.levels
     }
 
-    /// A request for the top.
+    /// Submits a request to the top.
     ///
     /// # Errors
     /// As [`Level::submit`].
@@ -41,12 +41,12 @@ impl Stack {
         Ok(())
     }
 
-    /// What is to be read below the last level.
+    /// The next fetch of the last level.
     pub fn poll(&mut self) -> Option<Fetch> {
         self.levels.last_mut()?.poll()
     }
 
-    /// A read below the last level has ended.
+    /// Notes the end of a fetch of the last level.
     pub fn complete(&mut self, now: Instant, id: FetchId, ending: Ending) {
         if let Some(last) = self.levels.last_mut() {
             last.complete(now, id, ending);
@@ -54,12 +54,12 @@ impl Stack {
         self.settle(now);
     }
 
-    /// A request of the top that has its answer.
+    /// The next answered request of the top.
     pub fn poll_finished(&mut self) -> Option<Answered> {
         self.levels[0].poll_finished()
     }
 
-    /// Carries fetches down and answers up, until none is left between two levels.
+    /// Passes fetches down and answers up, until none is left between two levels.
     fn settle(&mut self, now: Instant) {
         for upper in 0..self.levels.len() - 1 {
             while let Some(fetch) = self.levels[upper].poll() {

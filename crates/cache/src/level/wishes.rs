@@ -1,17 +1,16 @@
-//! Wishes: what a coordinator would read more, and what takes no frame and no head time until
-//! somebody happens to have read it.
+//! Wishes: readmore that occupies no frame and costs no head time until a read happens to cover it.
 //!
 //! ```text
-//!   submit --readmore--> wished --next_wish: Want--> owner: reads it where that costs nothing
+//!   submit --readmore--> wished --next_wish: Want--> owner: reads it if that is free
 //!                         |   ^                        |
-//!     demand, admission,  |   '--------offer-----------'   still wished: it takes a frame
+//!     demand, admission,  |   '--------offer-----------'   still wished: it gets a frame
 //!     write, age          v
-//!                     next_wish: Unwant              what was wished is told to be so no longer,
-//!                                                    whatever ended it, a frame too
+//!                     next_wish: Unwant              every end of a wish is reported,
+//!                                                    a grant too
 //! ```
 //!
-//! Until a wish is granted the level is as if the coordinator had planned nothing more: the prefetcher sees
-//! what was asked for, and resident blocks are not touched.
+//! Until a wish is granted the level behaves as without readmore: the prefetcher sees the original
+//! request, and resident blocks are not touched.
 
 use std::collections::VecDeque;
 
@@ -22,12 +21,12 @@ use super::{FetchOrigin, FrameId, Interval, Level, RequestPlan, UpperRequest};
 use crate::lru_map::LruMap;
 use crate::residency::MAX_BLOCK;
 
-/// A change of what is wished.
+/// A change of the set of wishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// These blocks are wished from now on.
     Want(Interval),
-    /// These no longer.
+    /// These blocks are no longer wished.
     Unwant(Interval),
 }
 
@@ -136,7 +135,7 @@ enum Wished {
 }
 
 impl Level {
-    /// The level, where what the coordinator reads more is wished and not fetched. Changes are to be taken by
+    /// Turns readmore into wishes instead of fetches. The owner polls changes by
     /// [`Level::next_wish`] after each call.
     #[must_use]
     pub fn with_wishes(mut self) -> Self {
@@ -144,8 +143,8 @@ impl Level {
         self
     }
 
-    /// The level with wishes, where more is fetched with the request, as without wishes, as long as most
-    /// wishes are asked for before they are granted.
+    /// Turns readmore into wishes, but fetches it with the request while most wishes are demanded
+    /// before they are granted.
     #[must_use]
     pub fn with_wishes_while_granted(self) -> Self {
         let mut level = self.with_wishes();
@@ -166,19 +165,19 @@ impl Level {
         }
     }
 
-    /// The next change of what is wished, in their order.
+    /// The next change of the set of wishes, in order.
     pub fn next_wish(&mut self) -> Option<Wish> {
         self.wishes.as_mut()?.changes.pop_front()
     }
 
-    /// How many blocks are wished.
+    /// The number of wished blocks.
     pub fn wished(&self) -> u64 {
         let wishes = self.wishes.as_ref();
         wishes.map_or(0, |wishes| wishes.blocks.len() as u64)
     }
 
-    /// Somebody has the block's bytes. If it is still wished it takes a frame, where it is valid at once;
-    /// the answer is which.
+    /// Offers a block whose bytes the owner has. A wished block gets a frame, is valid at once, and
+    /// its frame is returned.
     pub fn offer(&mut self, block: u64) -> Option<FrameId> {
         if !self.wishes.as_mut()?.end(block) {
             return None;
@@ -200,8 +199,8 @@ impl Level {
         Some(frame)
     }
 
-    /// The blocks change or were asked for: what is being read of them for wishes is refused when it is
-    /// offered.
+    /// Ends the wishes for these blocks, because they change or were requested. Later offers of
+    /// them are refused.
     #[inline]
     pub fn unwish(&mut self, blocks: Interval) {
         if self.wishes.is_some() {

@@ -1,9 +1,9 @@
-//! Nothing is fetched ahead: the base line, and the right choice below a level that prefetches well.
+//! No prefetching: the baseline, and the right choice below a level that prefetches well.
 
 use super::{Advice, Prefetcher, Seen};
 use crate::residency::Residency;
 
-/// Fetches nothing.
+/// Fetches nothing ahead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 

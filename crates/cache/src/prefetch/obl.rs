@@ -10,11 +10,11 @@ use crate::residency::Residency;
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
-/// Fetches one block.
+/// Fetches one block ahead.
 #[derive(Clone, Debug)]
 pub struct OneBlock {
     when: When,
-    /// Blocks that were fetched ahead and not asked for.
+    /// Blocks that were fetched ahead and not requested.
     tagged: LruMap<u64, ()>,
 }
 
@@ -25,7 +25,7 @@ enum When {
     Tagged,
 }
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[Parameter {
     key: "when",
     what: "After which requests: Smith 1982 compares the three.",
@@ -33,7 +33,7 @@ pub const PARAMETERS: &[Parameter] = &[Parameter {
 }];
 
 impl OneBlock {
-    /// As set.
+    /// A prefetcher with these settings.
     pub fn new(settings: &AlgorithmSettings, site: &Site) -> Self {
         let (when, tags) = match settings.get("when") {
             0 => (When::Always, 1),

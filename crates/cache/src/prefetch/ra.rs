@@ -1,12 +1,12 @@
-//! RA(P), as PFC calls it: after every request, hit or miss, the P blocks that follow it.
+//! RA(P), as PFC calls it: after every request, hit or miss, the next P blocks.
 //!
-//! It has no state, tests for no sequence and knows no trigger distance. Zhang et al., ICDCS 2008, 2.2.
-//! Not for random reads: each of them costs P blocks.
+//! The prefetcher has no state, detects no sequences and has no trigger distance. Zhang et al.,
+//! ICDCS 2008, 2.2. Not for random reads: each of them costs P blocks.
 
 use super::{Advice, Prefetcher, Seen, following};
 use crate::residency::Residency;
 
-/// Fetches the blocks that follow.
+/// Fetches the blocks after a request.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadAhead {
     degree: u64,
@@ -16,7 +16,7 @@ pub struct ReadAhead {
 pub const DEGREE: u64 = 4;
 
 impl ReadAhead {
-    /// So many blocks after every request.
+    /// A prefetcher of `degree` blocks.
     pub const fn new(degree: u64) -> Self {
         ReadAhead { degree }
     }

@@ -1,20 +1,20 @@
-//! All prefetchers: helps, experiments and the conformance tests are made from this table.
+//! The table of all prefetchers, from which help texts, experiments and conformance tests are made.
 
 use super::{Make, amp, linux_2_4, linux_2_6, linux_6, none, obl, ra, sarc};
 use crate::settings::{Parameter, Values};
 
-/// One line of the table.
+/// An entry of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct PrefetcherEntry {
-    /// How users name it.
+    /// The name for users.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// The prefetcher in one sentence.
     pub about: &'static str,
-    /// Where it is described.
+    /// The publication that describes it.
     pub source: &'static str,
-    /// What can be set.
+    /// The parameters.
     pub parameters: &'static [Parameter],
-    /// How to make one.
+    /// The constructor.
     pub make: Make,
 }
 

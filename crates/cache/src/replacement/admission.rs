@@ -1,5 +1,5 @@
-//! Admission of blocks under a policy: a frame for each block that comes, a victim for each frame that is
-//! needed. The functions are generic so that each policy gets its own machine code.
+//! Admission of blocks under a policy: a frame for each new block, and a victim for each frame. The
+//! functions are generic, so that each policy has its own machine code.
 
 use std::hint::black_box;
 
@@ -8,60 +8,60 @@ use block::Interval;
 use super::{GhostTag, Pattern, Replacement, Touch};
 use crate::residency::{FetchOrigin, FrameId, MAX_BLOCK, Residency};
 
-/// What the prefetcher says of a block that is to go.
+/// The prefetcher's decision about a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Let it go.
+    /// The block is evicted.
     Evict,
-    /// Keep it for another round: it becomes the newest. To be said once for each time that the
-    /// block becomes resident; the cache asks each frame at most once for one block that comes.
+    /// The block becomes the newest instead. A prefetcher gives one second chance per residence.
+    /// The cache asks about each frame at most once per admission.
     SecondChance,
 }
 
-/// Whether what the prefetcher says of a block is heard.
+/// Whether the prefetcher can veto an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
-    /// It is asked.
+    /// It can.
     Asked,
-    /// All others have had their second chance: the block goes.
+    /// All others have had their second chance: the block is evicted.
     Anyway,
 }
 
-/// Why a block got no frame.
+/// The reason that a block got no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Every frame waits for its read.
+    /// Every frame is in flight.
     #[error("all frames are in flight: expected a read to complete first")]
     AllInFlight,
-    /// It has one.
+    /// The block has a frame already.
     #[error("block {0} is resident: expected an absent one")]
     Resident(u64),
-    /// There is no such block.
+    /// The block does not exist.
     #[error("block {0}: expected at most {MAX_BLOCK}")]
     NoSuchBlock(u64),
 }
 
-/// What the first demand for a block is that was fetched ahead.
+/// The meaning of the first demand for a block that was fetched ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstTouch {
-    /// What the block was inserted for: it becomes the newest where that is what touches do, and is
-    /// not counted where references are counted. A choice; papers are silent.
+    /// The reason of its insertion: it becomes the newest if touches do that, and is not counted as
+    /// a reference. A choice; papers are silent.
     #[default]
     Insertion,
     /// A reference like any other.
     Reference,
-    /// Nothing: the policy is not told. So under AMP (Gill, Bathen, FAST 2007).
+    /// Nothing: the policy does not see it. AMP does this (Gill, Bathen, FAST 2007).
     Unnoticed,
 }
 
 /// Blocks that are to become resident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComingRun {
-    /// Which; none of them is resident.
+    /// The blocks, all of them absent.
     pub blocks: Interval,
-    /// Why they are fetched.
+    /// The reason of the fetch.
     pub origin: FetchOrigin,
-    /// What the prefetcher takes them for.
+    /// The access pattern, as the prefetcher sees it.
     pub pattern: Pattern,
 }
 

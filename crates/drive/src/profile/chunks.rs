@@ -4,13 +4,13 @@ use block::Sectors;
 
 use document::{DocumentError, Section};
 
-/// The sizes of commands, each given when the one before has ended, at which sequential reads keep the
-/// full rate: points a and b of Figure 3 of Virtual IO (Dimitrijevic et al. 2002).
+/// The sizes of successive commands at which sequential reads keep the full rate: points a and b of
+/// Figure 3 of Virtual IO (Dimitrijevic et al. 2002).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunks {
-    /// Point a: below it what a command costs is no longer hidden.
+    /// Point a: below it the overhead of a command is no longer hidden.
     pub least: Sectors,
-    /// Point b: beyond it the buffer is too small; `None` if no larger size was found slower.
+    /// Point b: beyond it the buffer is too small; `None` if no larger size was slower.
     pub most: Option<Sectors>,
 }
 

@@ -1,4 +1,4 @@
-//! The `[confidence]` table: how far a profile that was found from timings can be trusted.
+//! The `[confidence]` table: the trust in a profile that was found from timings.
 
 use block::{Extent, Lba, Sectors};
 
@@ -7,30 +7,30 @@ use document::{DocumentError, Field, Section};
 /// A part of a profile that can be right while others are wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProfilePart {
-    /// The period.
+    /// The period of a revolution.
     Spindle,
-    /// Which blocks a track has, and at which angles.
+    /// The blocks of each track, and their angles.
     Map,
-    /// On which cylinder and surface a track is.
+    /// The cylinder and surface of each track.
     Layout,
-    /// The arm.
+    /// The seek times.
     Seek,
-    /// What the electronics cost.
+    /// The overheads of the electronics.
     Overhead,
     /// The host bus.
     Bus,
     /// Segments and look-ahead.
     Buffer,
-    /// Which writes end early.
+    /// The writes that end early.
     WriteBack,
     /// The drive's own queue.
     Queue,
-    /// Whether reading a track begins with any of its sectors.
+    /// Whether a read of a track begins with any of its sectors.
     ZeroLatency,
 }
 
 impl ProfilePart {
-    /// All of them, with their keys in profile files.
+    /// All parts, with their keys in profile files.
     pub const ALL: [(&'static str, ProfilePart); 10] = [
         ("spindle", ProfilePart::Spindle),
         ("map", ProfilePart::Map),
@@ -44,13 +44,13 @@ impl ProfilePart {
         ("zero_latency", ProfilePart::ZeroLatency),
     ];
 
-    /// Its key.
+    /// The key of the part.
     pub fn name(self) -> &'static str {
         ProfilePart::ALL[self as usize].0
     }
 }
 
-/// How far each part can be trusted, and where tracks are exactly known.
+/// The trust in each part, and the exactly known tracks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Confidence {
     parts: [Option<f64>; ProfilePart::ALL.len()],
@@ -58,18 +58,18 @@ pub struct Confidence {
 }
 
 impl Confidence {
-    /// The share, 0 to 1, of fresh measurements that a part is expected to predict; `None` if
-    /// nothing is said of it.
+    /// The share, 0 to 1, of fresh measurements that a part should predict; `None` if the profile
+    /// does not state it.
     pub fn of(&self, part: ProfilePart) -> Option<f64> {
         self.parts[part as usize]
     }
 
-    /// The least of the parts' confidences, if there is one.
+    /// The least confidence of all parts, if the profile states one.
     pub fn least(&self) -> Option<f64> {
         self.parts.iter().copied().flatten().reduce(f64::min)
     }
 
-    /// The blocks whose tracks are exactly known: ascending, not overlapping.
+    /// The blocks whose tracks are exactly known: ascending, disjoint.
     pub fn known(&self) -> &[Extent] {
         &self.known
     }
