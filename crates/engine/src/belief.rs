@@ -15,15 +15,15 @@ use scheduler::PieceId;
 use scheduler::policy::NamedPolicy;
 use scheduler::{Ordering, Sight};
 
-use crate::command::{Approach, Sent};
+use crate::command::{Approach, SentCommand};
 use crate::forecast::{Course, Head, Route};
 
 pub mod explanation;
 pub(crate) mod following;
 pub(crate) mod log;
 
-use explanation::{Explanation, Known, Log};
-use following::Follower;
+use explanation::{CommandLog, Explanation, Known};
+use following::DriveFollower;
 pub use following::Tallies;
 
 /// What an engine believes of its drive.
@@ -38,9 +38,9 @@ pub struct DriveBelief {
     /// What holds if the policy does not look at the head: whether a stage does.
     stages: Sight,
     /// Follows the drive, if it is to be followed.
-    follower: Option<Box<Follower>>,
+    follower: Option<Box<DriveFollower>>,
     /// What held the head lately, if that may be asked.
-    log: Log,
+    log: CommandLog,
 }
 
 impl DriveBelief {
@@ -52,7 +52,7 @@ impl DriveBelief {
             ended: Instant::ZERO,
             stages: Sight::Order,
             follower: None,
-            log: Log::off(),
+            log: CommandLog::off(),
         }
     }
 
@@ -91,13 +91,13 @@ impl DriveBelief {
 
     /// The ends of commands are followed from `now` on; `policy` chooses while positions can be trusted.
     pub(crate) fn follow(&mut self, now: Instant, policy: NamedPolicy) {
-        self.follower = Some(Box::new(Follower::new(now, &self.profile, policy)));
+        self.follower = Some(Box::new(DriveFollower::new(now, &self.profile, policy)));
         self.watch_head();
     }
 
     /// What holds the head is remembered from now on.
     pub(crate) fn remember(&mut self, known: Known) {
-        self.log = Log::new(known);
+        self.log = CommandLog::new(known);
     }
 
     /// Whether the position of the head is of use.
@@ -144,7 +144,7 @@ impl DriveBelief {
 
     /// The head is known again: the last sector of the command has just passed under it. The answer is
     /// how the command was believed to go.
-    pub(crate) fn resync(&mut self, now: Instant, sent: &Sent, route: &Route) -> Course {
+    pub(crate) fn resync(&mut self, now: Instant, sent: &SentCommand, route: &Route) -> Course {
         let course = sent.course(&self.head, &self.profile, route);
         self.head = match sent.approach {
             _ if sent.is_buffered => course.head,

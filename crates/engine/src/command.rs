@@ -94,7 +94,7 @@ pub(crate) enum Planned {
 
 /// One command at the drive.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentCommand {
     pub(crate) id: CommandId,
     pub(crate) given: Instant,
     pub(crate) purpose: Purpose,
@@ -199,7 +199,7 @@ impl Purpose {
     }
 }
 
-impl Sent {
+impl SentCommand {
     /// What is believed of it, if the head is at `head` before.
     pub(crate) fn course(&self, head: &Head, belief: &Profile, route: &Route) -> Course {
         match self.approach {

@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 
 use block::{CommandId, Duration, Extent, Instant};
 
-use crate::command::{Draft, Purpose, Sent, StageAnswer};
+use crate::command::{Draft, Purpose, SentCommand, StageAnswer};
 use crate::intake::limits::Limits;
 
 /// The commands of an engine, from the choice to the end.
 #[derive(Debug, Default)]
 pub struct Dispatch {
     /// In the order in which the drive was given them.
-    at_drive: VecDeque<Sent>,
+    at_drive: VecDeque<SentCommand>,
     /// Given to the drive as soon as it may have more: at most one piece of a request, the last.
     pub(crate) chosen: VecDeque<Draft>,
     /// How many commands were given.
@@ -64,18 +64,18 @@ impl Dispatch {
     }
 
     /// A command at the drive.
-    pub(crate) fn find(&self, id: CommandId) -> &Sent {
+    pub(crate) fn find(&self, id: CommandId) -> &SentCommand {
         let sent = self.at_drive.iter().find(|sent| sent.id == id);
         sent.unwrap_or_else(|| panic!("{id:?} is not at the drive"))
     }
 
     /// The commands at the drive, the one in service first.
-    pub(crate) fn commands(&self) -> impl Iterator<Item = &Sent> {
+    pub(crate) fn commands(&self) -> impl Iterator<Item = &SentCommand> {
         self.at_drive.iter()
     }
 
     /// The command that was given last, if it is at the drive.
-    pub(crate) fn last(&self) -> Option<&Sent> {
+    pub(crate) fn last(&self) -> Option<&SentCommand> {
         self.at_drive.back()
     }
 
@@ -90,7 +90,7 @@ impl Dispatch {
     }
 
     /// A command is given to the drive.
-    pub(crate) fn send(&mut self, sent: Sent) {
+    pub(crate) fn send(&mut self, sent: SentCommand) {
         self.given += 1;
         self.at_drive.push_back(sent);
     }
@@ -99,7 +99,7 @@ impl Dispatch {
     ///
     /// # Panics
     /// If it is not at the drive.
-    pub(crate) fn take(&mut self, id: CommandId) -> Sent {
+    pub(crate) fn take(&mut self, id: CommandId) -> SentCommand {
         let place = self.at_drive.iter().position(|sent| sent.id == id);
         let place = place.unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
         self.settled = false;

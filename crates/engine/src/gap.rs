@@ -16,7 +16,9 @@ use scheduler::background::{
 use scheduler::freeblock::{Gap, Kind, Losses, WantedBlocks};
 
 use crate::belief::DriveBelief;
-use crate::command::{BackgroundRead, Draft, Planned, Purpose, Sent, StageAnswer, UnplannedEnd};
+use crate::command::{
+    BackgroundRead, Draft, Planned, Purpose, SentCommand, StageAnswer, UnplannedEnd,
+};
 use crate::context::StageContext;
 use crate::forecast::{Course, Route};
 use crate::guarantees::Guarantees;
@@ -377,7 +379,7 @@ impl GapStage {
     pub(crate) fn account_for(
         &mut self,
         cx: &StageContext<'_>,
-        sent: &Sent,
+        sent: &SentCommand,
         outcome: &Outcome,
     ) -> i64 {
         let Some(free) = self.free.as_deref_mut() else {

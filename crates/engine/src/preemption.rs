@@ -21,7 +21,7 @@ use scheduler::PieceId;
 use scheduler::ordering::PriorityLevel;
 use scheduler::preemption::{ChunkRole, LastChunk, Preemption, When, Worth};
 
-use crate::command::{Draft, Planned, Sent, StageAnswer};
+use crate::command::{Draft, Planned, SentCommand, StageAnswer};
 use crate::context::StageContext;
 use crate::guarantees::{Guarantees, PartsInProgress, Restriction};
 
@@ -415,7 +415,7 @@ impl Transfers {
         &mut self,
         now: Instant,
         (piece, waited): (PieceId, Duration),
-        sent: &Sent,
+        sent: &SentCommand,
         (status, account): (Status, Option<Account>),
         is_undone: bool,
     ) -> Remainder {
@@ -469,7 +469,7 @@ impl Transfers {
     /// more.
     pub(crate) fn note_landing(
         &mut self,
-        sent: &Sent,
+        sent: &SentCommand,
         wait: Duration,
         period: Duration,
         revolutions: i64,

@@ -203,7 +203,7 @@ pub struct Explanation {
 
 /// The commands that ended last.
 #[derive(Clone, Debug)]
-pub(crate) struct Log {
+pub(crate) struct CommandLog {
     /// Whether anything is believed of the drive; `None` if nothing is remembered.
     known: Option<Known>,
     held: VecDeque<Held>,
@@ -282,10 +282,10 @@ impl Explanation {
     }
 }
 
-impl Log {
+impl CommandLog {
     /// Nothing is remembered, and no memory taken.
     pub(crate) fn off() -> Self {
-        Log {
+        CommandLog {
             known: None,
             held: VecDeque::new(),
             forgotten: None,
@@ -293,7 +293,7 @@ impl Log {
     }
 
     pub(crate) fn new(known: Known) -> Self {
-        Log {
+        CommandLog {
             known: Some(known),
             held: VecDeque::with_capacity(REMEMBERED),
             forgotten: None,

@@ -13,11 +13,11 @@ use profiler::tracker::{Mode, Told, Tracker, Travel};
 use scheduler::policy::{NamedPolicy, find};
 
 use super::DriveBelief;
-use crate::command::{Purpose, Sent};
+use crate::command::{Purpose, SentCommand};
 use crate::forecast::{Course, Route};
 
 /// Follows a drive by the ends of its commands.
-pub(super) struct Follower {
+pub(super) struct DriveFollower {
     tracker: Tracker,
     /// The policies that choose while positions can be trusted, and while not.
     policies: [NamedPolicy; 2],
@@ -64,10 +64,10 @@ pub(crate) struct Learned {
     pub(crate) is_refined: bool,
 }
 
-impl Follower {
+impl DriveFollower {
     pub(super) fn new(now: Instant, belief: &Profile, policy: NamedPolicy) -> Self {
         let safe = find("c-look").expect("a policy of the table");
-        Follower {
+        DriveFollower {
             tracker: Tracker::new(belief.spindle, now),
             policies: [policy, safe],
             tallies: Tallies::default(),
@@ -120,7 +120,7 @@ impl DriveBelief {
     }
 
     /// A command has ended: its head time is the calibration's if it was one.
-    pub(crate) fn count_calibration(&mut self, sent: &Sent, outcome: &Outcome) {
+    pub(crate) fn count_calibration(&mut self, sent: &SentCommand, outcome: &Outcome) {
         if let (Some(follower), Purpose::Calibration, Some(account)) =
             (&mut self.follower, &sent.purpose, outcome.account)
         {

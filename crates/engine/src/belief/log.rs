@@ -4,7 +4,7 @@ use block::{Instant, Outcome};
 
 use super::DriveBelief;
 use super::explanation::{Answered, Believed, Held, Whose};
-use crate::command::{Approach, Sent};
+use crate::command::{Approach, SentCommand};
 
 impl DriveBelief {
     /// Whether commands are logged.
@@ -13,7 +13,13 @@ impl DriveBelief {
     }
 
     /// Logs the end of a command, before [`DriveBelief::resync`].
-    pub(crate) fn log_end(&mut self, now: Instant, sent: &Sent, whose: Whose, outcome: &Outcome) {
+    pub(crate) fn log_end(
+        &mut self,
+        now: Instant,
+        sent: &SentCommand,
+        whose: Whose,
+        outcome: &Outcome,
+    ) {
         let held = Held {
             command: sent.id,
             whose,
@@ -25,7 +31,7 @@ impl DriveBelief {
         self.log.ended(held);
     }
 
-    fn believed(&self, now: Instant, sent: &Sent) -> Option<Believed> {
+    fn believed(&self, now: Instant, sent: &SentCommand) -> Option<Believed> {
         let route = sent.route.as_ref()?;
         let course = sent.course(&self.head, &self.profile, route);
         let revolutions = self.revolutions(now, &course, route);

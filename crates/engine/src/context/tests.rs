@@ -13,7 +13,7 @@ use scheduler::{Ordering, PieceId};
 
 use super::StageContext;
 use crate::belief::DriveBelief;
-use crate::command::{Approach, Draft, Purpose, Sent};
+use crate::command::{Approach, Draft, Purpose, SentCommand};
 use crate::dispatch::Dispatch;
 use crate::forecast::Route;
 use crate::intake::{Intake, level_of};
@@ -101,8 +101,8 @@ impl StageBench {
 }
 
 /// A command that seeks.
-pub(crate) fn sent(id: CommandId, given: Instant, purpose: Purpose, route: Route) -> Sent {
-    Sent {
+pub(crate) fn sent(id: CommandId, given: Instant, purpose: Purpose, route: Route) -> SentCommand {
+    SentCommand {
         id,
         given,
         purpose,

@@ -7,7 +7,7 @@ use scheduler::PieceId;
 use super::row::Stages;
 use crate::belief::explanation::Whose;
 use crate::belief::following::Learned;
-use crate::command::{Approach, Purpose, Sent};
+use crate::command::{Approach, Purpose, SentCommand};
 use crate::context::StageContext;
 use crate::forecast::Route;
 use crate::intake::slots::{End, Parts};
@@ -15,7 +15,7 @@ use crate::preemption::{Remainder, WaitsAgain};
 
 impl Stages<'_> {
     /// Completes a command that has left the drive.
-    pub(super) fn complete(&mut self, sent: &Sent, outcome: &Outcome) {
+    pub(super) fn complete(&mut self, sent: &SentCommand, outcome: &Outcome) {
         let now = self.cx.now;
         if self.cx.belief.is_logging() {
             let whose = whose(&self.cx, sent);
@@ -51,7 +51,7 @@ impl Stages<'_> {
     }
 
     /// Locates the head at the end of a command, and corrects the belief.
-    fn learn(&mut self, sent: &Sent, route: &Route) {
+    fn learn(&mut self, sent: &SentCommand, route: &Route) {
         let cx = &mut self.cx;
         let course = cx.belief.resync(cx.now, sent, route);
         cx.dispatch.resync(sent.id, cx.belief.head.free);
@@ -95,7 +95,7 @@ impl Stages<'_> {
     }
 
     /// The end of a piece, if `sent` was its last command; otherwise the piece may wait again.
-    fn end_part(&mut self, piece: PieceId, sent: &Sent, outcome: &Outcome) -> Option<End> {
+    fn end_part(&mut self, piece: PieceId, sent: &SentCommand, outcome: &Outcome) -> Option<End> {
         let cx = &mut self.cx;
         // The drive gave it back undone, or what failed may have been the free blocks that were merged
         // with it.
@@ -133,7 +133,7 @@ impl Stages<'_> {
     }
 }
 
-fn whose(cx: &StageContext<'_>, sent: &Sent) -> Whose {
+fn whose(cx: &StageContext<'_>, sent: &SentCommand) -> Whose {
     match sent.purpose {
         Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => {
             let slot = cx.intake.slots.get(cx.ordering.owner(piece));

@@ -4,14 +4,14 @@ use block::{Action, Command, Direction, Durability, Extent, Sectors};
 use scheduler::Sight;
 
 use super::row::Stages;
-use crate::command::{Approach, Draft, Purpose, Sent};
+use crate::command::{Approach, Draft, Purpose, SentCommand};
 
 impl Stages<'_> {
     /// Gives the drive a command.
     pub(super) fn give(&mut self, draft: Draft) -> Command {
         let (id, now) = (self.cx.dispatch.next_id(), self.cx.now);
         if matches!(draft, Draft::Flush) {
-            self.cx.dispatch.send(Sent {
+            self.cx.dispatch.send(SentCommand {
                 id,
                 given: now,
                 purpose: Purpose::Flush,
@@ -54,7 +54,7 @@ impl Stages<'_> {
             ) => Some(*cx.route(piece)),
             (_, Sight::Head) => cx.belief.route_of(extent, direction),
         };
-        cx.dispatch.send(Sent {
+        cx.dispatch.send(SentCommand {
             id,
             given: now,
             purpose,

@@ -116,13 +116,13 @@ pub(crate) struct FreeBlocks {
     worth: u32,
     /// Blocks that were read for tasks that end.
     done: u64,
-    pace: Pace,
+    pace: TaskPace,
     slow_bus: Option<Duration>,
 }
 
 /// How fast the tasks got on lately: the fewer blocks are left, the slower.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pace {
+struct TaskPace {
     /// Since when is counted, and the blocks that were read until then.
     since: Instant,
     before: u64,
@@ -138,11 +138,11 @@ const STRETCH: u64 = 64;
 /// No pace is that of a shorter stretch: before that nothing is behind. A choice.
 const SHORTEST: Duration = Duration::from_secs(60);
 
-impl Pace {
+impl TaskPace {
     fn follow(&mut self, now: Instant, done: u64) {
         let length = now.since(self.since);
         if length.as_nanos() > (now.as_nanos() / STRETCH).max(SHORTEST.as_nanos()) {
-            *self = Pace {
+            *self = TaskPace {
                 since: now,
                 before: done,
                 blocks: done - self.before,
@@ -170,7 +170,7 @@ impl FreeBlocks {
             credited: Instant::ZERO,
             worth: 0,
             done: 0,
-            pace: Pace::default(),
+            pace: TaskPace::default(),
             slow_bus: slow_bus(belief),
         }
     }

@@ -11,7 +11,7 @@ use stream::{LocationMap, Zone};
 use super::streams::{NotGranted, StreamEvent, StreamTransfer};
 use super::{Guarantees, Leftover, head_times, zone_over};
 use crate::belief::DriveBelief;
-use crate::command::Sent;
+use crate::command::SentCommand;
 
 /// What a client does with its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -188,7 +188,12 @@ impl Guarantees {
 
     /// The bytes of a stream that a command of the request in `slot` moves, in blocks of `block` bytes;
     /// none if the request is not a stream's.
-    pub(crate) fn transfer_of(&self, slot: u32, sent: &Sent, block: u32) -> Option<StreamTransfer> {
+    pub(crate) fn transfer_of(
+        &self,
+        slot: u32,
+        sent: &SentCommand,
+        block: u32,
+    ) -> Option<StreamTransfer> {
         let transfer = self.transfers.get(self.transfers.of_slot(slot)?)?.transfer;
         let part = sent.part.unwrap_or(transfer.extent);
         let before = part.start().0 - transfer.extent.start().0;
