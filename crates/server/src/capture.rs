@@ -26,7 +26,7 @@ pub use live::LiveEngine;
 pub use reader::{Damaged, Reader};
 pub use recorder::Recorder;
 pub use replay::{Difference, Problem, Replayed, replay};
-pub use setting::{Belief, Setting, Tasks, Tracking, Unfit};
+pub use setting::{Belief, Setting, Tasks, Tracking, UnfitSetting};
 
 /// Begins each file: with the format's version.
 pub const FIRST: &[u8] = b"headtime capture 2\n";

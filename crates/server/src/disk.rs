@@ -13,7 +13,7 @@
     reason = "hands memory to the back end while commands are in flight"
 )]
 
-use block::{Account, Action, Command, CommandId, Extent, Instant, Lba, Outcome, Status};
+use block::{Account, Command, CommandId, Extent, Instant, Lba, Outcome, Status};
 use drive::Lost;
 use hdrhistogram::Histogram;
 use std::io;
@@ -37,18 +37,10 @@ pub(crate) struct Disk {
     pub(crate) ring: Ring,
     back_end: Box<dyn BackEnd>,
     /// The commands at the back end, and the time at which each was dispatched.
-    in_flight: Vec<InFlight>,
+    in_flight: Vec<(Command, Instant)>,
     /// The scratch memory of commands at the back end.
     scratch: Vec<Scratch>,
     spare: Arena,
-}
-
-/// A command at the back end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InFlight {
-    id: CommandId,
-    pub(crate) given: Instant,
-    pub(crate) action: Action,
 }
 
 /// The memory of a command's blocks outside of its request.
@@ -148,11 +140,7 @@ impl Disk {
     /// # Safety
     /// As for [`BackEnd::start`].
     pub(crate) unsafe fn start(&mut self, command: &Command, memory: &[Memory]) {
-        self.in_flight.push(InFlight {
-            id: command.id,
-            given: self.now,
-            action: command.action,
-        });
+        self.in_flight.push((*command, self.now));
         // SAFETY: the caller's promise.
         unsafe {
             self.back_end
@@ -184,9 +172,12 @@ impl Disk {
         self.engine.background().gaps().mispredicted - before
     }
 
-    /// Removes a command that has ended.
-    pub(crate) fn take_in_flight(&mut self, id: CommandId) -> Option<InFlight> {
-        let place = self.in_flight.iter().position(|command| command.id == id)?;
+    /// Removes a command that has ended. The answer is the command and the time of its dispatch.
+    pub(crate) fn take_in_flight(&mut self, id: CommandId) -> Option<(Command, Instant)> {
+        let place = self
+            .in_flight
+            .iter()
+            .position(|(command, _)| command.id == id)?;
         Some(self.in_flight.swap_remove(place))
     }
 
@@ -304,8 +295,8 @@ pub(crate) mod tests {
             let ended = disk.poll_ended().expect("memory is quick");
             assert_eq!((ended.id, ended.result), (command.id, Ok(())));
             disk.complete(ended.id, Status::Good, ended.account);
-            let in_flight = disk.take_in_flight(ended.id).expect("it was in flight");
-            assert_eq!(in_flight.given, disk.now);
+            let (_, given) = disk.take_in_flight(ended.id).expect("it was in flight");
+            assert_eq!(given, disk.now);
             assert!(disk.take_in_flight(ended.id).is_none(), "it was removed");
         }
         disk.engine.poll_finished().expect("it has ended").status

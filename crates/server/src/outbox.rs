@@ -42,7 +42,7 @@ pub(crate) struct Outbox {
 #[derive(Default)]
 struct Batch {
     heads: Vec<u8>,
-    pieces: Vec<Piece>,
+    pieces: Vec<BatchPiece>,
     /// Buffers to free when the batch is sent.
     buffers: Vec<Bytes>,
     length: usize,
@@ -68,7 +68,7 @@ pub(crate) struct Socket<'a> {
 
 /// A piece of a batch.
 #[derive(Clone, Copy)]
-enum Piece {
+enum BatchPiece {
     /// A range of `heads`.
     Heads(usize, usize),
     Memory(Memory),
@@ -97,8 +97,8 @@ impl Outbox {
         let to = heads.len();
         *length += to - from;
         match pieces.last_mut() {
-            Some(Piece::Heads(_, end)) if *end == from => *end = to,
-            _ => pieces.push(Piece::Heads(from, to)),
+            Some(BatchPiece::Heads(_, end)) if *end == from => *end = to,
+            _ => pieces.push(BatchPiece::Heads(from, to)),
         }
     }
 
@@ -106,7 +106,7 @@ impl Outbox {
     pub(crate) fn bytes(&mut self, bytes: Bytes) {
         if let Some(memory) = bytes.memory() {
             self.filling.length += memory.length;
-            self.filling.pieces.push(Piece::Memory(memory));
+            self.filling.pieces.push(BatchPiece::Memory(memory));
         }
         self.filling.buffers.push(bytes);
     }
@@ -288,13 +288,13 @@ impl Sealed {
 }
 
 impl Batch {
-    fn memory(&self, piece: Piece) -> Memory {
+    fn memory(&self, piece: BatchPiece) -> Memory {
         match piece {
-            Piece::Heads(from, to) => Memory {
+            BatchPiece::Heads(from, to) => Memory {
                 at: self.heads[from..to].as_ptr().cast_mut(),
                 length: to - from,
             },
-            Piece::Memory(memory) => memory,
+            BatchPiece::Memory(memory) => memory,
         }
     }
 

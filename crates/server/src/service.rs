@@ -37,7 +37,7 @@ mod slow;
 mod streams;
 mod tasks;
 
-use devices::Devices;
+use devices::ExportedDevices;
 use doors::{Welcome, listen};
 use drives::Drive;
 
@@ -94,7 +94,7 @@ pub struct Running {
 struct Doors {
     listeners: Vec<Listener>,
     mounts: Vec<fuse::Mount>,
-    devices: Devices,
+    devices: ExportedDevices,
 }
 
 /// The largest impact budget: the whole response time.
@@ -135,7 +135,7 @@ impl Running {
                 },
             )?,
             mounts: mount(&config, &drives)?,
-            devices: Devices::begin(&config, &drives)?,
+            devices: ExportedDevices::begin(&config, &drives)?,
         };
         Ok(Arc::new(Running {
             file,

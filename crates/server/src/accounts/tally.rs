@@ -11,10 +11,10 @@ use crate::status::{ByKind, HeadKind};
 
 /// The counters.
 pub struct Tally {
-    classes: [Served; CLASSES],
+    classes: [ClassTally; CLASSES],
     /// The second that is counted now.
     second: u64,
-    head: HeadTime,
+    head: HeadUse,
     /// Failed commands: reads, writes, flushes.
     pub failed: [u64; 3],
     /// The last extent that was read or written.
@@ -23,7 +23,7 @@ pub struct Tally {
 
 /// The requests of one class.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct ClassTally {
     /// Successful requests: reads and writes.
     pub requests: [u64; 2],
     /// Their blocks.
@@ -46,7 +46,7 @@ pub struct Flow {
 
 /// The use of head time.
 #[derive(Debug, Default)]
-struct HeadTime {
+struct HeadUse {
     /// The stretches of the last second, in their order.
     stretches: VecDeque<Stretch>,
     total: [Duration; HeadKind::ALL.len()],
@@ -89,18 +89,18 @@ const SECOND: u64 = 1_000_000_000;
 impl Default for Tally {
     fn default() -> Self {
         Tally {
-            classes: std::array::from_fn(|_| Served::default()),
+            classes: std::array::from_fn(|_| ClassTally::default()),
             second: 0,
-            head: HeadTime::default(),
+            head: HeadUse::default(),
             failed: [0; 3],
             last: None,
         }
     }
 }
 
-impl Default for Served {
+impl Default for ClassTally {
     fn default() -> Self {
-        Served {
+        ClassTally {
             requests: [0; 2],
             blocks: [0; 2],
             last_second: [Flow::default(); 2],
@@ -115,7 +115,7 @@ pub(crate) fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 3_600 * SECOND, 3).expect("bounds that make sense")
 }
 
-impl Served {
+impl ClassTally {
     /// Whether there was a request.
     pub fn is_used(&self) -> bool {
         self.requests != [0; 2]
@@ -132,7 +132,7 @@ impl Served {
 
 impl Tally {
     /// The requests of a class.
-    pub fn served(&self, class: Class) -> &Served {
+    pub fn served(&self, class: Class) -> &ClassTally {
         &self.classes[place(class)]
     }
 
@@ -245,7 +245,7 @@ impl Tally {
     }
 }
 
-impl HeadTime {
+impl HeadUse {
     fn add(&mut self, from: Instant, to: Instant, kind: HeadKind) {
         if from == to {
             return;

@@ -8,7 +8,7 @@ use engine::{Engine, Impossible, Reply};
 
 use super::event::{Ending, Event};
 use super::reader::{Damaged, Reader};
-use super::setting::Unfit;
+use super::setting::UnfitSetting;
 
 /// The result of a replay in which the engine answered as captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Problem {
     Damaged(#[from] Damaged),
     /// The setting is invalid.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    UnfitSetting(#[from] UnfitSetting),
     /// The engine answers differently.
     #[error(transparent)]
     Difference(#[from] Box<Difference>),

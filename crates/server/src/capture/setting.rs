@@ -62,7 +62,7 @@ pub enum Tasks {
 /// The error of a setting from which no engine can be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the capture's {what}: {why}")]
-pub struct Unfit {
+pub struct UnfitSetting {
     what: &'static str,
     why: String,
 }
@@ -93,8 +93,8 @@ impl Belief {
     ///
     /// # Errors
     /// If the text is no profile.
-    pub fn profile(&self) -> Result<Profile, Unfit> {
-        let unfit = |why: String| Unfit {
+    pub fn profile(&self) -> Result<Profile, UnfitSetting> {
+        let unfit = |why: String| UnfitSetting {
             what: "belief",
             why,
         };
@@ -127,9 +127,9 @@ impl Setting {
     ///
     /// # Errors
     /// If the belief is no profile, or the policy is unknown.
-    pub fn engine(&self) -> Result<Engine, Unfit> {
+    pub fn engine(&self) -> Result<Engine, UnfitSetting> {
         let belief = Arc::new(self.belief.profile()?);
-        let policy = find(&self.policy).map_err(|unknown| Unfit {
+        let policy = find(&self.policy).map_err(|unknown| UnfitSetting {
             what: "policy",
             why: unknown.to_string(),
         })?;

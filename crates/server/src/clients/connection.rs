@@ -12,7 +12,7 @@ use crate::outbox::{Outbox, Socket};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::status;
 use crate::tls::{Opened, Session};
-use crate::volume::operation::{Client, Operation};
+use crate::volume::operation::{ClientId, Operation};
 use block::operation::{Ask, OperationError};
 use nbd::negotiation::Agreed;
 use nbd::offer::Offer;
@@ -47,7 +47,7 @@ pub(super) struct Connection {
     pub(super) number: u64,
     pub(super) peer: String,
     pub(super) since: Instant,
-    pub(super) served: Served,
+    pub(super) served: ClientTally,
     pub(super) socket: OwnedFd,
     pub(super) session: Option<Box<Session>>,
     pub(super) agreed: Agreed,
@@ -97,14 +97,14 @@ pub(super) enum Reading {
 
 /// Successful requests of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Served {
+pub(super) struct ClientTally {
     pub(super) requests: u64,
     /// Bytes read and written.
     pub(super) bytes: u64,
 }
 
 /// The next step in reading a connection.
-pub(super) enum Progress {
+pub(super) enum ReadProgress {
     /// The next part can be parsed.
     Continue,
     /// More bytes have to be received.
@@ -152,8 +152,8 @@ impl Connection {
     }
 
     /// The connection as a source of operations.
-    pub(super) fn client(&self, place: usize) -> Client {
-        Client {
+    pub(super) fn client(&self, place: usize) -> ClientId {
+        ClientId {
             place,
             number: self.number,
             since: self.since,
@@ -226,7 +226,7 @@ impl Connection {
             number: accepted.number,
             peer: accepted.peer,
             since: now,
-            served: Served::default(),
+            served: ClientTally::default(),
             socket: accepted.socket,
             session: accepted.session,
             agreed: accepted.agreed,

@@ -17,7 +17,7 @@
 use tracing::{debug, warn};
 
 use super::Clients;
-use super::connection::{Progress, Reading};
+use super::connection::{ReadProgress, Reading};
 use super::sharing::Awaited;
 use crate::arena::Bytes;
 use crate::arena::Memory;
@@ -50,35 +50,40 @@ impl Clients {
                     match *left {
                         0 => {
                             connection.reading = Reading::Header;
-                            Progress::Continue
+                            ReadProgress::Continue
                         }
-                        _ => Progress::Receive,
+                        _ => ReadProgress::Receive,
                     }
                 }
                 Reading::Ready { .. } => self.begin_ready(volumes, disk, place),
             };
             let progress = match progress {
-                Progress::Receive => self.more(volumes, disk, place),
+                ReadProgress::Receive => self.more(volumes, disk, place),
                 progress => progress,
             };
             match progress {
-                Progress::Continue => (),
-                Progress::Receive | Progress::Wait => return,
+                ReadProgress::Continue => (),
+                ReadProgress::Receive | ReadProgress::Wait => return,
             }
         }
     }
 
-    fn read_header(&mut self, volumes: &mut Volumes, disk: &mut Disk, place: usize) -> Progress {
+    fn read_header(
+        &mut self,
+        volumes: &mut Volumes,
+        disk: &mut Disk,
+        place: usize,
+    ) -> ReadProgress {
         let connection = &mut self.connections[place];
         let (header, size) = match request::parse(connection.inbox.bytes(), connection.agreed.style)
         {
             Ok(Some(found)) => found,
-            Ok(None) => return Progress::Receive,
+            Ok(None) => return ReadProgress::Receive,
             Err(hostile) => {
                 warn!(%hostile, "a client is cut off");
                 self.counts.turned_away += 1;
                 self.cut_off(volumes, disk, place);
-                return Progress::Wait;
+                return ReadProgress::Wait;
             }
         };
         connection.inbox.understood(size);
@@ -87,7 +92,7 @@ impl Clients {
             connection.refuse(&header, failed);
             connection.reading = Reading::Skip(header.payload);
             self.note_answered(place);
-            return Progress::Continue;
+            return ReadProgress::Continue;
         }
         connection.reading = match header.ask {
             Asked::Of(Ask::Write { .. }) => Reading::Payload {
@@ -102,18 +107,23 @@ impl Clients {
             },
             Asked::BlockStatus { .. } => {
                 self.reply_status(volumes, disk, place, &header);
-                return Progress::Continue;
+                return ReadProgress::Continue;
             }
             Asked::Disconnect | Asked::Unknown(_) => {
                 self.end(volumes, disk, place);
-                return Progress::Wait;
+                return ReadProgress::Wait;
             }
         };
-        Progress::Continue
+        ReadProgress::Continue
     }
 
     /// Copies the available bytes of a write's payload.
-    fn read_payload(&mut self, volumes: &mut Volumes, disk: &mut Disk, place: usize) -> Progress {
+    fn read_payload(
+        &mut self,
+        volumes: &mut Volumes,
+        disk: &mut Disk,
+        place: usize,
+    ) -> ReadProgress {
         let connection = &mut self.connections[place];
         let Reading::Payload {
             header,
@@ -121,16 +131,16 @@ impl Clients {
             have,
         } = &mut connection.reading
         else {
-            return Progress::Continue;
+            return ReadProgress::Continue;
         };
         let Asked::Of(ask) = header.ask else {
-            return Progress::Continue;
+            return ReadProgress::Continue;
         };
         let (header, has_bytes) = (*header, bytes.is_some());
         if !has_bytes {
             let operation = connection.operation(ask, &header);
             if connection.fill_share(&operation, &self.bounds) {
-                return Progress::Wait;
+                return ReadProgress::Wait;
             }
             let Some(memory) = self.bytes_of(volumes, disk, place, &operation) else {
                 return self.stall(place, Awaited::Memory);
@@ -139,15 +149,15 @@ impl Clients {
             if let Reading::Payload { bytes, .. } = &mut connection.reading {
                 *bytes = Some(memory);
             }
-            return Progress::Continue;
+            return ReadProgress::Continue;
         }
         let Some(Bytes::Own(buffer)) = bytes else {
-            return Progress::Continue;
+            return ReadProgress::Continue;
         };
         let taken = connection.inbox.copy(&mut buffer.bytes_mut()[*have..]);
         *have += taken;
         if *have < buffer.length() {
-            return Progress::Receive;
+            return ReadProgress::Receive;
         }
         let bytes = bytes.take();
         let operation = connection.operation(ask, &header);
@@ -156,11 +166,16 @@ impl Clients {
             operation,
             bytes,
         };
-        Progress::Continue
+        ReadProgress::Continue
     }
 
     /// Begins the parsed operation, if there is room.
-    fn begin_ready(&mut self, volumes: &mut Volumes, disk: &mut Disk, place: usize) -> Progress {
+    fn begin_ready(
+        &mut self,
+        volumes: &mut Volumes,
+        disk: &mut Disk,
+        place: usize,
+    ) -> ReadProgress {
         let connection = &mut self.connections[place];
         let reading = std::mem::replace(&mut connection.reading, Reading::Header);
         let Reading::Ready {
@@ -184,7 +199,7 @@ impl Clients {
                 bytes: None,
             };
             return match is_over {
-                true => Progress::Wait,
+                true => ReadProgress::Wait,
                 false => self.stall(place, Awaited::Memory),
             };
         };
@@ -195,7 +210,7 @@ impl Clients {
         match volumes.begin(disk, source, operation, bytes) {
             Ok(()) => {
                 self.take_answers(volumes);
-                Progress::Continue
+                ReadProgress::Continue
             }
             Err(Stalled { bytes, .. }) => {
                 let connection = &mut self.connections[place];
@@ -290,26 +305,26 @@ impl Clients {
         volumes: &mut Volumes,
         disk: &mut Disk,
         place: usize,
-    ) -> Progress {
+    ) -> ReadProgress {
         let connection = &mut self.connections[place];
         // What the session has of received bytes is the kernel's while it receives.
         if !connection.is_receiving {
             match connection.open() {
-                Ok(Opened::Bytes(_)) => return Progress::Continue,
+                Ok(Opened::Bytes(_)) => return ReadProgress::Continue,
                 Ok(Opened::Nothing) => (),
                 Ok(Opened::Closed) => {
                     self.end(volumes, disk, place);
-                    return Progress::Wait;
+                    return ReadProgress::Wait;
                 }
                 Err(error) => {
                     warn!(%error, "a client is cut off");
                     self.cut_off(volumes, disk, place);
-                    return Progress::Wait;
+                    return ReadProgress::Wait;
                 }
             }
         }
         self.receive(disk, place);
-        Progress::Wait
+        ReadProgress::Wait
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::disk::Disk;
 use crate::disk::back_end::{Holds, Run};
 use crate::volume::Volumes;
-use crate::volume::operation::Answer;
+use crate::volume::operation::{PendingOperation, Source};
 use block::operation::{Ask, OperationError};
 use nbd::reply::{self, Reply};
 use nbd::request::Header;
@@ -78,19 +78,22 @@ impl Clients {
 
     /// Appends replies for the answers of volumes to the outboxes.
     pub(crate) fn take_answers(&mut self, volumes: &mut Volumes) {
-        while let Some(answer) = volumes.operations.poll_answer() {
-            self.reply(volumes, answer);
+        while let Some(ended) = volumes.operations.poll_ended() {
+            self.reply(volumes, ended);
         }
     }
 
-    fn reply(&mut self, volumes: &mut Volumes, answer: Answer) {
-        let Answer {
-            client,
-            header,
+    fn reply(&mut self, volumes: &mut Volumes, ended: PendingOperation) {
+        let PendingOperation {
+            source: Source::Connection { client, header },
             operation,
             result,
             bytes,
-        } = answer;
+            ..
+        } = ended
+        else {
+            return;
+        };
         let place = client.place;
         let connection = &mut self.connections[place];
         connection.gave(&operation);

@@ -10,7 +10,7 @@
 
 use super::Clients;
 use super::bounds::Bounds;
-use super::connection::{Connection, Progress, Reading};
+use super::connection::{Connection, ReadProgress, Reading};
 use crate::arena::Bytes;
 use crate::arena::PAGE;
 use crate::disk::Disk;
@@ -76,13 +76,13 @@ impl Clients {
     }
 
     /// Appends a connection to those that wait for the same.
-    pub(super) fn stall(&mut self, place: usize, what: Awaited) -> Progress {
+    pub(super) fn stall(&mut self, place: usize, what: Awaited) -> ReadProgress {
         let connection = &mut self.connections[place];
         if !connection.is_stalled {
             connection.is_stalled = true;
             self.stalled[what as usize].push_back(place);
         }
-        Progress::Wait
+        ReadProgress::Wait
     }
 
     fn waits(&self, what: Awaited) -> &std::collections::VecDeque<usize> {

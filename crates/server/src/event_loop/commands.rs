@@ -95,7 +95,7 @@ impl EventLoop {
     /// Counts a command that has ended and lost `lost` revolutions.
     fn count(&mut self, ended: &Ended, request: Option<&Request>, lost: u64) {
         let EventLoop { disk, tally, .. } = self;
-        let Some(command) = disk.take_in_flight(ended.id) else {
+        let Some((command, given)) = disk.take_in_flight(ended.id) else {
             return;
         };
         if ended.result.is_err() {
@@ -117,7 +117,7 @@ impl EventLoop {
             None | Some(Class::Background) => HeadKind::Free,
         };
         let lost = disk.engine.belief().profile().spindle.period() * lost;
-        tally.held_head(command.given, disk.now, kind, lost);
+        tally.held_head(given, disk.now, kind, lost);
         tally.last = command.action.extent().or(tally.last);
     }
 

@@ -32,10 +32,10 @@ pub enum Letter {
 /// The mailbox of one loop.
 #[derive(Clone)]
 pub struct Mailbox {
-    shared: Arc<Shared>,
+    shared: Arc<MailboxState>,
 }
 
-struct Shared {
+struct MailboxState {
     letters: Mutex<Letters>,
     bell: OwnedFd,
 }
@@ -60,7 +60,7 @@ impl Mailbox {
         let bell = eventfd(0, EventfdFlags::CLOEXEC)?;
         let letters = Mutex::default();
         Ok(Mailbox {
-            shared: Arc::new(Shared { letters, bell }),
+            shared: Arc::new(MailboxState { letters, bell }),
         })
     }
 

@@ -4,7 +4,7 @@
 use block::Class;
 use profiler::tracker;
 
-use crate::accounts::tally::{Served, Tally};
+use crate::accounts::tally::{ClassTally, Tally};
 use crate::disk::Disk;
 use crate::status::{
     self, Drive, Errors, Flow, Head, HeadTime, Impact, Latency, Lateness, Mode, Queue, Traffic,
@@ -83,7 +83,7 @@ impl Picture<'_> {
         let mut traffic = Vec::new();
         for (class, members) in groups {
             let served = members.iter().map(|&class| self.tally.served(class));
-            let used: Vec<&Served> = served.filter(|served| served.is_used()).collect();
+            let used: Vec<&ClassTally> = served.filter(|served| served.is_used()).collect();
             if used.is_empty() {
                 continue;
             }
@@ -98,9 +98,9 @@ impl Picture<'_> {
         traffic
     }
 
-    fn flow(&self, served: &[&Served], way: usize) -> Flow {
+    fn flow(&self, served: &[&ClassTally], way: usize) -> Flow {
         let block = u64::from(self.disk.shape.block_bytes);
-        let sum = |of: &dyn Fn(&Served) -> u64| served.iter().map(|&s| of(s)).sum::<u64>();
+        let sum = |of: &dyn Fn(&ClassTally) -> u64| served.iter().map(|&s| of(s)).sum::<u64>();
         Flow {
             mb_per_s: (sum(&|s| s.last_second[way].blocks) * block) as f64 / 1e6,
             requests_per_s: sum(&|s| s.last_second[way].requests) as f64,
@@ -148,7 +148,7 @@ impl From<Class> for status::Class {
     }
 }
 
-fn latency(served: &[&Served]) -> Option<Latency> {
+fn latency(served: &[&ClassTally]) -> Option<Latency> {
     let mut all = served.first()?.responses();
     for more in &served[1..] {
         // The bounds are the same.

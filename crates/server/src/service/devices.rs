@@ -33,11 +33,11 @@ use crate::status;
 /// The devices of a service. Dropped without being stopped, those of a predecessor are left to the
 /// next service, and the others go.
 #[derive(Default)]
-pub(super) struct Devices {
-    served: Vec<Served>,
+pub(super) struct ExportedDevices {
+    served: Vec<ServedDevice>,
 }
 
-struct Served {
+struct ServedDevice {
     device: Device,
     export: String,
     class: status::Class,
@@ -56,7 +56,7 @@ enum Origin {
 }
 
 /// What is to be a device.
-struct Wanted {
+struct WantedDevice {
     name: String,
     class: status::Class,
     exported: Exported,
@@ -78,19 +78,19 @@ struct Mark(u64);
 const CONTENTS_BITS: u32 = 20;
 const EXPORT_BITS: u32 = 20;
 
-impl Devices {
+impl ExportedDevices {
     /// Takes over what a predecessor has left, and adds the rest.
     ///
     /// # Errors
     /// The first device that cannot be had; then none is new, and none that waits is disturbed.
     pub(super) fn begin(config: &Config, drives: &[Drive]) -> Result<Self, ServeError> {
         let Some(ublk) = &config.ublk else {
-            return Ok(Devices::default());
+            return Ok(ExportedDevices::default());
         };
         let all = |failed| failure("[ublk]", failed);
         let mut control = Control::open().map_err(all)?;
         let wanted = ublk.exports.iter().map(|name| wanted(config, drives, name));
-        let wanted: Vec<Wanted> = wanted.collect::<Result<_, _>>()?;
+        let wanted: Vec<WantedDevice> = wanted.collect::<Result<_, _>>()?;
         let left = left_behind(&mut control, Mark::of_service(config)).map_err(all)?;
         // Everything is looked at before anything is done.
         let mut predecessors = Vec::new();
@@ -103,7 +103,7 @@ impl Devices {
                 remove(&mut control, found).map_err(all)?;
             }
         }
-        let mut devices = Devices::default();
+        let mut devices = ExportedDevices::default();
         for (export, predecessor) in wanted.into_iter().zip(predecessors) {
             devices.served.push(export.begin(predecessor)?);
         }
@@ -136,7 +136,7 @@ impl Devices {
     }
 }
 
-impl Drop for Devices {
+impl Drop for ExportedDevices {
     fn drop(&mut self) {
         for served in std::mem::take(&mut self.served) {
             match served.origin {
@@ -148,7 +148,7 @@ impl Drop for Devices {
     }
 }
 
-impl Served {
+impl ServedDevice {
     fn stop(self) {
         let device = path(self.device.number());
         let claimed = is_claimed(&device);
@@ -168,8 +168,8 @@ impl Served {
     }
 }
 
-impl Wanted {
-    fn begin(self, predecessor: Option<u32>) -> Result<Served, ServeError> {
+impl WantedDevice {
+    fn begin(self, predecessor: Option<u32>) -> Result<ServedDevice, ServeError> {
         let what = format!("[ublk] export {}", self.name);
         let tally = Arc::clone(&self.exported.tally);
         let (begun, origin) = match predecessor {
@@ -189,7 +189,7 @@ impl Wanted {
                 export, "taken over from a server that was killed: its requests go on"
             ),
         }
-        Ok(Served {
+        Ok(ServedDevice {
             device,
             export: self.name,
             class: self.class,
@@ -232,7 +232,7 @@ impl Mark {
 }
 
 /// The export of that name, which the configuration has.
-fn wanted(config: &Config, drives: &[Drive], name: &str) -> Result<Wanted, ServeError> {
+fn wanted(config: &Config, drives: &[Drive], name: &str) -> Result<WantedDevice, ServeError> {
     let refused = |problem: String| failure(&format!("[ublk] export {name}"), problem);
     let mut both = config.drives.iter().zip(drives);
     let found = both.find_map(|(config, drive)| {
@@ -245,7 +245,7 @@ fn wanted(config: &Config, drives: &[Drive], name: &str) -> Result<Wanted, Serve
     };
     let volume = drive.volumes.iter().find(|v| v.name == export.volume);
     let offset = volume.map_or(0, |volume| volume.offset);
-    Ok(Wanted {
+    Ok(WantedDevice {
         name: name.to_owned(),
         class: export.class.of_requests().into(),
         exported,
@@ -283,7 +283,7 @@ fn left_behind(control: &mut Control, service: Mark) -> Result<Vec<Found>, Faile
 }
 
 /// The device that an export had, if that waits for it.
-fn predecessor(export: &Wanted, left: &[Found]) -> Result<Option<u32>, String> {
+fn predecessor(export: &WantedDevice, left: &[Found]) -> Result<Option<u32>, String> {
     let mark = Mark(export.service.mark);
     let mut left = left.iter();
     let Some(found) =
@@ -426,8 +426,8 @@ mod tests {
     }
 
     /// An export of 8 KiB.
-    fn wanted() -> Wanted {
-        Wanted {
+    fn wanted() -> WantedDevice {
+        WantedDevice {
             name: "db".to_owned(),
             class: status::Class::Foreground,
             exported: Exported {

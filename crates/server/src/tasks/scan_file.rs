@@ -141,7 +141,7 @@ impl ScanProgress {
         geometry: &Geometry,
         read: impl Read,
     ) -> Result<(Self, WantedBlocks), ScanFileError> {
-        let mut head = Head {
+        let mut head = ParsedHead {
             read,
             bytes: Vec::new(),
         };
@@ -214,12 +214,12 @@ fn beside(file: &Path) -> PathBuf {
 }
 
 /// The parsed head of a file.
-struct Head<R> {
+struct ParsedHead<R> {
     read: R,
     bytes: Vec<u8>,
 }
 
-impl<R: Read> Head<R> {
+impl<R: Read> ParsedHead<R> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], ScanFileError> {
         let mut bytes = [0; N];
         self.read.read_exact(&mut bytes)?;

@@ -48,11 +48,11 @@ mod wishing;
 mod writing;
 
 pub use fetching::Upgrade;
-use fetching::{Fetching, PIECE, Piece};
+use fetching::{CachePiece, Fetching, PIECE};
 use joining::Joined;
-use pages::{Bytes, Pages};
+use pages::{Pages, VolumeBytes};
 use wishing::Passing;
-pub use wishing::Wanted;
+pub use wishing::WantedChange;
 
 /// The place of the cached volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +77,10 @@ pub struct Cached {
     pages: Pages,
     /// Memory of transfers between the engine and pages.
     staging: Arena,
-    readers: Vec<Reader>,
+    readers: Vec<PendingRead>,
     /// The fetches, by the level's numbers.
     fetches: Vec<Fetching>,
-    pieces: Slab<Piece>,
+    pieces: Slab<CachePiece>,
     /// Pieces that were not submitted: demanded ones, and prefetches.
     waiting: [VecDeque<usize>; 2],
     /// Writes at the engine, in the order of their submission.
@@ -97,20 +97,20 @@ pub struct Cached {
     /// The number of pieces that are being written.
     writing: usize,
     /// Reads that have their answers.
-    answered: VecDeque<Answer>,
+    answered: VecDeque<ServedRead>,
 }
 
 /// A read that waits.
-struct Reader {
+struct PendingRead {
     key: usize,
     /// The memory of the bytes, empty for a prefetch.
-    bytes: Bytes,
+    bytes: VolumeBytes,
 }
 
 /// A write at the engine.
 struct Change {
     id: RequestId,
-    bytes: Bytes,
+    bytes: VolumeBytes,
 }
 
 impl Change {
@@ -121,7 +121,7 @@ impl Change {
 
 /// The end of a read. A failed read has to be repeated without the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ServedRead {
     /// The key of the operation.
     pub key: usize,
     /// The result.
@@ -230,7 +230,7 @@ impl Cached {
         (start, length): (u64, u64),
         memory: Memory,
     ) -> Result<(), LevelRefused> {
-        let bytes = Bytes { start, memory };
+        let bytes = VolumeBytes { start, memory };
         let blocks = blocks_of(start, length);
         // Before the level is asked: what is here now may have to go for what is not.
         self.copy_pages(&bytes);
@@ -245,26 +245,26 @@ impl Cached {
         let id = RequestId(reader.key as u64);
         self.level.submit(now, id, asked)?;
         let key = reader.key;
-        self.readers.push(Reader { key, bytes });
+        self.readers.push(PendingRead { key, bytes });
         self.take_fetches(reader);
         self.take_answers();
         Ok(())
     }
 
     /// The next answer to a read.
-    pub fn poll_answer(&mut self) -> Option<Answer> {
+    pub fn poll_answer(&mut self) -> Option<ServedRead> {
         self.answered.pop_front()
     }
 
     /// Copies the parts of these bytes that are in pages.
-    fn copy_pages(&self, to: &Bytes) {
+    fn copy_pages(&self, to: &VolumeBytes) {
         if to.memory.length == 0 {
             return;
         }
         for block in blocks_of(to.start, to.memory.length as u64).blocks() {
             let frame = self.level.residency().frame(block);
             if let Some(place) = frame.and_then(|frame| self.pages.of(frame)) {
-                Bytes::page(block, self.pages.memory(place)).copy_to(to);
+                VolumeBytes::page(block, self.pages.memory(place)).copy_to(to);
             }
         }
     }
@@ -288,7 +288,7 @@ impl Cached {
             let place = self.readers.iter().position(|reader| reader.key == key);
             self.readers.swap_remove(place.expect("it reads"));
             let ending = answered.ending;
-            self.answered.push_back(Answer { key, ending });
+            self.answered.push_back(ServedRead { key, ending });
         }
     }
 }

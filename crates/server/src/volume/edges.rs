@@ -22,7 +22,7 @@ use std::ops::Range;
 use block::{Direction, Durability, Extent};
 
 use super::exports::Exports;
-use super::operation::{Edges, NextStep, Operation, Pending, Stage};
+use super::operation::{Edges, NextStep, Operation, PendingOperation, Stage};
 use super::operations::Operations;
 use crate::arena::Bytes;
 use crate::arena::{Buffer, Memory};
@@ -69,7 +69,7 @@ impl PartialWrites {
     /// Begins to change the held edges. The engine has room for a request.
     pub(super) fn begin(&mut self, operations: &mut Operations, key: usize) -> NextStep {
         let block = operations.exports.block();
-        let Pending {
+        let PendingOperation {
             operation, bytes, ..
         } = &mut operations[key];
         if let (Ask::Write { .. }, Bytes::Own(buffer)) = (operation.ask, bytes) {
@@ -152,7 +152,7 @@ fn read_edge(operations: &mut Operations, key: usize, index: usize) -> NextStep 
     }
 }
 
-impl Pending {
+impl PendingOperation {
     fn stage(&self) -> Stage {
         self.edges.as_ref().map_or(Stage::Rest, |edges| edges.stage)
     }

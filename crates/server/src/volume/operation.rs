@@ -46,7 +46,7 @@ impl Operation {
 
 /// The connection of an operation's client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Client {
+pub(crate) struct ClientId {
     /// The index of the connection.
     pub(crate) place: usize,
     /// The number of the connection, which is never used twice.
@@ -61,7 +61,7 @@ pub type Reply = Box<dyn FnOnce(Result<&[u8], OperationError>) + Send>;
 /// The origin of an operation, which gets its answer.
 pub(crate) enum Source {
     /// A client over NBD.
-    Connection { client: Client, header: Header },
+    Connection { client: ClientId, header: Header },
     /// A front end on another thread.
     Posted(Reply),
     /// The copy of a recording's bytes to the drive, and the flush that waits for it.
@@ -69,11 +69,11 @@ pub(crate) enum Source {
 }
 
 /// An operation that has begun and was not answered.
-pub(crate) struct Pending {
-    pub(super) source: Source,
-    pub(super) operation: Operation,
-    pub(super) bytes: Bytes,
-    pub(super) result: Result<(), OperationError>,
+pub(crate) struct PendingOperation {
+    pub(crate) source: Source,
+    pub(crate) operation: Operation,
+    pub(crate) bytes: Bytes,
+    pub(crate) result: Result<(), OperationError>,
     /// The last failure of one of its commands, which may be repeated.
     pub(super) noted: Option<OperationError>,
     /// Blocks of zeroes that are still to be written.
@@ -124,9 +124,9 @@ pub(super) struct Copied {
     pub(super) streams: Vec<Before>,
 }
 
-impl Pending {
+impl PendingOperation {
     pub(super) fn new(source: Source, operation: Operation, bytes: Bytes) -> Self {
-        Pending {
+        PendingOperation {
             source,
             operation,
             bytes,
@@ -170,14 +170,5 @@ pub(super) enum NextStep {
 /// An operation that cannot begin yet. It comes back whole.
 pub(crate) struct Stalled {
     pub(crate) source: Source,
-    pub(crate) bytes: Bytes,
-}
-
-/// The end of a connection's operation.
-pub(crate) struct Answer {
-    pub(crate) client: Client,
-    pub(crate) header: Header,
-    pub(crate) operation: Operation,
-    pub(crate) result: Result<(), OperationError>,
     pub(crate) bytes: Bytes,
 }

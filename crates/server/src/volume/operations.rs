@@ -17,16 +17,16 @@ use block::{Class, Direction, Extent, Request, RequestId, Sectors};
 use slab::Slab;
 
 use super::exports::Exports;
-use super::operation::{Answer, Operation, Pending, Source};
+use super::operation::{Operation, PendingOperation, Source};
 use crate::arena::{Arena, Buffer, Bytes, Memory};
 use crate::disk::Disk;
 
 /// Pending operations of all volumes of a drive.
 pub(crate) struct Operations {
     pub(crate) exports: Exports,
-    pending: Slab<Pending>,
-    /// Answers that clients have not polled.
-    answers: VecDeque<Answer>,
+    pending: Slab<PendingOperation>,
+    /// Ended operations of connections, which their clients have not polled.
+    ended: VecDeque<PendingOperation>,
     /// Bytes of the longest read or write.
     longest: usize,
     zeroes: Buffer,
@@ -41,15 +41,15 @@ pub const LONGEST: u64 = 32 << 20;
 pub(crate) const ZEROES: usize = 1 << 20;
 
 impl Index<usize> for Operations {
-    type Output = Pending;
+    type Output = PendingOperation;
 
-    fn index(&self, key: usize) -> &Pending {
+    fn index(&self, key: usize) -> &PendingOperation {
         &self.pending[key]
     }
 }
 
 impl IndexMut<usize> for Operations {
-    fn index_mut(&mut self, key: usize) -> &mut Pending {
+    fn index_mut(&mut self, key: usize) -> &mut PendingOperation {
         &mut self.pending[key]
     }
 }
@@ -64,7 +64,7 @@ impl Operations {
         Ok(Operations {
             exports,
             pending: Slab::new(),
-            answers: VecDeque::new(),
+            ended: VecDeque::new(),
             longest,
             zeroes,
             arena,
@@ -87,23 +87,24 @@ impl Operations {
     }
 
     pub(super) fn insert(&mut self, source: Source, operation: Operation, bytes: Bytes) -> usize {
-        self.pending.insert(Pending::new(source, operation, bytes))
+        self.pending
+            .insert(PendingOperation::new(source, operation, bytes))
     }
 
-    pub(super) fn remove(&mut self, key: usize) -> Pending {
+    pub(super) fn remove(&mut self, key: usize) -> PendingOperation {
         self.pending.remove(key)
     }
 
-    pub(super) fn get_mut(&mut self, key: usize) -> Option<&mut Pending> {
+    pub(super) fn get_mut(&mut self, key: usize) -> Option<&mut PendingOperation> {
         self.pending.get_mut(key)
     }
 
     /// A pending operation and the exports, for a change of the operation.
-    pub(super) fn pending_and_exports(&mut self, key: usize) -> (&mut Pending, &Exports) {
+    pub(super) fn pending_and_exports(&mut self, key: usize) -> (&mut PendingOperation, &Exports) {
         (&mut self.pending[key], &self.exports)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Pending)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &PendingOperation)> {
         self.pending.iter()
     }
 
@@ -216,7 +217,7 @@ impl Operations {
         let of_export = self.pending.iter().filter(|(_, pending)| {
             pending.operation.export == export && pending.operation.length > 0
         });
-        let requests = of_export.filter_map(|(key, Pending { operation, .. })| {
+        let requests = of_export.filter_map(|(key, PendingOperation { operation, .. })| {
             let around = self.exports.around(operation);
             (overlaps(around) && class_of(operation) > class)
                 .then_some((RequestId(key as u64), around))
@@ -224,42 +225,28 @@ impl Operations {
         requests.collect()
     }
 
-    /// The next answer to an operation of a connection.
-    pub(crate) fn poll_answer(&mut self) -> Option<Answer> {
-        self.answers.pop_front()
+    /// The next ended operation of a connection.
+    pub(crate) fn poll_ended(&mut self) -> Option<PendingOperation> {
+        self.ended.pop_front()
     }
 
-    /// Answers an operation that was removed: by [`Operations::poll_answer`], or by its callback.
-    pub(super) fn reply(&mut self, ended: Pending) {
-        let Pending {
-            source,
-            operation,
-            bytes,
-            result,
-            ..
-        } = ended;
-        let bytes = match operation.ask {
-            Ask::Read => requested_part(bytes, &operation, self.exports.block()),
-            _ => bytes,
-        };
-        match source {
-            Source::Connection { client, header } => self.answers.push_back(Answer {
-                client,
-                header,
-                operation,
-                result,
-                bytes,
-            }),
+    /// Answers an operation that was removed: by [`Operations::poll_ended`], or by its callback.
+    pub(super) fn reply(&mut self, mut ended: PendingOperation) {
+        if ended.operation.ask == Ask::Read {
+            let bytes = std::mem::take(&mut ended.bytes);
+            ended.bytes = requested_part(bytes, &ended.operation, self.exports.block());
+        }
+        match ended.source {
+            Source::Connection { .. } => self.ended.push_back(ended),
             Source::Posted(reply) => {
-                match (result, &bytes) {
+                let is_read = ended.operation.ask == Ask::Read;
+                match (ended.result, &ended.bytes) {
                     (Err(failed), _) => reply(Err(failed)),
-                    (Ok(()), Bytes::Own(buffer)) if operation.ask == Ask::Read => {
-                        reply(Ok(buffer.bytes()));
-                    }
+                    (Ok(()), Bytes::Own(buffer)) if is_read => reply(Ok(buffer.bytes())),
                     (Ok(()), Bytes::Mapped(memory)) => reply(Ok(mapped(memory))),
                     (Ok(()), _) => reply(Ok(&[])),
                 }
-                self.give_back(bytes);
+                self.give_back(ended.bytes);
             }
             Source::Copied(_) => (),
         }

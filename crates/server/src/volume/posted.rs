@@ -86,7 +86,7 @@ pub(crate) struct PostedQueue {
 
 /// One pass over the queue.
 #[derive(Default)]
-pub(super) struct Pass {
+pub(super) struct QueuePass {
     /// The index of the next operation.
     next: usize,
     /// The blocks of the operations before `next`, which wait.
@@ -118,7 +118,7 @@ impl PostedQueue {
     /// go first if they change other blocks or none.
     pub(super) fn next(
         &mut self,
-        pass: &mut Pass,
+        pass: &mut QueuePass,
         operations: &Operations,
         partial: &PartialWrites,
     ) -> Option<Posted> {
@@ -144,7 +144,7 @@ impl PostedQueue {
     }
 
     /// Returns the last operation of a pass, for which there was no room.
-    pub(super) fn put_back(&mut self, pass: &Pass, posted: Posted) {
+    pub(super) fn put_back(&mut self, pass: &QueuePass, posted: Posted) {
         self.waiting.insert(pass.next, posted);
     }
 
@@ -189,7 +189,7 @@ impl Volumes {
     /// Begins posted operations in their order, as far as there is room. The answer is whether any began.
     pub(crate) fn begin_posted(&mut self, disk: &mut Disk) -> bool {
         let mut is_any = false;
-        let mut pass = Pass::default();
+        let mut pass = QueuePass::default();
         while let Some(posted) = self.posted.next(&mut pass, &self.operations, &self.partial) {
             if let Err(posted) = self.begin_post(disk, posted) {
                 self.posted.put_back(&pass, posted);

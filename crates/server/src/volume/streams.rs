@@ -24,7 +24,7 @@ use stream::playout::Standing;
 use stream::streams::{Answer, Notice, StreamId};
 
 use super::exports::Exports;
-use super::operation::{Copied, NextStep, Operation, Pending, Source};
+use super::operation::{Copied, NextStep, Operation, PendingOperation, Source};
 use super::operations::Operations;
 use crate::arena::{Bytes, Memory};
 use crate::disk::Disk;
@@ -363,12 +363,17 @@ impl Streams {
     }
 
     /// Updates recordings: an operation is about to change blocks on the drive.
-    pub(super) fn change_recorded(&mut self, disk: &Disk, exports: &Exports, pending: &Pending) {
+    pub(super) fn change_recorded(
+        &mut self,
+        disk: &Disk,
+        exports: &Exports,
+        pending: &PendingOperation,
+    ) {
         self.table.change_recorded(disk, exports, pending);
     }
 
     /// Updates all buffers: an operation is about to be answered.
-    pub(super) fn changed(&mut self, disk: &Disk, exports: &Exports, ended: &Pending) {
+    pub(super) fn changed(&mut self, disk: &Disk, exports: &Exports, ended: &PendingOperation) {
         let operation = &ended.operation;
         if !operation.is_change() || self.table.0.is_empty() {
             return;

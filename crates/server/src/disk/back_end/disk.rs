@@ -28,7 +28,7 @@ use std::sync::Arc;
 use block::{Action, Command, Durability, Instant};
 use tracing::{error, warn};
 
-use super::file::{Doubt, Errors, Image, Transfer};
+use super::file::{Doubt, Errors, Image, PieceTransfer};
 use super::scsi::passthrough::Passthrough;
 use super::scsi::pool::{BELL, Work};
 use super::scsi::switched::Switched;
@@ -41,7 +41,7 @@ pub mod claim;
 pub mod sysfs;
 
 /// A disk of this machine.
-pub struct Disk {
+pub struct LocalDisk {
     /// The SCSI side, if the disk takes SCSI commands. It is dropped before the image, whose claim ends
     /// when the caches are switched back.
     scsi: Option<Passthrough>,
@@ -52,7 +52,7 @@ pub struct Disk {
     doubts: Vec<(u32, Doubt)>,
 }
 
-impl Disk {
+impl LocalDisk {
     /// A disk that no other program uses while `file` is open. No SCSI command has more than `most_bytes`
     /// bytes.
     ///
@@ -66,7 +66,7 @@ impl Disk {
         most_bytes: usize,
     ) -> io::Result<Self> {
         let scsi = drive.map(|drive| Passthrough::new(drive, shape, most_bytes, None));
-        Ok(Disk {
+        Ok(LocalDisk {
             scsi: scsi.transpose()?,
             image: Image::of(file, path, shape, Errors::Doubted),
             name: path.display().to_string(),
@@ -84,12 +84,12 @@ impl Disk {
         };
         let (first, memory) = (doubt.offset / self.block_bytes, doubt.memory);
         let work = match doubt.transfer {
-            Transfer::Read => Work::Read {
+            PieceTransfer::Read => Work::Read {
                 first,
                 memory,
                 durability: Durability::Volatile,
             },
-            Transfer::Write(durability) => Work::Write {
+            PieceTransfer::Write(durability) => Work::Write {
                 first,
                 memory,
                 durability,
@@ -151,7 +151,7 @@ fn is_the_drives(number: i32) -> bool {
     )
 }
 
-impl BackEnd for Disk {
+impl BackEnd for LocalDisk {
     fn shape(&self) -> Shape {
         self.image.shape()
     }

@@ -48,19 +48,19 @@ pub struct Emulated {
     /// The losses of a power cut, until the last bytes have moved.
     cut: Option<Lost>,
     /// Commands that arrived since the power cut.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<DelayedCommand>,
 }
 
 /// A command in flight.
 struct UnderWay {
     id: CommandId,
-    bytes: Bytes,
+    bytes: BytesState,
     /// The model's outcome, once the command has ended there.
     outcome: Option<Outcome>,
 }
 
 /// The state of a command's bytes.
-enum Bytes {
+enum BytesState {
     /// The old bytes are being read. Then the new ones are written.
     Saving {
         extent: Extent,
@@ -78,7 +78,7 @@ enum Bytes {
 type Pieces = [Option<Memory>; 3];
 
 /// A command that arrived while the power was off.
-struct Waiting {
+struct DelayedCommand {
     command: Command,
     memory: Pieces,
 }
@@ -115,7 +115,7 @@ impl Emulated {
     }
 
     fn is_over(under_way: &UnderWay) -> bool {
-        matches!(under_way.bytes, Bytes::Moved(_)) && under_way.outcome.is_some()
+        matches!(under_way.bytes, BytesState::Moved(_)) && under_way.outcome.is_some()
     }
 
     fn entry(&mut self, id: CommandId) -> &mut UnderWay {
@@ -138,7 +138,7 @@ impl Emulated {
             match command.action {
                 Action::Read { extent, .. } => {
                     self.move_bytes(now, command, &memory, ring);
-                    Bytes::Moving(extent, Direction::Read)
+                    BytesState::Moving(extent, Direction::Read)
                 }
                 Action::Write { extent, durability } => {
                     let mut old = self.volatile.room(extent);
@@ -152,14 +152,14 @@ impl Emulated {
                     };
                     self.image
                         .start(now, &Command::new(id, save), &[room], ring);
-                    Bytes::Saving {
+                    BytesState::Saving {
                         extent,
                         durability,
                         memory,
                         old,
                     }
                 }
-                _ => Bytes::Moved(Ok(())),
+                _ => BytesState::Moved(Ok(())),
             }
         };
         let entry = UnderWay { id, bytes, outcome };
@@ -188,10 +188,10 @@ impl Emulated {
     /// An operation of the image has ended.
     fn image_ended(&mut self, now: Instant, ended: &Ended, ring: &mut Ring) {
         let entry = self.entry(ended.id);
-        let bytes = std::mem::replace(&mut entry.bytes, Bytes::Moved(ended.result));
+        let bytes = std::mem::replace(&mut entry.bytes, BytesState::Moved(ended.result));
         match (bytes, ended.result) {
             (
-                Bytes::Saving {
+                BytesState::Saving {
                     extent,
                     durability,
                     memory,
@@ -199,35 +199,35 @@ impl Emulated {
                 },
                 Ok(()),
             ) => {
-                entry.bytes = Bytes::Moving(extent, Direction::Write);
+                entry.bytes = BytesState::Moving(extent, Direction::Write);
                 self.volatile.remember(ended.id, extent, old);
                 let write = Action::Write { extent, durability };
                 let command = Command::new(ended.id, write);
                 // SAFETY: the memory is the command's, which has not ended.
                 unsafe { self.move_bytes(now, &command, &memory, ring) };
             }
-            (Bytes::Moving(extent, Direction::Read), Ok(())) => {
+            (BytesState::Moving(extent, Direction::Read), Ok(())) => {
                 if self
                     .torn
                     .range(extent.start().0..extent.end().0)
                     .next()
                     .is_some()
                 {
-                    self.entry(ended.id).bytes = Bytes::Moved(Err(OperationError::Io));
+                    self.entry(ended.id).bytes = BytesState::Moved(Err(OperationError::Io));
                 }
             }
-            (Bytes::Moving(extent, Direction::Write), Ok(())) => {
+            (BytesState::Moving(extent, Direction::Write), Ok(())) => {
                 self.torn
                     .retain(|&block| !extent.contains(block::Lba(block)));
             }
             // It is told with the command's end.
-            (_, Err(_)) | (Bytes::Moved(_), Ok(())) => (),
+            (_, Err(_)) | (BytesState::Moved(_), Ok(())) => (),
         }
     }
 
     /// Ends a power cut once no bytes move: removes the lost bytes from the image, and continues.
     fn power_up(&mut self, now: Instant, ring: &mut Ring) {
-        let moves = |entry: &UnderWay| !matches!(entry.bytes, Bytes::Moved(_));
+        let moves = |entry: &UnderWay| !matches!(entry.bytes, BytesState::Moved(_));
         if self.cut.is_none() || self.under_way.iter().any(moves) {
             return;
         }
@@ -243,7 +243,7 @@ impl Emulated {
         let blocks = lost.torn.iter();
         self.torn
             .extend(blocks.flat_map(|extent| extent.start().0..extent.end().0));
-        while let Some(Waiting { command, memory }) = self.waiting.pop_front() {
+        while let Some(DelayedCommand { command, memory }) = self.waiting.pop_front() {
             // SAFETY: the commands have been started and have not ended.
             unsafe { self.begin(now, &command, memory, ring) };
         }
@@ -286,7 +286,7 @@ impl BackEnd for Emulated {
             *place = Some(*piece);
         }
         if self.cut.is_some() {
-            self.waiting.push_back(Waiting {
+            self.waiting.push_back(DelayedCommand {
                 command: *command,
                 memory: pieces,
             });
@@ -310,7 +310,7 @@ impl BackEnd for Emulated {
         }
         let place = self.under_way.iter().position(Self::is_over)?;
         let UnderWay { id, bytes, outcome } = self.under_way.remove(place);
-        let (Bytes::Moved(moved), outcome) = (bytes, outcome?) else {
+        let (BytesState::Moved(moved), outcome) = (bytes, outcome?) else {
             return None;
         };
         self.volatile.ended(id);

@@ -42,7 +42,7 @@ pub struct Image {
     file: File,
     path: PathBuf,
     shape: Shape,
-    jobs: Slab<Job>,
+    jobs: Slab<CommandJob>,
     operations: Slab<Operation>,
     ended: VecDeque<Ended>,
     punched: VecDeque<(u32, Result<(), OperationError>)>,
@@ -69,13 +69,13 @@ pub(super) struct Doubt {
     /// The offset in bytes.
     pub offset: u64,
     /// The direction.
-    pub transfer: Transfer,
+    pub transfer: PieceTransfer,
     /// The error number.
     pub number: i32,
 }
 
 /// A command in flight.
-struct Job {
+struct CommandJob {
     id: CommandId,
     /// The number of operations in flight.
     left: u32,
@@ -89,7 +89,7 @@ enum Operation {
         job: usize,
         memory: Memory,
         offset: u64,
-        transfer: Transfer,
+        transfer: PieceTransfer,
     },
     Flush {
         job: usize,
@@ -103,7 +103,7 @@ enum Operation {
 
 /// The direction of a piece.
 #[derive(Clone, Copy)]
-pub(super) enum Transfer {
+pub(super) enum PieceTransfer {
     /// A read.
     Read,
     /// A write.
@@ -222,11 +222,11 @@ impl Image {
         // SAFETY: the caller's promise about the command's memory.
         unsafe {
             match transfer {
-                Transfer::Read => ring.read(ticket, file, memory, offset),
-                Transfer::Write(Durability::Volatile) => {
+                PieceTransfer::Read => ring.read(ticket, file, memory, offset),
+                PieceTransfer::Write(Durability::Volatile) => {
                     ring.write(ticket, file, memory, offset, 0)
                 }
-                Transfer::Write(Durability::Durable) => {
+                PieceTransfer::Write(Durability::Durable) => {
                     ring.write(ticket, file, memory, offset, libc::RWF_DSYNC);
                 }
             }
@@ -254,7 +254,7 @@ impl Image {
         entry.result = entry.result.and(result);
         entry.left -= 1;
         if entry.left == 0 {
-            let Job { id, result, .. } = self.jobs.remove(job);
+            let CommandJob { id, result, .. } = self.jobs.remove(job);
             self.ended.push_back(Ended {
                 id,
                 result,
@@ -316,10 +316,10 @@ impl BackEnd for Image {
 
     unsafe fn start(&mut self, _: Instant, command: &Command, memory: &[Memory], ring: &mut Ring) {
         let (extent, transfer) = match command.action {
-            Action::Read { extent, .. } => (extent, Transfer::Read),
-            Action::Write { extent, durability } => (extent, Transfer::Write(durability)),
+            Action::Read { extent, .. } => (extent, PieceTransfer::Read),
+            Action::Write { extent, durability } => (extent, PieceTransfer::Write(durability)),
             Action::Flush => {
-                let job = self.jobs.insert(Job {
+                let job = self.jobs.insert(CommandJob {
                     id: command.id,
                     left: 1,
                     result: Ok(()),
@@ -338,7 +338,7 @@ impl BackEnd for Image {
                 return;
             }
         };
-        let job = self.jobs.insert(Job {
+        let job = self.jobs.insert(CommandJob {
             id: command.id,
             left: memory.len() as u32,
             result: Ok(()),

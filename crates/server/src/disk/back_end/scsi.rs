@@ -26,11 +26,11 @@ use block::Durability;
 pub use block::Switch;
 
 pub use answer::{Caching, Capacity, Identity, Kind, Rotation, Zones, serial};
-pub use command::{CACHING_PAGE, Command, Lasting, Page, Values};
+pub use command::{CACHING_PAGE, Lasting, Page, ScsiCommand, Values};
 pub use sense::Sense;
 
 use block::operation;
-use generic::{Completion, Transfer};
+use generic::{CommandBytes, Completion};
 
 /// The error of a SCSI command.
 #[derive(Debug, thiserror::Error)]
@@ -156,10 +156,10 @@ impl Drive {
             },
             knows_fua: false,
         };
-        let page = drive.ask(Command::inquiry(Page::Standard, ROOM as u16))?;
+        let page = drive.ask(ScsiCommand::inquiry(Page::Standard, ROOM as u16))?;
         drive.identity = Identity::parse(&page)?;
         drive.be_ready()?;
-        let answer = drive.ask(Command::read_capacity(ROOM as u32))?;
+        let answer = drive.ask(ScsiCommand::read_capacity(ROOM as u32))?;
         drive.capacity = Capacity::parse(&answer)?;
         drive.block_bytes = drive.capacity.block_bytes as usize;
         drive.knows_fua = drive.caching().is_ok_and(|page| page.knows_fua);
@@ -181,7 +181,7 @@ impl Drive {
     /// # Errors
     /// If it has none, or the command fails.
     pub fn serial(&self) -> Result<String, Failed> {
-        serial(&self.ask(Command::inquiry(Page::Serial, ROOM as u16))?)
+        serial(&self.ask(ScsiCommand::inquiry(Page::Serial, ROOM as u16))?)
     }
 
     /// The rotation speed of the drive.
@@ -189,7 +189,7 @@ impl Drive {
     /// # Errors
     /// If it is unknown, or the command fails.
     pub fn rotation(&self) -> Result<Rotation, Failed> {
-        let command = Command::inquiry(Page::Characteristics, ROOM as u16);
+        let command = ScsiCommand::inquiry(Page::Characteristics, ROOM as u16);
         Rotation::parse(&self.ask(command)?)
     }
 
@@ -198,7 +198,7 @@ impl Drive {
     /// # Errors
     /// If the command fails, as on drives that are older than the page.
     pub fn zones(&self) -> Result<Zones, Failed> {
-        let command = Command::inquiry(Page::Characteristics, ROOM as u16);
+        let command = ScsiCommand::inquiry(Page::Characteristics, ROOM as u16);
         Zones::parse(&self.ask(command)?)
     }
 
@@ -213,9 +213,9 @@ impl Drive {
     /// If the drive or the transport fails, or `bytes` is not a whole number of blocks.
     pub fn read(&self, first: u64, bytes: &mut [u8], durability: Durability) -> Result<(), Failed> {
         let (fua, _) = self.means(durability);
-        let command = Command::read(first, self.blocks_of(bytes)?, fua);
+        let command = ScsiCommand::read(first, self.blocks_of(bytes)?, fua);
         let expected = bytes.len();
-        let done = self.carry_out(command, Transfer::From(bytes), PATIENCE)?;
+        let done = self.carry_out(command, CommandBytes::From(bytes), PATIENCE)?;
         all_of(expected, done.missing)
     }
 
@@ -225,8 +225,8 @@ impl Drive {
     /// As [`Drive::read`].
     pub fn write(&self, first: u64, bytes: &[u8], durability: Durability) -> Result<(), Failed> {
         let (fua, then) = self.means(durability);
-        let command = Command::write(first, self.blocks_of(bytes)?, fua);
-        let done = self.carry_out(command, Transfer::To(bytes), PATIENCE)?;
+        let command = ScsiCommand::write(first, self.blocks_of(bytes)?, fua);
+        let done = self.carry_out(command, CommandBytes::To(bytes), PATIENCE)?;
         all_of(bytes.len(), done.missing)?;
         match then {
             Then::Done => Ok(()),
@@ -239,8 +239,8 @@ impl Drive {
     /// # Errors
     /// If the drive or the transport fails.
     pub fn flush(&self) -> Result<(), Failed> {
-        let command = Command::synchronize_cache();
-        self.carry_out(command, Transfer::None, FLUSH_PATIENCE)?;
+        let command = ScsiCommand::synchronize_cache();
+        self.carry_out(command, CommandBytes::None, FLUSH_PATIENCE)?;
         Ok(())
     }
 
@@ -250,7 +250,7 @@ impl Drive {
     /// If the drive has no such command, or the block is too far.
     pub fn seek(&self, block: u64) -> Result<(), Failed> {
         let near = u32::try_from(block).map_err(|_| Failed::TooFar(block))?;
-        self.carry_out(Command::seek(near), Transfer::None, PATIENCE)?;
+        self.carry_out(ScsiCommand::seek(near), CommandBytes::None, PATIENCE)?;
         Ok(())
     }
 
@@ -273,8 +273,8 @@ impl Drive {
             return Err(Failed::Fixed(name));
         }
         let page = wanted.to_select();
-        let command = Command::mode_select(lasting, page.len() as u16);
-        self.carry_out(command, Transfer::To(&page), PATIENCE)?;
+        let command = ScsiCommand::mode_select(lasting, page.len() as u16);
+        self.carry_out(command, CommandBytes::To(&page), PATIENCE)?;
         // Some drives tell whoever changed their modes, too, that somebody did.
         self.be_ready()?;
         let after = self.caching()?;
@@ -286,7 +286,7 @@ impl Drive {
     }
 
     fn caching_page(&self, values: Values) -> Result<Caching, Failed> {
-        let command = Command::mode_sense(CACHING_PAGE, values, ROOM as u16);
+        let command = ScsiCommand::mode_sense(CACHING_PAGE, values, ROOM as u16);
         Caching::parse(&self.ask(command)?)
     }
 
@@ -294,7 +294,7 @@ impl Drive {
     fn be_ready(&self) -> Result<(), Failed> {
         let mut told = 0;
         loop {
-            match self.carry_out(Command::test_unit_ready(), Transfer::None, PATIENCE) {
+            match self.carry_out(ScsiCommand::test_unit_ready(), CommandBytes::None, PATIENCE) {
                 Err(Failed::Sense(sense)) if sense.is_unit_attention() && told < REPEATS => {
                     tracing::info!(drive = %self.path.display(), %sense, "the drive says");
                     told += 1;
@@ -305,17 +305,17 @@ impl Drive {
     }
 
     /// The answer to a command, in its actual length.
-    fn ask(&self, command: Command) -> Result<Vec<u8>, Failed> {
+    fn ask(&self, command: ScsiCommand) -> Result<Vec<u8>, Failed> {
         let mut bytes = vec![0; ROOM];
-        let done = self.carry_out(command, Transfer::From(&mut bytes), PATIENCE)?;
+        let done = self.carry_out(command, CommandBytes::From(&mut bytes), PATIENCE)?;
         bytes.truncate(ROOM - done.missing);
         Ok(bytes)
     }
 
     fn carry_out(
         &self,
-        command: Command,
-        transfer: Transfer<'_>,
+        command: ScsiCommand,
+        transfer: CommandBytes<'_>,
         patience: Duration,
     ) -> Result<Completion, Failed> {
         let done = generic::carry_out(&self.file, &command, transfer, patience);

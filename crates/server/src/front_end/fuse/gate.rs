@@ -17,26 +17,26 @@ const BYTES: usize = 64 << 20;
 /// The limit.
 #[derive(Default)]
 pub(super) struct Gate {
-    held: Mutex<Held>,
+    held: Mutex<HeldOperations>,
     room: Condvar,
 }
 
 #[derive(Default)]
-struct Held {
+struct HeldOperations {
     operations: usize,
     bytes: usize,
     waiting: usize,
 }
 
 /// The right to one operation. Dropping it makes room.
-pub(super) struct Pass {
+pub(super) struct GatePass {
     gate: Arc<Gate>,
     bytes: usize,
 }
 
 impl Gate {
     /// Waits until there is room for one more operation with `bytes` bytes.
-    pub(super) fn enter(self: &Arc<Self>, bytes: usize) -> Pass {
+    pub(super) fn enter(self: &Arc<Self>, bytes: usize) -> GatePass {
         let mut held = self.lock();
         held.waiting += 1;
         while !held.has_room(bytes) {
@@ -47,22 +47,22 @@ impl Gate {
         held.operations += 1;
         held.bytes += bytes;
         let gate = Arc::clone(self);
-        Pass { gate, bytes }
+        GatePass { gate, bytes }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, HeldOperations> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl HeldOperations {
     fn has_room(&self, bytes: usize) -> bool {
         let is_bytes = bytes == 0 || self.bytes == 0 || self.bytes + bytes <= BYTES;
         self.operations < OPERATIONS && is_bytes
     }
 }
 
-impl Drop for Pass {
+impl Drop for GatePass {
     fn drop(&mut self) {
         let mut held = self.gate.lock();
         held.operations -= 1;

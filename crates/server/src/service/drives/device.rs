@@ -15,11 +15,11 @@ use tracing::{info, warn};
 use super::Parts;
 use crate::clock::TimeScale;
 use crate::config::{self, Way};
-use crate::disk::back_end::disk::Disk;
+use crate::disk::back_end::disk::LocalDisk;
 use crate::disk::back_end::disk::claim::{Node, claim, node};
 use crate::disk::back_end::disk::sysfs::{MOST_BYTES, Refused, Said, Writes};
 use crate::disk::back_end::scsi::passthrough::Passthrough;
-use crate::disk::back_end::scsi::switched::{Switched, Wanted};
+use crate::disk::back_end::scsi::switched::{Switched, WantedSwitches};
 use crate::disk::back_end::scsi::{Drive, Kind, Rotation, Zones};
 use crate::disk::back_end::{BackEnd, Shape};
 
@@ -48,7 +48,7 @@ pub(super) fn parts(
         fits(belief, &claimed.said).map_err(|why| named(&why))?;
     }
     tell(config, &claimed);
-    let wanted = Wanted {
+    let wanted = WantedSwitches {
         write_cache: config.write_cache,
         look_ahead: config.look_ahead,
     };
@@ -85,7 +85,7 @@ fn back_end(
             Ok(Box::new(drive))
         }
         (_, drive, Some(file)) => {
-            let disk = Disk::new(file, &config.path, shape, drive, most_bytes)?;
+            let disk = LocalDisk::new(file, &config.path, shape, drive, most_bytes)?;
             Ok(Box::new(disk))
         }
         (_, _, None) => Err(std::io::ErrorKind::Unsupported.into()),

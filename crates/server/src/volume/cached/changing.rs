@@ -5,7 +5,7 @@ use block::RequestId;
 use cache::residency::BlockState;
 
 use super::fetching::{Fate, Work};
-use super::pages::Bytes;
+use super::pages::VolumeBytes;
 use super::{Cached, Change, PAGE, blocks_of, overlap};
 use crate::arena::Memory;
 
@@ -13,18 +13,18 @@ impl Cached {
     /// A write of this memory from byte `start` of the volume on was submitted. The memory stays unchanged
     /// until [`Cached::changed`].
     pub fn changing(&mut self, id: RequestId, start: u64, memory: Memory) {
-        let bytes = Bytes { start, memory };
+        let bytes = VolumeBytes { start, memory };
         self.overtake(blocks_of(start, memory.length as u64));
         for block in blocks_of(start, memory.length as u64).blocks() {
             let frame = self.level.residency().frame(block);
             if let Some(place) = frame.and_then(|frame| self.pages.of(frame)) {
-                bytes.copy_to(&Bytes::page(block, self.pages.memory(place)));
+                bytes.copy_to(&VolumeBytes::page(block, self.pages.memory(place)));
             }
         }
         if let Some(unwritten) = &self.unwritten {
             for left in unwritten.left() {
                 let memory = self.pages.memory(left.place);
-                bytes.copy_to(&Bytes::page(left.block, memory));
+                bytes.copy_to(&VolumeBytes::page(left.block, memory));
             }
         }
         self.changes.push(Change { id, bytes });
@@ -44,7 +44,7 @@ impl Cached {
     /// Copies newer bytes over bytes that were read past the cache: submitted writes, and unwritten pages.
     /// An evicted page may be gone while its write is still in flight.
     pub fn renew(&self, start: u64, memory: Memory) {
-        let bytes = Bytes { start, memory };
+        let bytes = VolumeBytes { start, memory };
         // From the oldest to the newest: what has left is not asked for yet, and pages are newer still.
         for change in &self.changes {
             change.bytes.copy_to(&bytes);
@@ -52,7 +52,7 @@ impl Cached {
         if let Some(unwritten) = &self.unwritten {
             for left in unwritten.left() {
                 let memory = self.pages.memory(left.place);
-                Bytes::page(left.block, memory).copy_to(&bytes);
+                VolumeBytes::page(left.block, memory).copy_to(&bytes);
             }
         }
         self.copy_pages(&bytes);

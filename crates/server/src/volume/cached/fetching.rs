@@ -15,7 +15,7 @@ use cache::coordinator::Purpose;
 use cache::level::{Ending, FetchId};
 
 use super::joining::Joined;
-use super::pages::Bytes;
+use super::pages::VolumeBytes;
 use super::{CacheRead, Cached, NUMBER_SHIFT, OURS, PAGE, common, overlap};
 use crate::arena::{Buffer, Memory};
 use block::operation::OperationError;
@@ -48,7 +48,7 @@ pub(super) enum Fate {
 }
 
 /// A request of the engine.
-pub(super) struct Piece {
+pub(super) struct CachePiece {
     pub(super) work: Work,
     pub(super) blocks: Interval,
     pub(super) class: Class,
@@ -103,7 +103,7 @@ impl Cached {
                 let mut first = blocks.first;
                 while first <= blocks.last {
                     let last = blocks.last.min(first + self.longest - 1);
-                    let place = self.pieces.insert(Piece {
+                    let place = self.pieces.insert(CachePiece {
                         work: Work::Fetch(fetch.id),
                         blocks: Interval::new(first, last),
                         class,
@@ -164,7 +164,7 @@ impl Cached {
 
     /// Combines waiting pieces of the same urgency that continue the last one.
     fn gather(&mut self, place: usize) {
-        let Piece { blocks, class, .. } = self.pieces[place];
+        let CachePiece { blocks, class, .. } = self.pieces[place];
         let (mut whole, mut last) = (blocks, place);
         loop {
             let pieces = &self.pieces;
@@ -291,7 +291,7 @@ impl Cached {
     pub(super) fn piece_fetched(
         &mut self,
         now: Instant,
-        piece: &Piece,
+        piece: &CachePiece,
         memory: Memory,
         result: Result<(), OperationError>,
     ) {
@@ -306,7 +306,7 @@ impl Cached {
         fetch.left -= 1;
         let (fate, left, framed) = (fetch.fate, fetch.left, fetch.framed);
         if fate == Fate::Done {
-            let came = Bytes::page(piece.blocks.first, memory);
+            let came = VolumeBytes::page(piece.blocks.first, memory);
             self.deliver(&came, common(piece.blocks, framed));
         }
         if left > 0 {
@@ -323,12 +323,12 @@ impl Cached {
     }
 
     /// Distributes fetched bytes: changes in flight are applied, then pages and readers get them.
-    fn deliver(&mut self, came: &Bytes, framed: Interval) {
+    fn deliver(&mut self, came: &VolumeBytes, framed: Interval) {
         self.renew(came.start, came.memory);
         for block in framed.blocks() {
             let frame = self.level.residency().frame(block);
             let place = self.pages.give(frame.expect("a frame in flight stays"));
-            came.copy_to(&Bytes::page(block, self.pages.memory(place)));
+            came.copy_to(&VolumeBytes::page(block, self.pages.memory(place)));
         }
         for reader in &self.readers {
             came.copy_to(&reader.bytes);

@@ -99,16 +99,16 @@ impl Pages {
 
 /// A range of a volume's bytes in memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bytes {
+pub(super) struct VolumeBytes {
     /// The first byte in the volume.
     pub(super) start: u64,
     pub(super) memory: Memory,
 }
 
-impl Bytes {
+impl VolumeBytes {
     /// The page of a block.
     pub(super) fn page(block: u64, memory: Memory) -> Self {
-        Bytes {
+        VolumeBytes {
             start: block * PAGE,
             memory,
         }
@@ -121,7 +121,7 @@ impl Bytes {
 
     /// Copies the common range. No other party uses either memory: requests own theirs while they are in
     /// flight, and all copies are made on the loop's thread.
-    pub(super) fn copy_to(&self, to: &Bytes) {
+    pub(super) fn copy_to(&self, to: &VolumeBytes) {
         let (start, end) = (self.start.max(to.start), self.end().min(to.end()));
         if start >= end {
             return;

@@ -104,12 +104,12 @@ fn setting() -> impl Strategy<Value = CacheSetting> {
 struct Asked {
     id: RequestId,
     is_write: bool,
-    bytes: Bytes,
+    bytes: VolumeBytes,
     is_done: bool,
 }
 
 impl Asked {
-    fn new(id: RequestId, is_write: bool, bytes: Bytes) -> Self {
+    fn new(id: RequestId, is_write: bool, bytes: VolumeBytes) -> Self {
         let is_done = false;
         Asked {
             id,
@@ -222,7 +222,7 @@ impl World {
     fn read_past(&mut self, at: u64, count: u64) {
         let (key, memory) = self.begin_read(at, count);
         let start = at * SECTOR;
-        let bytes = Bytes { start, memory };
+        let bytes = VolumeBytes { start, memory };
         self.asked
             .push(Asked::new(RequestId(key as u64), false, bytes));
     }
@@ -261,7 +261,7 @@ impl World {
         }
         let id = RequestId(self.next as u64);
         self.next += 1;
-        let bytes = Bytes { start, memory };
+        let bytes = VolumeBytes { start, memory };
         self.asked.push(Asked::new(id, true, bytes));
         self.cached.changing(id, start, memory);
         self.writes.push((id, buffer));
@@ -275,14 +275,14 @@ impl World {
             && let Some(request) = self.cached.next_request(self.now, &|_| true)
         {
             let (_, place) = owner(request.id).expect("a cache's");
-            let bytes = Bytes {
+            let bytes = VolumeBytes {
                 start: request.extent.start().0 * SECTOR,
                 memory: self.cached.memory_of(place, request.extent),
             };
             let is_write = request.direction == Direction::Write;
             self.asked.push(Asked::new(request.id, is_write, bytes));
         }
-        while let Some(Answer { key, ending }) = self.cached.poll_answer() {
+        while let Some(ServedRead { key, ending }) = self.cached.poll_answer() {
             let place = self.reads.iter().position(|(other, _)| *other == key);
             let place = place.expect("it reads");
             match ending {
@@ -292,7 +292,7 @@ impl World {
                 }
                 Ending::Failed => {
                     let reading = &mut self.reads[place].1;
-                    let bytes = Bytes {
+                    let bytes = VolumeBytes {
                         start: reading.start * SECTOR,
                         memory: reading.buffer.memory(),
                     };
@@ -329,8 +329,9 @@ impl World {
 
     /// Those that overlap none that came before, as far as one of the two writes.
     fn may(&self) -> Vec<usize> {
-        let overlaps =
-            |one: &Bytes, other: &Bytes| one.start < other.end() && other.start < one.end();
+        let overlaps = |one: &VolumeBytes, other: &VolumeBytes| {
+            one.start < other.end() && other.start < one.end()
+        };
         let may_end = |place: &usize| {
             let own = &self.asked[*place];
             let mut before = self.asked[..*place].iter();
@@ -342,7 +343,7 @@ impl World {
 
     fn act(&mut self, place: usize) {
         let asked = &mut self.asked[place];
-        let volume = Bytes {
+        let volume = VolumeBytes {
             start: 0,
             memory: self.volume.memory(),
         };
@@ -409,7 +410,7 @@ impl World {
         }
         self.cached.calm();
         // What goes through is answered when the volume has it: of these some may not.
-        let under_way: Vec<Bytes> = self
+        let under_way: Vec<VolumeBytes> = self
             .asked
             .iter()
             .filter(|a| a.is_write)
@@ -467,7 +468,7 @@ fn play(setting: &CacheSetting, steps: Vec<Step>) {
     for block in 0..BLOCKS {
         let (start, length) = (block * PAGE, PAGE as usize);
         let buffer = world.arena.allocate(length).expect("memory");
-        world.cached.copy_pages(&Bytes {
+        world.cached.copy_pages(&VolumeBytes {
             start,
             memory: buffer.memory(),
         });

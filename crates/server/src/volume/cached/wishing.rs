@@ -21,7 +21,7 @@ use block::Interval;
 use block::{CommandId, Extent, Instant};
 use cache::level::Wish;
 
-use super::pages::Bytes;
+use super::pages::VolumeBytes;
 use super::{Cached, PAGE, Readmore, overlap};
 use crate::arena::Memory;
 
@@ -42,7 +42,7 @@ pub(super) struct Read {
 
 /// A change of the blocks that the engine's standing task wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedChange {
     /// These blocks are wanted, too.
     More(Extent),
     /// These blocks are no longer wanted.
@@ -56,13 +56,13 @@ impl Cached {
     }
 
     /// The next change for the engine's standing task.
-    pub fn next_wish(&mut self) -> Option<Wanted> {
+    pub fn next_wish(&mut self) -> Option<WantedChange> {
         loop {
             match self.level.next_wish()? {
                 // It is taken back behind this, which nobody minds who was not told.
                 Wish::Want(blocks) if self.is_unsettled(blocks) => self.level.unwish(blocks),
-                Wish::Want(blocks) => return Some(Wanted::More(self.extent_of(blocks))),
-                Wish::Unwant(blocks) => return Some(Wanted::Less(self.extent_of(blocks))),
+                Wish::Want(blocks) => return Some(WantedChange::More(self.extent_of(blocks))),
+                Wish::Unwant(blocks) => return Some(WantedChange::Less(self.extent_of(blocks))),
             }
         }
     }
@@ -102,7 +102,7 @@ impl Cached {
 
     /// Offers blocks of a read to the level.
     fn offer(&mut self, blocks: Interval, memory: Memory) {
-        let came = Bytes::page(blocks.first, memory);
+        let came = VolumeBytes::page(blocks.first, memory);
         for block in blocks.blocks() {
             if self.level.wished() == 0 {
                 return;
@@ -110,7 +110,7 @@ impl Cached {
             if let Some(frame) = self.level.offer(block) {
                 self.take_departures();
                 let place = self.pages.give(frame);
-                came.copy_to(&Bytes::page(block, self.pages.memory(place)));
+                came.copy_to(&VolumeBytes::page(block, self.pages.memory(place)));
             }
         }
     }

@@ -10,8 +10,8 @@ use cache::residency::BlockState;
 use cache::write_back::{Lost, StoreSlot, Unwritten, WriteBackTarget};
 use tracing::error;
 
-use super::fetching::{PIECE, Piece, Upgrade, Work};
-use super::pages::Bytes;
+use super::fetching::{CachePiece, PIECE, Upgrade, Work};
+use super::pages::VolumeBytes;
 use super::{Cached, Change, PAGE, Writes, blocks_of};
 use crate::arena::Memory;
 use block::operation::OperationError;
@@ -28,7 +28,7 @@ impl Cached {
     /// Stores a write from byte `start` of the volume on, under a serial. The answer is whether it was
     /// stored; otherwise the write goes to the volume.
     pub fn store(&mut self, now: Instant, serial: u64, start: u64, memory: Memory) -> bool {
-        let bytes = Bytes { start, memory };
+        let bytes = VolumeBytes { start, memory };
         let blocks = blocks_of(start, memory.length as u64);
         let Some(unwritten) = &self.unwritten else {
             return false;
@@ -52,7 +52,7 @@ impl Cached {
             };
             self.take_departures();
             let place = self.pages.give(frame);
-            bytes.copy_to(&Bytes::page(block, self.pages.memory(place)));
+            bytes.copy_to(&VolumeBytes::page(block, self.pages.memory(place)));
             if let Some(unwritten) = &mut self.unwritten {
                 unwritten.store(now, place, block, serial);
             }
@@ -127,9 +127,9 @@ impl Cached {
             .next(most, |block| self.place_of(block))?;
         let blocks = next.blocks();
         let buffer = self.staging.allocate((blocks.len() * PAGE) as usize)?;
-        let staged = Bytes::page(blocks.first, buffer.memory());
+        let staged = VolumeBytes::page(blocks.first, buffer.memory());
         self.stage(&next, &staged);
-        let place = self.pieces.insert(Piece {
+        let place = self.pieces.insert(CachePiece {
             work: Work::Write {
                 serial: next.serial(),
             },
@@ -154,8 +154,8 @@ impl Cached {
     }
 
     /// Copies pages to the memory from which they are written.
-    fn stage(&mut self, next: &WriteBackTarget, to: &Bytes) {
-        let page = |block, place| Bytes::page(block, self.pages.memory(place));
+    fn stage(&mut self, next: &WriteBackTarget, to: &VolumeBytes) {
+        let page = |block, place| VolumeBytes::page(block, self.pages.memory(place));
         match *next {
             WriteBackTarget::Evicted(left) => page(left.block, left.place).copy_to(to),
             WriteBackTarget::Run { blocks, .. } => {

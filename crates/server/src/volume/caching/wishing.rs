@@ -7,7 +7,7 @@ use super::Caches;
 use crate::arena::Memory;
 use crate::disk::Disk;
 use crate::status::{Cache, Standing};
-use crate::volume::cached::Wanted;
+use crate::volume::cached::WantedChange;
 
 /// The priority of the standing task, and the default of scans. Among equals the standing task comes first:
 /// its blocks are few, and useful for a short time.
@@ -25,8 +25,8 @@ impl Caches {
                 };
                 // A task that was left at the end of the service wants nothing, and a volume is on its drive.
                 let _ = match wanted {
-                    Wanted::More(extent) => disk.engine.want(disk.now, task, extent),
-                    Wanted::Less(extent) => disk.engine.unwant(disk.now, task, extent),
+                    WantedChange::More(extent) => disk.engine.want(disk.now, task, extent),
+                    WantedChange::Less(extent) => disk.engine.unwant(disk.now, task, extent),
                 };
             }
         }

@@ -14,7 +14,7 @@ use stream::playout::{AccessId, NotTaken, Served};
 use stream::streams::StreamId;
 
 use super::Streams;
-use super::table::{Entry, Waiting};
+use super::table::{Entry, WaitingAccess};
 use crate::disk::Disk;
 use crate::volume::operation::{NextStep, Operation, Source};
 use crate::volume::operations::Operations;
@@ -159,7 +159,7 @@ impl Streams {
         };
         let entry = &mut self.table.0[place];
         match accepted {
-            Ok(()) => entry.waiting.push(Waiting {
+            Ok(()) => entry.waiting.push(WaitingAccess {
                 key,
                 write,
                 is_in_buffer: false,

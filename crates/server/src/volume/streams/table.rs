@@ -25,7 +25,7 @@ use crate::arena::Memory;
 use crate::disk::Disk;
 use crate::disk::back_end::Span;
 use crate::volume::exports::Exports;
-use crate::volume::operation::Pending;
+use crate::volume::operation::PendingOperation;
 use crate::volume::operations::Operations;
 use block::operation::{Ask, ZeroingPace};
 
@@ -40,13 +40,13 @@ pub(super) struct Entry {
     pub(super) buffer: StreamBuffer,
     pub(super) standing: Standing,
     /// Reads and writes that the engine has not answered.
-    pub(super) waiting: Vec<Waiting>,
+    pub(super) waiting: Vec<WaitingAccess>,
     pub(super) written: Written,
     pub(super) totals: StreamTotals,
 }
 
 /// A read or a write that the engine has not answered.
-pub(super) struct Waiting {
+pub(super) struct WaitingAccess {
     pub(super) key: usize,
     /// The first block of the file, and the byte after the last, of a write.
     pub(super) write: Option<(u64, u64)>,
@@ -124,7 +124,7 @@ impl Entry {
     }
 
     /// Copies a read's blocks, all of which are in the buffer, from block `first` of the file on.
-    pub(super) fn fill(&self, pending: &Pending, first: u64) {
+    pub(super) fn fill(&self, pending: &PendingOperation, first: u64) {
         if let Some(memory) = pending.bytes.memory() {
             // SAFETY: the memory of a read that is pending and of which no command is in flight.
             self.buffer.copy_out(first, unsafe { memory.bytes_mut() });
@@ -256,7 +256,12 @@ impl StreamTable {
     }
 
     /// Changes blocks in the buffers of recordings. An operation is about to change them on the drive.
-    pub(super) fn change_recorded(&mut self, disk: &Disk, exports: &Exports, pending: &Pending) {
+    pub(super) fn change_recorded(
+        &mut self,
+        disk: &Disk,
+        exports: &Exports,
+        pending: &PendingOperation,
+    ) {
         let operation = &pending.operation;
         let is_zeroes = match operation.ask {
             Ask::Write { .. } => false,
@@ -283,7 +288,13 @@ impl StreamTable {
     }
 
     /// Updates the buffers with an operation that changed blocks and is about to be answered.
-    pub(super) fn changed(&mut self, disk: &Disk, extent: Extent, ended: &Pending, is_whole: bool) {
+    pub(super) fn changed(
+        &mut self,
+        disk: &Disk,
+        extent: Extent,
+        ended: &PendingOperation,
+        is_whole: bool,
+    ) {
         let memory = match (ended.operation.ask, ended.result) {
             (Ask::Write { .. }, Ok(())) if is_whole => ended.bytes.memory(),
             _ => None,

@@ -162,10 +162,10 @@ impl Target {
 
 /// The thread that reconnects.
 pub(super) struct Dialer {
-    shared: Arc<Shared>,
+    shared: Arc<DialerState>,
 }
 
-struct Shared {
+struct DialerState {
     target: Target,
     /// The first offer of the server, which later offers have to equal.
     first: Offer,
@@ -187,7 +187,7 @@ impl Dialer {
     /// # Errors
     /// If there is no thread, or no file descriptor.
     pub(super) fn begin(target: Target, first: Offer) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(DialerState {
             target,
             first,
             state: Mutex::default(),
@@ -229,7 +229,7 @@ impl Drop for Dialer {
     }
 }
 
-impl Shared {
+impl DialerState {
     fn serve(&self) {
         loop {
             let mut state = self.lock();

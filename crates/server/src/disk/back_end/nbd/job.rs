@@ -59,7 +59,7 @@ enum Stage {
 
 /// A request without a cookie.
 #[derive(Clone, Copy)]
-pub(super) struct Request {
+pub(super) struct ServerRequest {
     pub(super) ask: Asked,
     pub(super) offset: u64,
     pub(super) length: u64,
@@ -69,7 +69,7 @@ pub(super) struct Request {
 
 /// The server's limits for one request.
 #[derive(Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct RequestLimits {
     /// Bytes of the longest read or write.
     pub(super) payload: u64,
     /// Whether the server has FUA.
@@ -132,14 +132,14 @@ impl Job {
     }
 
     /// The next request, if there is one now. A flush waits for the other requests.
-    pub(super) fn next(&mut self, bounds: Bounds) -> Option<Request> {
+    pub(super) fn next(&mut self, bounds: RequestLimits) -> Option<ServerRequest> {
         if !self.has_more() {
             return None;
         }
         self.left += 1;
         if self.is_flush() || self.stage == Stage::Flush {
             self.asked = self.length.max(1);
-            return Some(Request {
+            return Some(ServerRequest {
                 ask: Asked::Of(Ask::Flush),
                 offset: 0,
                 length: 0,
@@ -169,7 +169,7 @@ impl Job {
             }
             ask => ask,
         };
-        Some(Request {
+        Some(ServerRequest {
             ask,
             offset,
             length,

@@ -18,7 +18,7 @@ use rustix::net::{SendFlags, Shutdown, send, shutdown};
 use tracing::warn;
 
 use super::dialing::Agreement;
-use super::job::{Bounds, Request};
+use super::job::{RequestLimits, ServerRequest};
 use crate::arena::{Bytes, Memory};
 use crate::disk::back_end::{Holds, Run};
 use crate::outbox::{Outbox, Socket};
@@ -111,9 +111,9 @@ impl Line {
     }
 
     /// The limits of one request.
-    pub(super) fn bounds(&self) -> Bounds {
+    pub(super) fn bounds(&self) -> RequestLimits {
         let offer = &self.requests.session().offer;
-        Bounds {
+        RequestLimits {
             payload: u64::from(offer.block.max()),
             fua: offer.features.fua,
             flush: offer.features.flush,
@@ -146,8 +146,12 @@ impl Line {
     ///
     /// # Errors
     /// If the server would refuse it.
-    pub(super) fn submit(&mut self, job: usize, request: Request) -> Result<(), OperationError> {
-        let Request {
+    pub(super) fn submit(
+        &mut self,
+        job: usize,
+        request: ServerRequest,
+    ) -> Result<(), OperationError> {
+        let ServerRequest {
             ask,
             offset,
             length,

@@ -4,7 +4,7 @@ use block::Durability;
 
 /// A command descriptor block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct ScsiCommand {
     bytes: [u8; 16],
     length: usize,
 }
@@ -41,7 +41,7 @@ pub enum Page {
 /// The caching mode page (SBC-3 6.5.5).
 pub const CACHING_PAGE: u8 = 0x08;
 
-impl Command {
+impl ScsiCommand {
     /// The bytes, as many as the operation code defines.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
@@ -49,7 +49,7 @@ impl Command {
 
     /// Checks whether the drive is ready.
     pub fn test_unit_ready() -> Self {
-        Command::of(0x00, 6)
+        ScsiCommand::of(0x00, 6)
     }
 
     /// Inquires a page. The answer has at most `room` bytes.
@@ -59,7 +59,7 @@ impl Command {
             Page::Serial => Some(0x80),
             Page::Characteristics => Some(0xb1),
         };
-        Command::of(0x12, 6)
+        ScsiCommand::of(0x12, 6)
             .with(1, &[u8::from(page.is_some()), page.unwrap_or(0)])
             .with(3, &room.to_be_bytes())
     }
@@ -67,31 +67,31 @@ impl Command {
     /// Inquires the capacity.
     pub fn read_capacity(room: u32) -> Self {
         // READ CAPACITY (16) is the service action 0x10 of its operation code.
-        Command::of(0x9e, 16)
+        ScsiCommand::of(0x9e, 16)
             .with(1, &[0x10])
             .with(10, &room.to_be_bytes())
     }
 
     /// Reads blocks. A durable read comes from the medium.
     pub fn read(first: u64, blocks: u32, durability: Durability) -> Self {
-        Command::blocks(0x88, first, blocks, durability)
+        ScsiCommand::blocks(0x88, first, blocks, durability)
     }
 
     /// Writes blocks. A durable write ends when they are on the medium.
     pub fn write(first: u64, blocks: u32, durability: Durability) -> Self {
-        Command::blocks(0x8a, first, blocks, durability)
+        ScsiCommand::blocks(0x8a, first, blocks, durability)
     }
 
     /// Flushes the cache to the medium.
     pub fn synchronize_cache() -> Self {
         // From block 0 on, 0 blocks: that is all, however large the drive is. So the short command
         // does, which every drive knows; the long one (0x91) QEMU's does not.
-        Command::of(0x35, 10)
+        ScsiCommand::of(0x35, 10)
     }
 
     /// Seeks to the track of a block. SBC-2 was the last standard with it; drives still have it.
     pub fn seek(block: u32) -> Self {
-        Command::of(0x2b, 10).with(2, &block.to_be_bytes())
+        ScsiCommand::of(0x2b, 10).with(2, &block.to_be_bytes())
     }
 
     /// Reads a mode page without block descriptors. The answer has at most `room` bytes.
@@ -100,7 +100,7 @@ impl Command {
             Values::Current => 0b00,
             Values::Changeable => 0b01,
         };
-        Command::of(0x5a, 10)
+        ScsiCommand::of(0x5a, 10)
             .with(1, &[0x08, values << 6 | page & 0x3f])
             .with(7, &room.to_be_bytes())
     }
@@ -112,7 +112,7 @@ impl Command {
             Lasting::UntilReset => 0x10,
             Lasting::Saved => 0x11,
         };
-        Command::of(0x55, 10)
+        ScsiCommand::of(0x55, 10)
             .with(1, &[saves])
             .with(7, &length.to_be_bytes())
     }
@@ -120,7 +120,7 @@ impl Command {
     fn of(code: u8, length: usize) -> Self {
         let mut bytes = [0; 16];
         bytes[0] = code;
-        Command { bytes, length }
+        ScsiCommand { bytes, length }
     }
 
     fn with(mut self, at: usize, field: &[u8]) -> Self {
@@ -133,7 +133,7 @@ impl Command {
             Durability::Volatile => 0,
             Durability::Durable => 0x08,
         };
-        Command::of(code, 16)
+        ScsiCommand::of(code, 16)
             .with(1, &[fua])
             .with(2, &first.to_be_bytes())
             .with(10, &blocks.to_be_bytes())
@@ -144,7 +144,7 @@ impl Command {
 mod tests {
     use super::*;
 
-    fn hex(command: Command) -> String {
+    fn hex(command: ScsiCommand) -> String {
         let bytes = command.bytes().iter();
         bytes.map(|byte| format!("{byte:02x}")).collect()
     }
@@ -154,38 +154,41 @@ mod tests {
         let durable = Durability::Durable;
         let first = 0x0102_0304_0506_0708;
         for (command, expected) in [
-            (Command::test_unit_ready(), "000000000000"),
-            (Command::inquiry(Page::Standard, 96), "120000006000"),
-            (Command::inquiry(Page::Serial, 252), "12018000fc00"),
-            (Command::inquiry(Page::Characteristics, 64), "1201b1004000"),
+            (ScsiCommand::test_unit_ready(), "000000000000"),
+            (ScsiCommand::inquiry(Page::Standard, 96), "120000006000"),
+            (ScsiCommand::inquiry(Page::Serial, 252), "12018000fc00"),
             (
-                Command::read_capacity(32),
+                ScsiCommand::inquiry(Page::Characteristics, 64),
+                "1201b1004000",
+            ),
+            (
+                ScsiCommand::read_capacity(32),
                 "9e10000000000000000000000020 0000",
             ),
             (
-                Command::read(first, 0x090a_0b0c, Durability::Volatile),
+                ScsiCommand::read(first, 0x090a_0b0c, Durability::Volatile),
                 "88000102030405060708090a0b0c0000",
             ),
             (
-                Command::write(first, 0x090a_0b0c, durable),
+                ScsiCommand::write(first, 0x090a_0b0c, durable),
                 "8a080102030405060708090a0b0c0000",
             ),
-            (Command::synchronize_cache(), "35000000000000000000"),
-            (Command::seek(0x0102_0304), "2b000102030400000000"),
+            (ScsiCommand::synchronize_cache(), "35000000000000000000"),
+            (ScsiCommand::seek(0x0102_0304), "2b000102030400000000"),
             (
-                Command::mode_sense(CACHING_PAGE, Values::Changeable, 256),
+                ScsiCommand::mode_sense(CACHING_PAGE, Values::Changeable, 256),
                 "5a084800000000010000",
             ),
             (
-                Command::mode_sense(CACHING_PAGE, Values::Current, 28),
+                ScsiCommand::mode_sense(CACHING_PAGE, Values::Current, 28),
                 "5a0808000000 00001c00",
             ),
             (
-                Command::mode_select(Lasting::UntilReset, 28),
+                ScsiCommand::mode_select(Lasting::UntilReset, 28),
                 "55100000000000001c00",
             ),
             (
-                Command::mode_select(Lasting::Saved, 28),
+                ScsiCommand::mode_select(Lasting::Saved, 28),
                 "55110000000000001c00",
             ),
         ] {

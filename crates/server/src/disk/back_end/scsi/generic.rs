@@ -12,10 +12,10 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::Command;
+use super::ScsiCommand;
 
 /// The data of a command.
-pub enum Transfer<'a> {
+pub enum CommandBytes<'a> {
     /// No data.
     None,
     /// Bytes from the drive.
@@ -82,15 +82,15 @@ const SENSE_ROOM: u8 = 252;
 /// If the kernel refuses the command. The drive's errors are in the completion.
 pub fn carry_out(
     file: &File,
-    command: &Command,
-    transfer: Transfer<'_>,
+    command: &ScsiCommand,
+    transfer: CommandBytes<'_>,
     patience: Duration,
 ) -> io::Result<Completion> {
     let mut sense = vec![0; usize::from(SENSE_ROOM)];
     let (direction, bytes, length) = match transfer {
-        Transfer::None => (NOTHING, std::ptr::null_mut(), 0),
-        Transfer::From(bytes) => (FROM_DRIVE, bytes.as_mut_ptr(), bytes.len()),
-        Transfer::To(bytes) => (TO_DRIVE, bytes.as_ptr().cast_mut(), bytes.len()),
+        CommandBytes::None => (NOTHING, std::ptr::null_mut(), 0),
+        CommandBytes::From(bytes) => (FROM_DRIVE, bytes.as_mut_ptr(), bytes.len()),
+        CommandBytes::To(bytes) => (TO_DRIVE, bytes.as_ptr().cast_mut(), bytes.len()),
     };
     let words = command.bytes();
     let mut header = Header {

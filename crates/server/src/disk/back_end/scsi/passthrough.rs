@@ -29,7 +29,7 @@ use block::operation::OperationError;
 pub struct Passthrough {
     pool: Pool,
     shape: Shape,
-    jobs: Slab<Job>,
+    jobs: Slab<ScsiJob>,
     ended: VecDeque<Ended>,
     /// Ended pieces of another back end's commands.
     pieces: VecDeque<(u32, Result<(), OperationError>)>,
@@ -39,7 +39,7 @@ pub struct Passthrough {
 }
 
 /// A command in flight.
-enum Job {
+enum ScsiJob {
     Command {
         id: CommandId,
         /// The number of pieces in flight.
@@ -81,7 +81,7 @@ impl Passthrough {
     /// # Safety
     /// As for [`BackEnd::start`].
     pub unsafe fn piece(&mut self, work: Work, ring: &mut Ring) -> u32 {
-        let job = self.jobs.insert(Job::Piece) as u32;
+        let job = self.jobs.insert(ScsiJob::Piece) as u32;
         // SAFETY: the caller's promise.
         unsafe { self.pool.submit(job, work, ring) };
         job
@@ -94,7 +94,7 @@ impl Passthrough {
 
     fn ended(&mut self, job: u32, end: Result<(), OperationError>) {
         let entry = &mut self.jobs[job as usize];
-        if let Job::Command { id, left, result } = entry {
+        if let ScsiJob::Command { id, left, result } = entry {
             *result = result.and(end);
             *left -= 1;
             if *left > 0 {
@@ -122,7 +122,7 @@ impl BackEnd for Passthrough {
             Some(_) => memory,
             None => &[NOTHING],
         };
-        let job = self.jobs.insert(Job::Command {
+        let job = self.jobs.insert(ScsiJob::Command {
             id: command.id,
             left: pieces.len() as u32,
             result: Ok(()),

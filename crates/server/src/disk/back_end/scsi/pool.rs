@@ -62,13 +62,13 @@ pub enum Work {
 
 /// The threads.
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolState>,
     threads: Vec<JoinHandle<()>>,
     /// What was submitted and has not ended.
     under_way: usize,
 }
 
-struct Shared {
+struct PoolState {
     drive: Arc<Switched>,
     /// One command's bytes, at most.
     most_bytes: usize,
@@ -98,7 +98,7 @@ impl Pool {
     /// If there are no more threads or file descriptors.
     pub fn start(drive: Arc<Switched>, threads: usize, most_bytes: usize) -> io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PoolState {
             drive,
             most_bytes,
             desk: Mutex::default(),
@@ -165,7 +165,7 @@ impl Drop for Pool {
     }
 }
 
-impl Shared {
+impl PoolState {
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }

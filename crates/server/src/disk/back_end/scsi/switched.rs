@@ -13,7 +13,7 @@ use super::{Caching, Drive, Failed, Lasting, Switch};
 
 /// How the switches are to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedSwitches {
     /// Whether writes may end before they are on the medium.
     pub write_cache: Switch,
     /// Whether the drive reads on after a read.
@@ -26,7 +26,7 @@ pub struct Switched {
     drive: Drive,
     /// Those that were switched, and how they were.
     former: Vec<(Knob, Switch)>,
-    wanted: Wanted,
+    wanted: WantedSwitches,
 }
 
 /// One of the switches.
@@ -39,7 +39,7 @@ enum Knob {
 impl Switched {
     /// Switches what is not as it is wanted, each on its own. What cannot be switched is warned of
     /// and stays: flushes and durable writes are right all the same.
-    pub fn begin(drive: Drive, wanted: Wanted) -> Arc<Self> {
+    pub fn begin(drive: Drive, wanted: WantedSwitches) -> Arc<Self> {
         let mut this = Switched {
             drive,
             former: Vec::new(),
@@ -135,7 +135,7 @@ impl Knob {
         }
     }
 
-    fn in_wanted(self, wanted: Wanted) -> Switch {
+    fn in_wanted(self, wanted: WantedSwitches) -> Switch {
         match self {
             Knob::WriteCache => wanted.write_cache,
             Knob::LookAhead => wanted.look_ahead,

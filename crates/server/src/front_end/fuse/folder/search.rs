@@ -3,7 +3,7 @@
 use fuser::{Errno, ReplyLseek};
 
 use super::super::File;
-use super::super::gate::Pass;
+use super::super::gate::GatePass;
 use super::number;
 use crate::disk::back_end::Holds;
 use crate::event_loop::mailbox::Mailbox;
@@ -35,7 +35,7 @@ impl Search {
 
     /// Searches from `offset` on, which is inside the file. The loop answers a few runs at a time, so other
     /// operations go in between. `who` gets the reply, and holds the pass.
-    pub(super) fn begin(self, offset: u64, who: (ReplyLseek, Pass)) {
+    pub(super) fn begin(self, offset: u64, who: (ReplyLseek, GatePass)) {
         let mailbox = self.mailbox.clone();
         let _ = mailbox.call(move |event_loop| {
             let mut at = offset;

@@ -4,13 +4,13 @@ use block::{CommandId, Extent};
 
 use super::{SECTOR, World};
 use crate::arena::Buffer;
-use crate::volume::cached::Wanted;
-use crate::volume::cached::pages::Bytes;
+use crate::volume::cached::WantedChange;
+use crate::volume::cached::pages::VolumeBytes;
 
 /// A read in the background.
 pub(super) struct Passing {
     id: CommandId,
-    bytes: Bytes,
+    bytes: VolumeBytes,
     buffer: Buffer,
     is_done: bool,
 }
@@ -21,7 +21,7 @@ impl World {
         let buffer = buffer.expect("memory");
         let id = CommandId(self.next as u64);
         self.next += 1;
-        let bytes = Bytes {
+        let bytes = VolumeBytes {
             start: at * SECTOR,
             memory: buffer.memory(),
         };
@@ -44,7 +44,7 @@ impl World {
         };
         if !passing.is_done {
             let memory = self.volume.memory();
-            Bytes { start: 0, memory }.copy_to(&passing.bytes);
+            VolumeBytes { start: 0, memory }.copy_to(&passing.bytes);
             passing.is_done = true;
         }
         if let Some(is_well) = ends {
@@ -61,8 +61,8 @@ impl World {
         let sectors = |extent: Extent| extent.start().0..extent.end().0;
         while let Some(wanted) = self.cached.next_wish() {
             match wanted {
-                Wanted::More(extent) => self.wanted.extend(sectors(extent)),
-                Wanted::Less(extent) => {
+                WantedChange::More(extent) => self.wanted.extend(sectors(extent)),
+                WantedChange::Less(extent) => {
                     self.wanted
                         .retain(|sector| !sectors(extent).contains(sector));
                 }
