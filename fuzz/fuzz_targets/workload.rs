@@ -2,12 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simulator::workload::{Described, Generator};
+use simulator::workload::{LoadDescription, Generator};
 
 fuzz_target!(|text: &str| {
-    let loads = match Described::parse("fuzz.toml", text) {
-        Ok(Described::Alone(load)) => vec![*load],
-        Ok(Described::Mixture(mixture)) => mixture.parts,
+    let loads = match LoadDescription::parse("fuzz.toml", text) {
+        Ok(LoadDescription::Alone(load)) => vec![*load],
+        Ok(LoadDescription::Mixture(mixture)) => mixture.parts,
         Err(error) => {
             assert!(!error.problem.contains('\n'), "one line: {error}");
             return;

@@ -14,7 +14,7 @@ use lab::comparison::load::LoadSource;
 use lab::comparison::{ComparisonSettings, ComparisonSetup};
 use lab::{named, plot};
 use scheduler::ordering::Phases;
-use simulator::replay::Fit;
+use simulator::replay::AddressFit;
 
 use crate::output::{Exit, NewFile, json, print};
 use crate::settings::load::LoadArguments;
@@ -194,7 +194,7 @@ impl SimulateArgs {
         }
         match &setup.source {
             LoadSource::Trace(plan)
-                if (setup.policies.len() > 1 || plan.fit == Fit::Scale)
+                if (setup.policies.len() > 1 || plan.fit == AddressFit::Scale)
                     && plan
                         .path
                         .metadata()

@@ -6,10 +6,12 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use simulator::trace::{
-    ALL, Format, IfExists, OnBad, Reader, Skipped, Spread, Statistics, Summary, Writer,
+    ALL, Format, IfExists, OnBad, Quantiles, SkippedLines, Statistics, TraceReader, TraceSummary,
+    TraceWriter,
 };
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::fmt;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -96,7 +98,7 @@ pub fn run(trace: &TraceArgs) -> Result<(), Box<dyn Error>> {
 }
 
 fn run_stat(stat: &Stat) -> Result<(), Box<dyn Error>> {
-    let mut reader = Reader::open(&stat.file, format(&stat.format), stat.bad_lines.policy())?;
+    let mut reader = TraceReader::open(&stat.file, format(&stat.format), stat.bad_lines.policy())?;
     let mut statistics = Statistics::default();
     let progress = TraceProgress::of(&reader);
     while let Some(record) = reader.next() {
@@ -137,8 +139,8 @@ fn run_convert(convert: &Convert) -> Result<(), Box<dyn Error>> {
         IfExists::Refuse
     };
     let bad = convert.bad_lines.policy();
-    let mut reader = Reader::open(&convert.input, format(&convert.from), bad)?;
-    let mut writer = Writer::create(&convert.output, to, if_exists)?;
+    let mut reader = TraceReader::open(&convert.input, format(&convert.from), bad)?;
+    let mut writer = TraceWriter::create(&convert.output, to, if_exists)?;
     let progress = TraceProgress::of(&reader);
     let mut written = 0_u64;
     while let Some(record) = reader.next() {
@@ -173,7 +175,7 @@ fn run_convert(convert: &Convert) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn no_such_device(file: &Path, wanted: &str, reader: &Reader) -> String {
+fn no_such_device(file: &Path, wanted: &str, reader: &TraceReader) -> String {
     /// Limit of device names in a message: more do not fit on a line.
     const NAMED: usize = 8;
     let names: Vec<&str> = reader.devices().names().take(NAMED).collect();
@@ -194,7 +196,7 @@ struct TraceReport<'a> {
     file: String,
     format: &'static str,
     #[serde(flatten)]
-    summary: &'a Summary,
+    summary: &'a TraceSummary,
     passed_over: u64,
     skipped: u64,
     skipped_by_reason: BTreeMap<&'static str, u64>,
@@ -203,7 +205,7 @@ struct TraceReport<'a> {
 }
 
 impl<'a> TraceReport<'a> {
-    fn new(file: &Path, reader: &Reader, summary: &'a Summary) -> Self {
+    fn new(file: &Path, reader: &TraceReader, summary: &'a TraceSummary) -> Self {
         TraceReport {
             file: file.display().to_string(),
             format: reader.format().name,
@@ -223,7 +225,7 @@ impl<'a> TraceReport<'a> {
 /// Limit of devices in the table. The JSON has all.
 const SHOWN_DEVICES: usize = 16;
 
-fn table(file: &Path, reader: &Reader, summary: &Summary) -> Result<String, std::fmt::Error> {
+fn table(file: &Path, reader: &TraceReader, summary: &TraceSummary) -> Result<String, fmt::Error> {
     let mut out = String::new();
     let megabytes = |bytes: u64| grouped(bytes as f64 / 1e6, 1);
     writeln!(out, "{} ({})", file.display(), reader.format().summary)?;
@@ -294,11 +296,11 @@ fn table(file: &Path, reader: &Reader, summary: &Summary) -> Result<String, std:
     Ok(out)
 }
 
-fn row(out: &mut String, what: &str, figure: &str, rest: &str) -> std::fmt::Result {
+fn row(out: &mut String, what: &str, figure: &str, rest: &str) -> fmt::Result {
     writeln!(out, "{what:<12} {figure:>12} {rest}")
 }
 
-fn spread(out: &mut String, what: &str, spread: &Spread, unit: f64) -> std::fmt::Result {
+fn spread(out: &mut String, what: &str, spread: &Quantiles, unit: f64) -> fmt::Result {
     write!(out, "{what:<12} {:>12}", grouped(spread.mean / unit, 3))?;
     for figure in [
         spread.min,
@@ -327,7 +329,7 @@ fn grouped(figure: f64, decimals: usize) -> String {
     text + rest
 }
 
-fn skipped_line(skipped: &Skipped) -> Option<String> {
+fn skipped_line(skipped: &SkippedLines) -> Option<String> {
     (skipped.total() > 0).then(|| skipped.to_string())
 }
 
@@ -384,7 +386,7 @@ struct TraceProgress {
 
 impl TraceProgress {
     /// Creates the bar, which is hidden if standard error is no terminal.
-    fn of(reader: &Reader) -> Self {
+    fn of(reader: &TraceReader) -> Self {
         let bar = match reader.size() {
             Some(bytes) => ProgressBar::new(bytes),
             None => ProgressBar::no_length(),
@@ -396,7 +398,7 @@ impl TraceProgress {
         TraceProgress { bar }
     }
 
-    fn show(&self, reader: &Reader) {
+    fn show(&self, reader: &TraceReader) {
         let position = reader.position();
         if position != self.bar.position() {
             self.bar.set_position(position);

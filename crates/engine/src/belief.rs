@@ -10,7 +10,7 @@ use std::sync::Arc;
 use block::{Direction, Extent, Finished, Instant, Sectors};
 use drive::{Angle, Position, Profile, SeekTarget};
 use profiler::Confidence;
-use profiler::tracker::Mode;
+use profiler::tracker::BeliefMode;
 use scheduler::PieceId;
 use scheduler::policy::NamedPolicy;
 use scheduler::{Ordering, Sight};
@@ -62,9 +62,9 @@ impl DriveBelief {
     }
 
     /// What the belief is used for at present.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> BeliefMode {
         let follower = self.follower.as_ref();
-        follower.map_or(Mode::Positioning, |follower| follower.mode())
+        follower.map_or(BeliefMode::Positioning, |follower| follower.mode())
     }
 
     /// How far the belief can be trusted, if the engine follows its drive.

@@ -7,7 +7,7 @@
 //! ```
 
 use block::{Direction, Duration, Extent, Instant, Outcome};
-use profiler::tracker::Mode;
+use profiler::tracker::BeliefMode;
 use scheduler::PieceId;
 use scheduler::background::{
     Account, BackgroundTasks, Means, NotWanted, Order, TaskId, TaskProgress, TaskRefused,
@@ -234,7 +234,7 @@ impl GapStage {
     ) {
         // The drive may fail again where it failed before: then by itself.
         let decided = match (cx.ordering.requeued(piece), cx.belief.mode()) {
-            (0, Mode::Positioning) => self.decide(cx, preemption, piece),
+            (0, BeliefMode::Positioning) => self.decide(cx, preemption, piece),
             _ => None,
         };
         let decided = decided.filter(|(plan, _)| {

@@ -23,8 +23,8 @@ use engine::explanation::Explanation;
 use scheduler::ordering::Phases;
 use scheduler::{NamedPolicy, Preemption};
 use server::why::Slow;
-use simulator::run::{self, Options, PastEnd, Point, RunError, Watch};
-use simulator::scenario::{Played, Scenario, ScenarioError};
+use simulator::run::{self, Options, PastEnd, RunError, ScanPoint, Watch};
+use simulator::scenario::{Scenario, ScenarioError, ScenarioResult};
 
 use crate::{Failure, named};
 use figures::{PolicyRun, Tracking};
@@ -199,7 +199,7 @@ impl ComparisonSetup {
             ..Options::default()
         };
         let (played, counts) = self.play(&scenario, &options, &mut watch)?;
-        let Played { ran, ledger, .. } = &played;
+        let ScenarioResult { ran, ledger, .. } = &played;
         let mut run = PolicyRun::new(policy, scenario.limits, ledger, ran, counts);
         run.tracking = played.told.map(|told| Tracking::new(played.mode, &told));
         run.preempted = self
@@ -246,7 +246,7 @@ impl ComparisonSetup {
         scenario: &Scenario,
         options: &Options,
         watch: &mut dyn Watch,
-    ) -> Result<(Played, Option<TraceCounts>), Failure> {
+    ) -> Result<(ScenarioResult, Option<TraceCounts>), Failure> {
         let capacity = self.drive.geometry.sectors().0;
         let mut load = self.source.begin(self.drive.block_bytes, capacity)?;
         let played = scenario.play(&mut load, options, watch);
@@ -317,7 +317,7 @@ impl Watch for Explained<'_> {
         self.watch.finished(finished)
     }
 
-    fn progress(&mut self, progress: run::Progress) {
+    fn progress(&mut self, progress: run::RunProgress) {
         self.watch.progress(progress);
     }
 
@@ -325,7 +325,7 @@ impl Watch for Explained<'_> {
         self.slow.push(Slow::new(number, explanation, |_| None));
     }
 
-    fn scanned(&mut self, point: &Point) {
+    fn scanned(&mut self, point: &ScanPoint) {
         self.watch.scanned(point);
     }
 }

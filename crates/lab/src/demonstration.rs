@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use server::control::{Scan, Service as _, Sink};
 use server::tasks::Steer;
-use simulator::workload::{BuiltIn, Overrides, Workload};
+use simulator::workload::{BuiltInWorkload, Overrides, Workload};
 
 use crate::{Failure, Progress};
 use load::{LoadCounts, NbdLoad};
@@ -35,7 +35,7 @@ pub use service::{DRIVE, Demonstration};
 /// # Errors
 /// If the load is not built in.
 pub fn workload() -> Result<Workload, Failure> {
-    let oltp = BuiltIn::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
+    let oltp = BuiltInWorkload::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
     let never_idle = Overrides {
         tasks: Some(PENDING),
         think_ms: Some(0.0),

@@ -7,7 +7,7 @@
 //!        |<-- whole revolutions -->|         the way there took longer: the seek
 //! ```
 //!
-//! A drive that disagrees too often is not scheduled by position: see [`Mode`].
+//! A drive that disagrees too often is not scheduled by position: see [`BeliefMode`].
 
 use block::Instant;
 use drive::{SeekCurve, Spindle};
@@ -24,7 +24,7 @@ pub use arm::Travel;
 
 /// What a belief is good for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum BeliefMode {
     /// Choosing by position, and filling gaps.
     #[default]
     Positioning,
@@ -32,19 +32,19 @@ pub enum Mode {
     Safe,
 }
 
-impl Mode {
+impl BeliefMode {
     /// The word of reports.
     pub fn name(self) -> &'static str {
         match self {
-            Mode::Positioning => "positioning",
-            Mode::Safe => "safe",
+            BeliefMode::Positioning => "positioning",
+            BeliefMode::Safe => "safe",
         }
     }
 }
 
 /// What one command's end said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum PredictionOutcome {
     /// It ended long before its blocks could pass under the head: the buffer answered.
     Buffered,
     /// Its blocks passed a revolution earlier, or the buffer answered.
@@ -65,7 +65,7 @@ pub struct Tracker {
     agreement: f64,
     /// The share of those whose blocks were elsewhere.
     elsewhere: f64,
-    mode: Mode,
+    mode: BeliefMode,
     /// How often the mode has changed.
     changes: u64,
     calibration: Calibration,
@@ -116,7 +116,7 @@ impl Tracker {
             clock: PlatterClock::new(spindle.period_ps(), spindle.angle_at(now), now),
             agreement: 1.0,
             elsewhere: 0.0,
-            mode: Mode::Positioning,
+            mode: BeliefMode::Positioning,
             changes: 0,
             calibration: Calibration::new(),
             arm: ArmDrift::new(),
@@ -130,7 +130,7 @@ impl Tracker {
     }
 
     /// What the belief is good for at present.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> BeliefMode {
         self.mode
     }
 
@@ -154,7 +154,7 @@ impl Tracker {
 
     /// A command of the medium ended at `ended`; by [`Self::spindle`] its last sector was believed
     /// to have passed, and its data to be through, at `expected`.
-    pub fn observe(&mut self, expected: Instant, ended: Instant) -> Told {
+    pub fn observe(&mut self, expected: Instant, ended: Instant) -> PredictionOutcome {
         let period = self.clock.period();
         let late = ended.as_nanos() as f64 - expected.as_nanos() as f64;
         let turns = late / period;
@@ -162,9 +162,9 @@ impl Tracker {
         if turns < -EARLY {
             let is_passing = whole == -1.0 && (turns - whole).abs() <= NEAR;
             return if is_passing {
-                Told::Early
+                PredictionOutcome::Early
             } else {
-                Told::Buffered
+                PredictionOutcome::Buffered
             };
         }
         let angle = self.clock.angle_at(expected);
@@ -174,13 +174,13 @@ impl Tracker {
             self.calibration.anchored(ended.since(before), error);
         }
         let told = match (error.abs() <= NEAR, whole as i64) {
-            (true, 0) => Told::AsBelieved,
-            (true, _) => Told::Late,
-            (false, _) => Told::Elsewhere,
+            (true, 0) => PredictionOutcome::AsBelieved,
+            (true, _) => PredictionOutcome::Late,
+            (false, _) => PredictionOutcome::Elsewhere,
         };
-        let agrees = f64::from(u8::from(told == Told::AsBelieved));
+        let agrees = f64::from(u8::from(told == PredictionOutcome::AsBelieved));
         self.agreement += FRESH * (agrees - self.agreement);
-        let elsewhere = f64::from(u8::from(told == Told::Elsewhere));
+        let elsewhere = f64::from(u8::from(told == PredictionOutcome::Elsewhere));
         self.elsewhere += FRESH * (elsewhere - self.elsewhere);
         self.set_mode();
         told
@@ -189,9 +189,19 @@ impl Tracker {
     /// The last command went like `travel`, and [`Self::observe`] answered `told`; `None` if its end
     /// tells nothing. Of a command that ended late the answer is whether it lost one revolution only,
     /// which a seek can, and of `revolutions` how many.
-    pub fn travelled(&mut self, told: Option<Told>, travel: Option<&Travel>, revolutions: i64) {
+    pub fn travelled(
+        &mut self,
+        told: Option<PredictionOutcome>,
+        travel: Option<&Travel>,
+        revolutions: i64,
+    ) {
         let before = self.head;
-        let is_seen = matches!(told, Some(Told::AsBelieved | Told::Late | Told::Early));
+        let is_seen = matches!(
+            told,
+            Some(
+                PredictionOutcome::AsBelieved | PredictionOutcome::Late | PredictionOutcome::Early
+            )
+        );
         self.head = if is_seen {
             HeadKnowledge::Known
         } else {
@@ -211,8 +221,8 @@ impl Tracker {
 
     fn set_mode(&mut self) {
         let mode = match self.mode {
-            Mode::Positioning if self.agreement < SAFE_BELOW => Mode::Safe,
-            Mode::Safe if self.agreement > POSITIONING_ABOVE => Mode::Positioning,
+            BeliefMode::Positioning if self.agreement < SAFE_BELOW => BeliefMode::Safe,
+            BeliefMode::Safe if self.agreement > POSITIONING_ABOVE => BeliefMode::Positioning,
             mode => mode,
         };
         self.changes += u64::from(mode != self.mode);
@@ -247,7 +257,7 @@ mod tests {
             let angle = Angle::from_raw((from + command).wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let expected = given + tracker.spindle().wait(given, angle);
             let ended = given + truth.wait(given, angle);
-            good += u64::from(tracker.observe(expected, ended) == Told::AsBelieved);
+            good += u64::from(tracker.observe(expected, ended) == PredictionOutcome::AsBelieved);
         }
         good
     }
@@ -264,7 +274,7 @@ mod tests {
         assert!(serve(&mut tracker, slower, 9_000_000_000, 1000) > 980);
         let found = tracker.spindle().period_ps() as f64 / 6_001_800_000.0;
         assert!((found - 1.0).abs() < 5e-6, "{found}");
-        assert_eq!(tracker.mode(), Mode::Positioning);
+        assert_eq!(tracker.mode(), BeliefMode::Positioning);
     }
 
     /// A profile does not say where the platter is when a service begins.
@@ -276,7 +286,11 @@ mod tests {
             let mut tracker = Tracker::new(believed, Instant::ZERO);
             serve(&mut tracker, truth, 0, 100);
             let good = serve(&mut tracker, truth, 900_000_000, 1000);
-            assert_eq!((good, tracker.mode()), (1000, Mode::Positioning), "{tenth}");
+            assert_eq!(
+                (good, tracker.mode()),
+                (1000, BeliefMode::Positioning),
+                "{tenth}"
+            );
         }
     }
 
@@ -296,14 +310,17 @@ mod tests {
         observe(&mut tracker, 100_000);
         assert_eq!(
             (tracker.mode(), tracker.caution()),
-            (Mode::Positioning, 1.0)
+            (BeliefMode::Positioning, 1.0)
         );
         observe(&mut tracker, 6_000_000);
-        assert_eq!((tracker.mode(), tracker.changes()), (Mode::Safe, 1));
+        assert_eq!((tracker.mode(), tracker.changes()), (BeliefMode::Safe, 1));
         assert!(tracker.confidence().share() < 0.3);
         assert_eq!(tracker.caution(), MOST_CAUTION);
         observe(&mut tracker, 100_000);
-        assert_eq!((tracker.mode(), tracker.changes()), (Mode::Positioning, 2));
+        assert_eq!(
+            (tracker.mode(), tracker.changes()),
+            (BeliefMode::Positioning, 2)
+        );
     }
 
     #[test]
@@ -313,9 +330,9 @@ mod tests {
         for command in 1..1000 {
             let given = Instant::from_nanos(command * 9_000_000);
             let told = tracker.observe(given + Duration::from_millis(5), given);
-            assert_eq!(told, Told::Buffered);
+            assert_eq!(told, PredictionOutcome::Buffered);
         }
         assert_eq!(tracker.spindle(), before);
-        assert_eq!(tracker.mode(), Mode::Positioning);
+        assert_eq!(tracker.mode(), BeliefMode::Positioning);
     }
 }

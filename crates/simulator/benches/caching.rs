@@ -8,7 +8,9 @@ use std::sync::Arc;
 use block::{Direction, Instant, Interval};
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use simulator::caching::{Arrival, Level, Link, Lower, Pace, Scheduler, Setup, System, run};
+use simulator::caching::{
+    ArrivalTiming, CacheArrival, CacheSpec, CachingSetup, Link, LowerLevel, Scheduler, System, run,
+};
 
 /// Requests in one iteration.
 const REQUESTS: u64 = 200_000;
@@ -36,8 +38,8 @@ impl Dice {
     }
 }
 
-fn read(file: u64, blocks: Interval) -> Arrival {
-    Arrival {
+fn read(file: u64, blocks: Interval) -> CacheArrival {
+    CacheArrival {
         at: Instant::ZERO,
         client: 0,
         file,
@@ -49,7 +51,7 @@ fn read(file: u64, blocks: Interval) -> Arrival {
 
 /// Most requests continue one of eight streams, one in nine jumps, and half of those go to a tenth of the
 /// blocks: hardly a block is asked for twice before it goes.
-fn mixed() -> Vec<Arrival> {
+fn mixed() -> Vec<CacheArrival> {
     let mut dice = Dice(1);
     let mut streams = [0u64; 8];
     let each = (0..REQUESTS).map(|_| {
@@ -69,7 +71,7 @@ fn mixed() -> Vec<Arrival> {
 
 /// One or two blocks by a Zipf law with exponent 1 over the footprint, a rank's place unrelated to it: two
 /// thirds of them are found in L1.
-fn oltp() -> Vec<Arrival> {
+fn oltp() -> Vec<CacheArrival> {
     let mut total = 0.0;
     let sums: Vec<f64> = (1..FOOTPRINT)
         .map(|rank| {
@@ -89,21 +91,21 @@ fn oltp() -> Vec<Arrival> {
 }
 
 /// One reader of four blocks at a time, from the first to the last, again and again.
-fn sequential() -> Vec<Arrival> {
+fn sequential() -> Vec<CacheArrival> {
     let each = (0..REQUESTS).map(|at| read(0, Interval::of(at * 4 % (FOOTPRINT - 4), 4)));
     each.collect()
 }
 
-fn serve(bencher: Bencher, load: &[Arrival], prefetcher: &str, coordinator: &str) {
+fn serve(bencher: Bencher, load: &[CacheArrival], prefetcher: &str, coordinator: &str) {
     let entry = drive::catalog::find("seagate-cheetah-9lp").expect("a shipped drive");
     let replacement = match prefetcher {
         "sarc" => "sarc",
         _ => "lru",
     };
-    let setup = Setup {
-        clients: vec![Level::new(FRAMES, replacement, prefetcher)],
-        lower: vec![Lower {
-            level: Level::new(FRAMES, replacement, prefetcher),
+    let setup = CachingSetup {
+        clients: vec![CacheSpec::new(FRAMES, replacement, prefetcher)],
+        lower: vec![LowerLevel {
+            level: CacheSpec::new(FRAMES, replacement, prefetcher),
             coordinator: coordinator.to_owned(),
             link: Link::LAN,
         }],
@@ -115,7 +117,7 @@ fn serve(bencher: Bencher, load: &[Arrival], prefetcher: &str, coordinator: &str
         .with_inputs(|| System::new(&setup).expect("a system"))
         .bench_local_refs(|system| {
             let mut arrivals = load.iter().copied();
-            let report = run(system, &mut arrivals, Pace::Closed).expect("a run");
+            let report = run(system, &mut arrivals, ArrivalTiming::Closed).expect("a run");
             assert_eq!(report.requests, REQUESTS);
             report.response.mean_ms()
         });

@@ -16,9 +16,9 @@ use engine::{Engine, Limits};
 use scheduler::policy::find;
 use scheduler::{Choice, EligibleRequest, PieceId, View};
 use simulator::driver::{Driver, SimulatedDrive};
-use simulator::ledger::{Ledger, Report};
+use simulator::ledger::{Ledger, RunReport};
 use simulator::run::{Options, run};
-use simulator::workload::{BuiltIn, Synthetic};
+use simulator::workload::{BuiltInWorkload, Synthetic};
 
 /// Requests in one iteration: long enough that beginning and end do not count.
 const REQUESTS: u64 = 20_000;
@@ -36,7 +36,7 @@ fn profile() -> Arc<Profile> {
 }
 
 fn load(profile: &Profile) -> Synthetic {
-    let random = BuiltIn::find("random").expect("a built-in load");
+    let random = BuiltInWorkload::find("random").expect("a built-in load");
     let random = random.workload().expect("a valid load");
     let blocks = profile.geometry.sectors().0;
     Synthetic::new(&random, profile.block_bytes, blocks).expect("it fits on the drive")
@@ -47,7 +47,7 @@ fn serve<D: SimulatedDrive>(
     policy: &str,
     commands: usize,
     drive: D,
-) -> Report {
+) -> RunReport {
     let policy = find(policy).expect("a policy of the table");
     let limits = Limits {
         commands_at_drive: commands,

@@ -36,8 +36,11 @@ mod tests;
 pub mod traced;
 mod wishes;
 
-pub use load::{Arrival, Load, Pace};
-pub use report::{LevelReport, Report, Slack};
+pub use load::{ArrivalTiming, CacheArrival, CacheLoad};
+pub use report::{CachingReport, LevelReport, Slack};
 pub use run::run;
-pub use setup::{BadSetup, Level, Link, Lower, Outside, Readmore, Scheduled, Scheduler, Setup};
+pub use setup::{
+    BadSetup, CacheSpec, CachingSetup, EngineScheduling, ExternalBelief, Link, LowerLevel,
+    Readmore, Scheduler,
+};
 pub use system::System;

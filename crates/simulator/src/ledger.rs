@@ -13,17 +13,19 @@ use hdrhistogram::Histogram;
 
 use commands::Commands;
 
-use crate::load::Part;
+use crate::load::LoadPart;
 
 mod commands;
 mod report;
 
 pub use commands::CommandFigures;
-pub use report::{AccountMeans, HeadTime, Hits, PartFigures, Report, Response, Side};
+pub use report::{
+    AccountMeans, BufferHits, HeadShares, PartFigures, RequestFigures, ResponseTimes, RunReport,
+};
 
 /// What a run did, beside what the ledger has of each request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ran {
+pub struct RunTotals {
     /// Requests that were served.
     pub requests: u64,
     /// Those that had to wait outside because the engine was full.
@@ -123,7 +125,7 @@ impl Ledger {
     }
 
     /// Adds a request of a part of the load that has ended.
-    pub fn record(&mut self, part: Part, finished: &Finished) {
+    pub fn record(&mut self, part: LoadPart, finished: &Finished) {
         self.span = Some(Span::around(self.span, finished.submitted, finished.at));
         match finished.request.direction {
             Direction::Read => self.reads.record(finished),

@@ -16,11 +16,11 @@ use block::{Class, Direction, Extent, Finished, Instant};
 
 /// Which part of a load that has several a request belongs to, by its place among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Part(pub u16);
+pub struct LoadPart(pub u16);
 
-impl Part {
+impl LoadPart {
     /// All requests of a load that is alone.
-    pub const ONLY: Part = Part(0);
+    pub const ONLY: LoadPart = LoadPart(0);
 }
 
 /// What a client wants; the loop gives it a number and makes it a request.
@@ -33,7 +33,7 @@ pub struct Demand {
     /// How urgent.
     pub class: Class,
     /// Of which part of the load.
-    pub part: Part,
+    pub part: LoadPart,
 }
 
 /// A demand and when it comes.
@@ -62,7 +62,7 @@ pub trait Load {
     fn on_finished(
         &mut self,
         now: Instant,
-        part: Part,
+        part: LoadPart,
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
         let _ = (now, part, finished);
@@ -127,7 +127,7 @@ impl<L: Load + ?Sized> Load for Box<L> {
     fn on_finished(
         &mut self,
         now: Instant,
-        part: Part,
+        part: LoadPart,
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
         (**self).on_finished(now, part, finished)

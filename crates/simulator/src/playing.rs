@@ -35,9 +35,12 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
-pub use file::File;
-pub use report::{Read, Report};
-pub use setup::{Beside, Greed, Guarantee, NotPlayed, Paced, Players, Service, Setup};
+pub use file::PlayedFile;
+pub use report::{PlayerRead, PlayingReport};
+pub use setup::{
+    GreedyLoad, Guarantee, OtherClients, PacedBuffer, PlayerService, Players, PlayingError,
+    PlayingSetup,
+};
 pub use stream::Rate;
 pub use system::play;
 

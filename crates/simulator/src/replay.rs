@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use block::{Class, Extent, Finished, Instant, Lba, Sectors};
 use serde::Serialize;
 
-use crate::load::{Arrival, Demand, Load, LoadError, Part};
-use crate::trace::{Format, OnBad, Reader, Record, TraceError};
+use crate::load::{Arrival, Demand, Load, LoadError, LoadPart};
+use crate::trace::{Format, OnBad, Record, TraceError, TraceReader};
 
 /// Which trace, and how it is replayed.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ReplayPlan {
     /// The file.
     pub path: PathBuf,
     /// Its format, if it is not to be told from the file.
@@ -28,16 +28,16 @@ pub struct Plan {
     /// What becomes of bad lines.
     pub on_bad: OnBad,
     /// Whose requests.
-    pub devices: Devices,
+    pub devices: DeviceChoice,
     /// When they come.
-    pub pace: Pace,
+    pub pace: ReplayPace,
     /// How the addresses of the trace become those of the drive.
-    pub fit: Fit,
+    pub fit: AddressFit,
 }
 
 /// Whose requests are replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Devices {
+pub enum DeviceChoice {
     /// The trace's only device; a trace of several is refused.
     Only,
     /// The device of this name.
@@ -48,7 +48,7 @@ pub enum Devices {
 
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
+pub enum ReplayPace {
     /// At the trace's times from its first request on, multiplied by this.
     Timed {
         /// One is real time, a half is twice as fast.
@@ -63,7 +63,7 @@ pub enum Pace {
 
 /// How the addresses of the trace become those of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum AddressFit {
     /// They are; what is not on the drive is the run's business.
     AsTheyAre,
     /// Modulo the drive's capacity; a request over the end moves down to end there.
@@ -74,12 +74,12 @@ pub enum Fit {
 
 /// What a replay had to do to a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct ReplayCounts {
     /// Requests that were handed out.
     pub requests: u64,
     /// Those that were not whole blocks of the drive and were made larger.
     pub rounded: u64,
-    /// Those that `Fit` put elsewhere.
+    /// Those that `AddressFit` put elsewhere.
     pub moved: u64,
     /// Requests of other devices, left out.
     pub of_other_devices: u64,
@@ -118,8 +118,8 @@ pub enum ReplayError {
 
 /// A trace under way.
 pub struct Replay {
-    plan: Plan,
-    reader: Reader,
+    plan: ReplayPlan,
+    reader: TraceReader,
     block_bytes: NonZeroU64,
     capacity: u64,
     /// Blocks that the trace needs, if it is to be scaled and needs more than there are.
@@ -128,7 +128,7 @@ pub struct Replay {
     origin: Option<Instant>,
     /// Requests that are still to come unasked, of a closed replay.
     unasked: u32,
-    counts: Counts,
+    counts: ReplayCounts,
 }
 
 impl Replay {
@@ -136,11 +136,15 @@ impl Replay {
     ///
     /// # Errors
     /// If the trace cannot be read; if it is to be scaled, also if anything in it is bad.
-    pub fn new(plan: Plan, block_bytes: NonZeroU64, capacity: u64) -> Result<Self, ReplayError> {
-        let reader = Reader::open(&plan.path, plan.format, plan.on_bad)?;
+    pub fn new(
+        plan: ReplayPlan,
+        block_bytes: NonZeroU64,
+        capacity: u64,
+    ) -> Result<Self, ReplayError> {
+        let reader = TraceReader::open(&plan.path, plan.format, plan.on_bad)?;
         let unasked = match plan.pace {
-            Pace::Timed { .. } => 0,
-            Pace::Closed { depth } => depth,
+            ReplayPace::Timed { .. } => 0,
+            ReplayPace::Closed { depth } => depth,
         };
         let mut replay = Replay {
             reader,
@@ -149,22 +153,22 @@ impl Replay {
             scaled_from: None,
             origin: None,
             unasked,
-            counts: Counts::default(),
+            counts: ReplayCounts::default(),
             plan,
         };
-        if replay.plan.fit == Fit::Scale {
+        if replay.plan.fit == AddressFit::Scale {
             replay.scaled_from = replay.measured()?.filter(|&needed| needed > capacity);
         }
         Ok(replay)
     }
 
     /// What was done so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> ReplayCounts {
         self.counts
     }
 
     /// The trace.
-    pub fn reader(&self) -> &Reader {
+    pub fn reader(&self) -> &TraceReader {
         &self.reader
     }
 
@@ -175,7 +179,7 @@ impl Replay {
 
     /// The block after the last one that the trace touches: a first reading of all of it.
     fn measured(&self) -> Result<Option<u64>, ReplayError> {
-        let mut reader = Reader::open(&self.plan.path, self.plan.format, self.plan.on_bad)?;
+        let mut reader = TraceReader::open(&self.plan.path, self.plan.format, self.plan.on_bad)?;
         let mut end = None;
         while let Some(record) = reader.next() {
             let record = record?;
@@ -201,13 +205,13 @@ impl Replay {
         }
     }
 
-    fn wants(&self, reader: &Reader, record: &Record) -> Result<bool, ReplayError> {
+    fn wants(&self, reader: &TraceReader, record: &Record) -> Result<bool, ReplayError> {
         let device = reader.devices().name(record.device);
         match &self.plan.devices {
-            Devices::All => Ok(true),
-            Devices::Named(name) => Ok(device == name),
-            Devices::Only if record.device.place() == 0 => Ok(true),
-            Devices::Only => Err(ReplayError::SeveralDevices {
+            DeviceChoice::All => Ok(true),
+            DeviceChoice::Named(name) => Ok(device == name),
+            DeviceChoice::Only if record.device.place() == 0 => Ok(true),
+            DeviceChoice::Only => Err(ReplayError::SeveralDevices {
                 place: place(reader),
                 first: reader.devices().names().next().unwrap_or("").to_owned(),
                 second: device.to_owned(),
@@ -217,7 +221,7 @@ impl Replay {
 
     fn ended(&self) -> Result<(), ReplayError> {
         match &self.plan.devices {
-            Devices::Named(device) if self.counts.requests == 0 => {
+            DeviceChoice::Named(device) if self.counts.requests == 0 => {
                 let names: Vec<&str> = self.reader.devices().names().collect();
                 Err(ReplayError::NoSuchDevice {
                     file: self.reader.file().to_owned(),
@@ -243,9 +247,9 @@ impl Replay {
             return asked;
         };
         let fitted = match (self.plan.fit, self.scaled_from) {
-            (Fit::AsTheyAre, _) | (Fit::Scale, None) => return asked,
-            (Fit::Wrap, _) => start % self.capacity,
-            (Fit::Scale, Some(needed)) => {
+            (AddressFit::AsTheyAre, _) | (AddressFit::Scale, None) => return asked,
+            (AddressFit::Wrap, _) => start % self.capacity,
+            (AddressFit::Scale, Some(needed)) => {
                 (u128::from(start) * u128::from(self.capacity) / u128::from(needed)) as u64
             }
         };
@@ -261,8 +265,8 @@ impl Replay {
         let origin = *self.origin.get_or_insert(record.at);
         let at = match (now, self.plan.pace) {
             (Some(now), _) => now,
-            (None, Pace::Closed { .. }) => Instant::ZERO,
-            (None, Pace::Timed { factor }) => {
+            (None, ReplayPace::Closed { .. }) => Instant::ZERO,
+            (None, ReplayPace::Timed { factor }) => {
                 let nanos = record.at.since(origin).as_nanos() as f64 * factor;
                 Instant::from_nanos(nanos.round() as u64)
             }
@@ -271,15 +275,15 @@ impl Replay {
             direction: record.direction,
             extent: self.fitted(&record),
             class: Class::default(),
-            part: Part::ONLY,
+            part: LoadPart::ONLY,
         };
         Ok(Some(Arrival { at, demand }))
     }
 
     fn answered(&mut self, now: Instant) -> Result<Option<Arrival>, LoadError> {
         match self.plan.pace {
-            Pace::Timed { .. } => Ok(None),
-            Pace::Closed { .. } => self.arrival(Some(now)),
+            ReplayPace::Timed { .. } => Ok(None),
+            ReplayPace::Closed { .. } => self.arrival(Some(now)),
         }
     }
 }
@@ -287,9 +291,9 @@ impl Replay {
 impl Load for Replay {
     fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
         match self.plan.pace {
-            Pace::Timed { .. } => self.arrival(None),
-            Pace::Closed { .. } if self.unasked == 0 => Ok(None),
-            Pace::Closed { .. } => {
+            ReplayPace::Timed { .. } => self.arrival(None),
+            ReplayPace::Closed { .. } if self.unasked == 0 => Ok(None),
+            ReplayPace::Closed { .. } => {
                 self.unasked -= 1;
                 self.arrival(None)
             }
@@ -299,7 +303,7 @@ impl Load for Replay {
     fn on_finished(
         &mut self,
         now: Instant,
-        _: Part,
+        _: LoadPart,
         _: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
         self.answered(now)
@@ -314,7 +318,7 @@ impl Load for Replay {
     }
 }
 
-fn place(reader: &Reader) -> String {
+fn place(reader: &TraceReader) -> String {
     format!("{}:{}", reader.file(), reader.line())
 }
 

@@ -9,7 +9,7 @@ use crate::run::Watch;
 
 /// How the lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum RequestsFormat {
     /// A header, then comma-separated values; empty where nothing is known.
     Csv,
     /// One JSON object per line; null where nothing is known.
@@ -20,7 +20,7 @@ pub enum Format {
 #[derive(Debug)]
 pub struct RequestsFile<W> {
     to: W,
-    format: Format,
+    format: RequestsFormat,
 }
 
 /// One line. The order of the fields is the order of the columns.
@@ -53,8 +53,8 @@ impl<W: Write> RequestsFile<W> {
     ///
     /// # Errors
     /// If the header cannot be written.
-    pub fn new(mut to: W, format: Format) -> io::Result<Self> {
-        if format == Format::Csv {
+    pub fn new(mut to: W, format: RequestsFormat) -> io::Result<Self> {
+        if format == RequestsFormat::Csv {
             writeln!(to, "{HEADER}")?;
         }
         Ok(RequestsFile { to, format })
@@ -105,8 +105,8 @@ impl<W: Write> Watch for RequestsFile<W> {
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
         let line = RequestLine::from(finished);
         match self.format {
-            Format::Csv => self.csv(&line),
-            Format::JsonLines => {
+            RequestsFormat::Csv => self.csv(&line),
+            RequestsFormat::JsonLines => {
                 serde_json::to_writer(&mut self.to, &line)?;
                 writeln!(self.to)
             }

@@ -15,10 +15,10 @@ use engine::Engine;
 use engine::explanation::{Explanation, Slowest};
 
 use crate::driver::{Activity, Driver, Host, SimulatedDrive, earlier};
-use crate::ledger::{Ledger, Ran};
+use crate::ledger::{Ledger, RunTotals};
 use crate::run::arrivals::Arrivals;
 use crate::run::heads::Heads;
-use crate::run::scan::Watched;
+use crate::run::scan::ScanProgress;
 
 mod arrivals;
 pub mod audience;
@@ -26,10 +26,10 @@ mod heads;
 pub mod scan;
 pub mod shared;
 
-pub use crate::load::{Arrival, Demand, Load, LoadError, Part};
+pub use crate::load::{Arrival, Demand, Load, LoadError, LoadPart};
 pub use audience::Audience;
-pub use scan::{AfterLoad, Point, Scan};
-pub use shared::{ProfiledDrive, ProfilingProgress, Turns};
+pub use scan::{AfterLoad, BackgroundScan, ScanPoint};
+pub use shared::{ProbeSchedule, ProfiledDrive, ProfilingProgress};
 
 /// When a run stops taking arrivals, and what it does with bad ones. What was taken is always
 /// served to its end.
@@ -44,7 +44,7 @@ pub struct Options {
     /// How many ends lie between two reports of progress.
     pub progress_every: u64,
     /// The background task that is watched.
-    pub scan: Option<Scan>,
+    pub scan: Option<BackgroundScan>,
     /// Of so many requests, the slowest, it is told where their time went.
     pub slowest: usize,
 }
@@ -60,7 +60,7 @@ pub enum PastEnd {
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
+pub struct RunProgress {
     /// Requests that have ended.
     pub finished: u64,
     /// The virtual time.
@@ -82,7 +82,7 @@ pub trait Watch {
     }
 
     /// Another [`Options::progress_every`] requests have ended.
-    fn progress(&mut self, progress: Progress) {
+    fn progress(&mut self, progress: RunProgress) {
         let _ = progress;
     }
 
@@ -92,7 +92,7 @@ pub trait Watch {
     }
 
     /// Another hundredth of the scan was read.
-    fn scanned(&mut self, point: &Point) {
+    fn scanned(&mut self, point: &ScanPoint) {
         let _ = point;
     }
 }
@@ -203,7 +203,7 @@ pub fn run<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized>(
     options: &Options,
     ledger: &mut Ledger,
     watch: &mut W,
-) -> Result<Ran, RunError> {
+) -> Result<RunTotals, RunError> {
     run_beside(driver, load, options, ledger, watch, &mut ())
 }
 
@@ -221,20 +221,20 @@ pub fn run_beside<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Aud
     ledger: &mut Ledger,
     watch: &mut W,
     audience: &mut A,
-) -> Result<Ran, RunError> {
+) -> Result<RunTotals, RunError> {
     let capacity = driver.engine().belief().profile().geometry.sectors();
     let mut host = LoadHost {
         arrivals: Arrivals::new(load, options, capacity)?,
         ledger,
         watch,
         audience,
-        outside: Outside::default(),
+        outside: RequestTable::default(),
         heads: Heads::default(),
         last_end: Instant::ZERO,
         is_idle: false,
-        ran: Ran::default(),
+        ran: RunTotals::default(),
         progress_every: options.progress_every.max(1),
-        scan: options.scan.map(Watched::new),
+        scan: options.scan.map(ScanProgress::new),
         slowest: Slowest::of(options.slowest),
     };
     driver.run(&mut host)?;
@@ -255,21 +255,21 @@ struct LoadHost<'a, L: ?Sized, W: ?Sized, A> {
     ledger: &'a mut Ledger,
     watch: &'a mut W,
     audience: &'a mut A,
-    outside: Outside,
+    outside: RequestTable,
     heads: Heads,
     /// The latest end so far, as the drive reports it.
     last_end: Instant,
     /// No request is there, and one was.
     is_idle: bool,
-    ran: Ran,
+    ran: RunTotals,
     progress_every: u64,
-    scan: Option<Watched>,
+    scan: Option<ScanProgress>,
     slowest: Slowest<u64>,
 }
 
 /// What the engine is not told of the requests that it holds.
 #[derive(Default)]
-struct Outside {
+struct RequestTable {
     /// By the number under which the engine knows the request.
     known: Vec<Arrived>,
     free: Vec<u32>,
@@ -280,7 +280,7 @@ struct Outside {
 struct Arrived {
     number: u64,
     at: Instant,
-    part: Part,
+    part: LoadPart,
 }
 
 impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, W, A> {
@@ -316,10 +316,10 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, 
         self.ran.requests += 1;
         self.ran.end = now;
         if self.ran.requests.is_multiple_of(self.progress_every) {
-            self.watch.progress(Progress {
+            self.watch.progress(RunProgress {
                 finished: self.ran.requests,
                 now,
-                scanned: self.scan.as_ref().map(Watched::share),
+                scanned: self.scan.as_ref().map(ScanProgress::share),
             });
         }
         self.arrivals.on_finished(now, part, &finished)
@@ -405,7 +405,7 @@ where
     }
 }
 
-impl Outside {
+impl RequestTable {
     fn insert(&mut self, arrived: Arrived) -> RequestId {
         let slot = match self.free.pop() {
             Some(slot) => {

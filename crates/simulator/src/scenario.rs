@@ -10,15 +10,17 @@ use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
 use engine::explanation::{Explanation, Known};
 use engine::{Engine, Gaps, Limits, Preempted, Rules, Tallies};
-use profiler::tracker::Mode;
+use profiler::tracker::BeliefMode;
 use scheduler::Preemption;
 use scheduler::background::{Order, TaskProgress, TaskRefused};
 use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::NamedPolicy;
 
 use crate::driver::Driver;
-use crate::ledger::{Ledger, Ran};
-use crate::run::{self, AfterLoad, Audience, Load, Options, Point, RunError, Scan, Watch};
+use crate::ledger::{Ledger, RunTotals};
+use crate::run::{
+    self, AfterLoad, Audience, BackgroundScan, Load, Options, RunError, ScanPoint, Watch,
+};
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -58,26 +60,26 @@ pub struct Background {
 
 /// What a run came to.
 #[derive(Clone, Debug)]
-pub struct Played {
+pub struct ScenarioResult {
     /// The run.
-    pub ran: Ran,
+    pub ran: RunTotals,
     /// Its requests.
     pub ledger: Ledger,
     /// Its background task.
-    pub scan: Option<Scanned>,
+    pub scan: Option<ScanResult>,
     /// What the ends of commands said of the belief, unless it is the truth.
     pub told: Option<Tallies>,
     /// What the belief was used for at the end.
-    pub mode: Mode,
+    pub mode: BeliefMode,
     /// What stepping aside came to.
     pub preempted: Preempted,
 }
 
 /// What a background task came to.
 #[derive(Clone, Debug)]
-pub struct Scanned {
+pub struct ScanResult {
     /// The moments at which another hundredth was read.
-    pub points: Vec<Point>,
+    pub points: Vec<ScanPoint>,
     /// How far it came.
     pub progress: TaskProgress,
     /// What came of the gaps.
@@ -129,7 +131,7 @@ impl Scenario {
         load: &mut L,
         options: &Options,
         watch: &mut W,
-    ) -> Result<Played, ScenarioError> {
+    ) -> Result<ScenarioResult, ScenarioError> {
         self.play_on(self.engine(options), load, options, watch, &mut ())
     }
 
@@ -164,7 +166,7 @@ impl Scenario {
         options: &Options,
         watch: &mut W,
         audience: &mut A,
-    ) -> Result<Played, ScenarioError> {
+    ) -> Result<ScenarioResult, ScenarioError> {
         let truth = Arc::clone(&self.truth);
         let drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
         let mut ledger =
@@ -176,7 +178,7 @@ impl Scenario {
                 priority: 0,
                 deadline: background.deadline,
             };
-            options.scan = Some(Scan {
+            options.scan = Some(BackgroundScan {
                 task: engine.begin_task(Instant::ZERO, order)?,
                 hundredths: background.hundredths,
                 after_load: background.after_load,
@@ -197,7 +199,7 @@ impl Scenario {
         )?;
         let engine = driver.engine();
         let scan = options.scan.and_then(|scan| {
-            Some(Scanned {
+            Some(ScanResult {
                 points: watch.points,
                 progress: engine.background().task(scan.task)?,
                 gaps: engine.background().gaps(),
@@ -207,7 +209,7 @@ impl Scenario {
                 left: engine.background().left(scan.task)?.clone(),
             })
         });
-        Ok(Played {
+        Ok(ScenarioResult {
             ran,
             ledger,
             scan,
@@ -218,7 +220,7 @@ impl Scenario {
     }
 }
 
-impl Scanned {
+impl ScanResult {
     /// Wanted blocks a second by each means, in MB/s of `block_bytes`, until so many hundredths
     /// were read, or the end of the run: free, idle, paid.
     pub fn rates(&self, hundredths: u32, block_bytes: u32) -> [f64; 3] {
@@ -244,7 +246,7 @@ impl Scanned {
 /// Keeps the points of a scan beside what another watcher sees.
 struct Points<'a, W: ?Sized> {
     watch: &'a mut W,
-    points: Vec<Point>,
+    points: Vec<ScanPoint>,
 }
 
 impl<W: Watch + ?Sized> Watch for Points<'_, W> {
@@ -252,7 +254,7 @@ impl<W: Watch + ?Sized> Watch for Points<'_, W> {
         self.watch.finished(finished)
     }
 
-    fn progress(&mut self, progress: run::Progress) {
+    fn progress(&mut self, progress: run::RunProgress) {
         self.watch.progress(progress);
     }
 
@@ -260,7 +262,7 @@ impl<W: Watch + ?Sized> Watch for Points<'_, W> {
         self.watch.slow(number, explanation);
     }
 
-    fn scanned(&mut self, point: &Point) {
+    fn scanned(&mut self, point: &ScanPoint) {
         self.points.push(*point);
         self.watch.scanned(point);
     }

@@ -33,7 +33,7 @@ use crate::run::Audience;
 
 /// What the applications are.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct StreamingSetup {
     /// Readers; none: as many as are granted.
     pub readers: Option<usize>,
     /// Recorders, which ask before the readers.
@@ -50,7 +50,7 @@ pub struct Wish {
     /// Where the files are.
     pub place: Extent,
     /// Where in it they begin, and when they are played.
-    pub layout: Layout,
+    pub layout: FileStarts,
     /// How late the host may notice anything: the time between two reports.
     pub latency: Duration,
     /// When all of them leave.
@@ -61,7 +61,7 @@ pub struct Wish {
 
 /// Where files begin, and when they are played.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum FileStarts {
     /// Anywhere, each from when it is served.
     Anywhere,
     /// These blocks, all of them at once, when all are served; no more than there are blocks.
@@ -70,7 +70,7 @@ pub enum Layout {
 
 /// What came of it, from the moment on at which all were served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct StreamingFigures {
     /// Streams that were granted.
     pub streams: usize,
     /// How rounds went when all were there.
@@ -107,7 +107,7 @@ pub struct Kept {
 /// The applications.
 #[derive(Debug)]
 pub struct Applications {
-    wish: Wish,
+    wish: StreamingSetup,
     all: Vec<Application>,
     /// When each of them accesses its file next.
     due: BinaryHeap<Reverse<(Instant, usize)>>,
@@ -119,7 +119,7 @@ pub struct Applications {
     now: Instant,
     stage: SessionStage,
     accesses: u64,
-    kept: Kept,
+    kept: StreamingFigures,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ struct Application {
     next: u64,
 }
 
-impl Kept {
+impl StreamingFigures {
     /// The share of head time that streams took.
     pub fn head_share(&self) -> f64 {
         let time = self
@@ -156,7 +156,7 @@ impl Applications {
     ///
     /// # Errors
     /// The refusal, if a number was wished for and not granted; or if the engine promises nothing.
-    pub fn attach(engine: &mut Engine, wish: Wish) -> Result<Applications, NotGranted> {
+    pub fn attach(engine: &mut Engine, wish: StreamingSetup) -> Result<Applications, NotGranted> {
         let mut dice = Pcg64Mcg::seed_from_u64(wish.seed);
         let wanted = wish.readers.map(|readers| readers + wish.recorders);
         let mut all = Vec::new();
@@ -166,8 +166,8 @@ impl Applications {
                 false => Direction::Read,
             };
             let offset = match &wish.layout {
-                Layout::Anywhere => anywhere(engine, &wish, &mut dice),
-                Layout::At(starts) => match starts.get(all.len()) {
+                FileStarts::Anywhere => anywhere(engine, &wish, &mut dice),
+                FileStarts::At(starts) => match starts.get(all.len()) {
                     Some(start) => start.0 - wish.place.start().0,
                     None => break,
                 },
@@ -190,10 +190,10 @@ impl Applications {
             now: Instant::ZERO,
             stage: SessionStage::Playing,
             accesses: 0,
-            kept: Kept {
+            kept: StreamingFigures {
                 streams: all.len(),
                 plan: engine.guarantees().plan(),
-                ..Kept::default()
+                ..StreamingFigures::default()
             },
             all,
             wish,
@@ -201,7 +201,7 @@ impl Applications {
     }
 
     /// What came of it.
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &StreamingFigures {
         &self.kept
     }
 
@@ -228,7 +228,7 @@ impl Applications {
         self.last_report = now;
         let serves =
             |it: &Application| engine.guarantees().standing(it.stream) == Some(Standing::Serving);
-        let begins = self.wish.layout == Layout::Anywhere || self.all.iter().all(serves);
+        let begins = self.wish.layout == FileStarts::Anywhere || self.all.iter().all(serves);
         for (number, application) in self.all.iter_mut().enumerate() {
             let stream = application.stream;
             let Some(began) = application.began else {
@@ -246,18 +246,18 @@ impl Applications {
             }
         }
         if self.coming == 0 && self.kept.since.is_none() {
-            self.kept = Kept {
+            self.kept = StreamingFigures {
                 streams: self.kept.streams,
                 plan: engine.guarantees().plan(),
                 since: Some(now),
-                ..Kept::default()
+                ..StreamingFigures::default()
             };
         }
     }
 
     /// An application reads or writes.
     fn access(&mut self, now: Instant, number: usize, engine: &mut Engine) {
-        let Wish {
+        let StreamingSetup {
             rate,
             at_once,
             further,
@@ -402,7 +402,7 @@ impl Audience for Applications {
 }
 
 /// The blocks of each file.
-fn file_blocks(engine: &Engine, wish: &Wish) -> u64 {
+fn file_blocks(engine: &Engine, wish: &StreamingSetup) -> u64 {
     let block = u64::from(engine.belief().profile().block_bytes);
     let seconds = wish.until.as_nanos().div_ceil(stream::rate::SECOND) + 1;
     let length = wish.rate.bytes() * seconds + wish.memory + wish.further + wish.at_once;
@@ -411,7 +411,7 @@ fn file_blocks(engine: &Engine, wish: &Wish) -> u64 {
 }
 
 /// Where a file begins, from the beginning of the place.
-fn anywhere(engine: &Engine, wish: &Wish, dice: &mut Pcg64Mcg) -> u64 {
+fn anywhere(engine: &Engine, wish: &StreamingSetup, dice: &mut Pcg64Mcg) -> u64 {
     let page = PAGE / u64::from(engine.belief().profile().block_bytes);
     match wish.place.length().0 - file_blocks(engine, wish) {
         0 => 0,
@@ -422,7 +422,7 @@ fn anywhere(engine: &Engine, wish: &Wish, dice: &mut Pcg64Mcg) -> u64 {
 /// Asks for one stream over a file in one piece.
 fn attach(
     engine: &mut Engine,
-    wish: &Wish,
+    wish: &StreamingSetup,
     direction: Direction,
     offset: u64,
 ) -> Result<StreamId, NotGranted> {

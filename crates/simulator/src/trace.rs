@@ -6,7 +6,7 @@
 //!                     '------------+----------------'--> TraceError: refused, or skipped and counted
 //! ```
 //!
-//! A [`Reader`] is an iterator and holds one buffer, however long the trace is. A [`Writer`] puts
+//! A [`TraceReader`] is an iterator and holds one buffer, however long the trace is. A [`TraceWriter`] puts
 //! its file under its name only when it is whole. A new format is one file beside this one, one
 //! line in [`ALL`], and one fuzz target: the tests then include it.
 
@@ -27,12 +27,12 @@ mod statistics;
 mod validate;
 mod writer;
 
-pub use devices::Devices;
-pub use error::{Fault, Reason, Skipped, TraceError};
-pub use reader::{OnBad, Reader};
-pub use record::{ByteRange, CacheAction, DeviceIndex, Measured, RangeError, Record};
-pub use statistics::{DeviceSummary, Spread, Statistics, Summary};
-pub use writer::{IfExists, Unfit, WriteError, Writer};
+pub use devices::DeviceTable;
+pub use error::{Fault, Reason, SkippedLines, TraceError};
+pub use reader::{OnBad, TraceReader};
+pub use record::{ByteRange, CacheAction, DeviceIndex, MeasuredService, RangeError, Record};
+pub use statistics::{DeviceSummary, Quantiles, Statistics, TraceSummary};
+pub use writer::{IfExists, TraceWriter, UnencodableField, WriteError};
 
 use block::Duration;
 use std::path::Path;
@@ -96,7 +96,7 @@ enum Parsed {
 /// Turns the lines of one trace into records, one after the other.
 trait Parse: Send {
     /// Takes the next line, without its end.
-    fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault>;
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault>;
 }
 
 impl Format {
@@ -126,7 +126,9 @@ impl Format {
 
     /// Whether a trace of this format can begin with `line`.
     fn begins_with(&self, line: &[u8]) -> bool {
-        (self.parser)().line(line, &mut Devices::default()).is_ok()
+        (self.parser)()
+            .line(line, &mut DeviceTable::default())
+            .is_ok()
     }
 
     /// The format of a trace, from its first complete lines: the one that understands the earliest

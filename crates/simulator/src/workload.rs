@@ -40,7 +40,7 @@ use document::DocumentError;
 use serde::Serialize;
 
 pub use generator::Generator;
-pub use mixture::{Described, Mixed, Mixture};
+pub use mixture::{LoadDescription, MixedLoad, Mixture};
 pub use placement::Placement;
 pub use size::{SizeOption, Sizes};
 pub use small_files::SmallFiles;
@@ -127,7 +127,7 @@ pub struct Overrides {
 
 /// A load that is built in.
 #[derive(Clone, Copy, Debug)]
-pub struct BuiltIn {
+pub struct BuiltInWorkload {
     /// What it is called.
     pub name: &'static str,
     /// Its file's text.
@@ -135,7 +135,7 @@ pub struct BuiltIn {
 }
 
 /// The built-in loads: one file each in `workloads/`, one line each here.
-pub const ALL: &[BuiltIn] = &[
+pub const ALL: &[BuiltInWorkload] = &[
     built_in("oltp", include_str!("../../../workloads/oltp.toml")),
     built_in("random", include_str!("../../../workloads/random.toml")),
     built_in(
@@ -164,13 +164,13 @@ pub const ALL: &[BuiltIn] = &[
     ),
 ];
 
-const fn built_in(name: &'static str, text: &'static str) -> BuiltIn {
-    BuiltIn { name, text }
+const fn built_in(name: &'static str, text: &'static str) -> BuiltInWorkload {
+    BuiltInWorkload { name, text }
 }
 
-impl BuiltIn {
+impl BuiltInWorkload {
     /// The built-in load of this name, if there is one.
-    pub fn find(name: &str) -> Option<&'static BuiltIn> {
+    pub fn find(name: &str) -> Option<&'static BuiltInWorkload> {
         ALL.iter().find(|load| load.name == name)
     }
 

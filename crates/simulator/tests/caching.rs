@@ -8,7 +8,8 @@ use block::{Direction, Instant, Interval};
 use cache::{coordinator, prefetch, replacement};
 use drive::Profile;
 use simulator::caching::{
-    Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Scheduler, Setup, System, run,
+    ArrivalTiming, BadSetup, CacheArrival, CacheLoad, CacheSpec, CachingReport, CachingSetup, Link,
+    LowerLevel, Scheduler, System, run,
 };
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/caching.csv");
@@ -47,7 +48,7 @@ impl Dice {
         (self.state >> 33) % bound
     }
 
-    fn request(&mut self, client: u32) -> Option<Arrival> {
+    fn request(&mut self, client: u32) -> Option<CacheArrival> {
         self.left = self.left.checked_sub(1)?;
         let stream = self.roll(4) as usize;
         let count = 1 + self.roll(6);
@@ -58,7 +59,7 @@ impl Dice {
         };
         self.streams[stream] = first + count;
         self.at += self.roll(20_000_000);
-        Some(Arrival {
+        Some(CacheArrival {
             at: Instant::from_nanos(self.at),
             client,
             file: stream as u64,
@@ -71,8 +72,8 @@ impl Dice {
 
 struct Clients(Vec<Dice>);
 
-impl Load for Clients {
-    fn arrival(&mut self, client: u32) -> Result<Option<Arrival>, BadSetup> {
+impl CacheLoad for Clients {
+    fn arrival(&mut self, client: u32) -> Result<Option<CacheArrival>, BadSetup> {
         Ok(self.0[client as usize].request(client))
     }
 }
@@ -86,7 +87,7 @@ struct Composition {
     coordinator: &'static str,
     levels: usize,
     clients: usize,
-    pace: Pace,
+    pace: ArrivalTiming,
 }
 
 const PLAIN: Composition = Composition {
@@ -96,18 +97,21 @@ const PLAIN: Composition = Composition {
     coordinator: "pfc",
     levels: 2,
     clients: 1,
-    pace: Pace::Closed,
+    pace: ArrivalTiming::Closed,
 };
 
 impl Composition {
-    fn run(&self, profile: &Arc<Profile>) -> Report {
-        let lower = Lower {
-            level: Level::new(self.frames.1, self.replacement, self.prefetch),
+    fn run(&self, profile: &Arc<Profile>) -> CachingReport {
+        let lower = LowerLevel {
+            level: CacheSpec::new(self.frames.1, self.replacement, self.prefetch),
             coordinator: self.coordinator.to_owned(),
             link: Link::LAN,
         };
-        let setup = Setup {
-            clients: vec![Level::new(self.frames.0, self.replacement, self.prefetch); self.clients],
+        let setup = CachingSetup {
+            clients: vec![
+                CacheSpec::new(self.frames.0, self.replacement, self.prefetch);
+                self.clients
+            ],
             lower: vec![lower; self.levels - 1],
             drive: Arc::clone(profile),
             scheduler: Scheduler::Elevator,
@@ -120,8 +124,8 @@ impl Composition {
     fn row(&self, profile: &Arc<Profile>) -> String {
         let report = self.run(profile);
         let pace = match self.pace {
-            Pace::Open => "open",
-            Pace::Closed => "closed",
+            ArrivalTiming::Open => "open",
+            ArrivalTiming::Closed => "closed",
         };
         let mut row = format!(
             "{},{},{},{},{},{},{},{pace},{},{},{},{},{},{}",
@@ -189,7 +193,7 @@ fn compositions() -> Vec<Composition> {
                 ..two
             });
             all.push(Composition {
-                pace: Pace::Open,
+                pace: ArrivalTiming::Open,
                 ..two
             });
         }

@@ -5,9 +5,9 @@ use block::{
     RequestId, Sectors, Status,
 };
 use proptest::prelude::*;
-use simulator::ledger::{Ledger, Ran, Response};
-use simulator::requests_file::{Format, RequestsFile};
-use simulator::run::{Part, Watch};
+use simulator::ledger::{Ledger, ResponseTimes, RunTotals};
+use simulator::requests_file::{RequestsFile, RequestsFormat};
+use simulator::run::{LoadPart, Watch};
 
 fn finished(number: u64, direction: Direction, submitted: u64, waited: u64, seek: u64) -> Finished {
     Finished {
@@ -32,7 +32,7 @@ fn finished(number: u64, direction: Direction, submitted: u64, waited: u64, seek
 }
 
 /// What a ledger should say of these responses, from the sorted list.
-fn check(response: &Response, mut nanos: Vec<u64>) {
+fn check(response: &ResponseTimes, mut nanos: Vec<u64>) {
     nanos.sort_unstable();
     let n = nanos.len();
     let mean = nanos.iter().sum::<u64>() as f64 / n as f64;
@@ -75,10 +75,10 @@ proptest! {
                 true => (Direction::Write, &mut writes),
                 false => (Direction::Read, &mut reads),
             };
-            ledger.record(Part::ONLY, &finished(number as u64, direction, submitted, waited, seek));
+            ledger.record(LoadPart::ONLY, &finished(number as u64, direction, submitted, waited, seek));
             side.push(waited + seek);
         }
-        let report = ledger.report(&Ran::default());
+        let report = ledger.report(&RunTotals::default());
         let all: Vec<u64> = reads.iter().chain(&writes).copied().collect();
         prop_assert_eq!(report.all.bytes, 4096 * all.len() as u64);
         prop_assert_eq!(report.all.hits.partial, all.len() as u64);
@@ -108,7 +108,7 @@ proptest! {
 
 #[test]
 fn an_empty_ledger_has_no_means() {
-    let report = Ledger::new(512, 1).report(&Ran::default());
+    let report = Ledger::new(512, 1).report(&RunTotals::default());
     assert_eq!(report.all.response, None);
     assert_eq!((report.span_ms, report.requests_per_second), (0.0, 0.0));
     assert_eq!(report.head.idle, 0.0);
@@ -121,12 +121,12 @@ fn each_part_has_the_figures_of_its_own_requests_over_the_span_of_all() {
     for number in 0..10 {
         let millis = 1_000_000 * number;
         let urgent = finished(number, Direction::Read, 50 * millis, 3_000_000, 7_000_000);
-        ledger.record(Part(0), &urgent);
+        ledger.record(LoadPart(0), &urgent);
         let bulk = finished(number, Direction::Write, 100 * millis, 0, 100_000_000);
-        ledger.record(Part(1), &bulk);
-        ledger.record(Part(1), &bulk);
+        ledger.record(LoadPart(1), &bulk);
+        ledger.record(LoadPart(1), &bulk);
     }
-    let report = ledger.report(&Ran::default());
+    let report = ledger.report(&RunTotals::default());
     assert_eq!(report.span_ms, 1000.0);
     let [urgent, bulk] = report.parts.as_slice() else {
         panic!("two parts: {:?}", report.parts);
@@ -141,7 +141,7 @@ fn each_part_has_the_figures_of_its_own_requests_over_the_span_of_all() {
         (10.0, 20.0)
     );
     assert_eq!(bulk.megabytes_per_second, 20.0 * 4096.0 / 1e6);
-    let mean = |side: &simulator::ledger::Side| side.response.expect("requests").mean_ms;
+    let mean = |side: &simulator::ledger::RequestFigures| side.response.expect("requests").mean_ms;
     assert_eq!((mean(&urgent.side), mean(&bulk.side)), (10.0, 100.0));
     assert_eq!(report.all.requests, 30);
 }
@@ -149,14 +149,20 @@ fn each_part_has_the_figures_of_its_own_requests_over_the_span_of_all() {
 #[test]
 fn an_arrival_waits_for_half_of_the_squares_over_all_of_the_time() {
     let mut ledger = Ledger::new(512, 1);
-    assert_eq!(ledger.report(&Ran::default()).commands, None);
+    assert_eq!(ledger.report(&RunTotals::default()).commands, None);
     let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
     // 2 ms, a pause of 8 ms, 10 ms, 3 ms, 16 ms; nothing more until 50 ms.
     for (began, ended) in [(0, 2), (10, 20), (20, 23), (23, 39)] {
         ledger.record_command(at(began), at(ended));
     }
-    ledger.record(Part::ONLY, &finished(0, Direction::Read, 0, 0, 50_000_000));
-    let figures = ledger.report(&Ran::default()).commands.expect("commands");
+    ledger.record(
+        LoadPart::ONLY,
+        &finished(0, Direction::Read, 0, 0, 50_000_000),
+    );
+    let figures = ledger
+        .report(&RunTotals::default())
+        .commands
+        .expect("commands");
     let squares = 2.0 * 2.0 + 10.0 * 10.0 + 3.0 * 3.0 + 16.0 * 16.0;
     let close = |ours: f64, exact: f64| (ours - exact).abs() <= 1e-6;
     assert!(
@@ -191,7 +197,7 @@ proptest! {
         }
         let first = commands[0].0;
         let exact = waits as f64 / (steps - first) as f64 / 1e6;
-        let figures = ledger.report(&Ran::default()).commands.expect("commands");
+        let figures = ledger.report(&RunTotals::default()).commands.expect("commands");
         prop_assert!((figures.expected_wait_ms - exact).abs() <= 0.05 + 1e-6, "{figures:?} {exact}");
     }
 }
@@ -200,12 +206,12 @@ proptest! {
 fn shares_of_head_time_add_up() {
     let mut ledger = Ledger::new(512, 2);
     ledger.record(
-        Part::ONLY,
+        LoadPart::ONLY,
         &finished(0, Direction::Read, 0, 500_000, 1_500_000),
     );
-    let ran = Ran {
+    let ran = RunTotals {
         idle: Duration::from_micros(250),
-        ..Ran::default()
+        ..RunTotals::default()
     };
     let head = ledger.report(&ran).head;
     // Two actuators for 2 ms, one of which was seeking for 1.5 ms.
@@ -226,14 +232,14 @@ fn every_request_is_a_line() {
         String::from_utf8(file.finish().expect("memory suffices")).expect("it is text")
     };
     assert_eq!(
-        write(Format::Csv),
+        write(RequestsFormat::Csv),
         "request,direction,lbn,blocks,arrived_ns,ended_ns,response_ns,status,waited_ns,queue_ns,\
          overhead_ns,seek_ns,rotation_ns,transfer_ns,bus_ns,hit\n\
          0,read,100,8,5,35,30,good,10,0,0,20,0,0,0,partial\n\
          1,write,100,8,7,37,30,medium-error,0,,,,,,,\n"
     );
     assert_eq!(
-        write(Format::JsonLines),
+        write(RequestsFormat::JsonLines),
         concat!(
             r#"{"request":0,"direction":"read","lbn":100,"blocks":8,"arrived_ns":5,"ended_ns":35,"#,
             r#""response_ns":30,"status":"good","waited_ns":10,"queue_ns":0,"overhead_ns":0,"#,

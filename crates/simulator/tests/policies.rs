@@ -8,9 +8,9 @@ use drive::{Profile, VirtualDrive, catalog};
 use engine::{Engine, Limits};
 use scheduler::policy::{ALL, NamedPolicy};
 use simulator::driver::Driver;
-use simulator::ledger::{Ledger, Report};
+use simulator::ledger::{Ledger, RunReport};
 use simulator::run::{Options, run};
-use simulator::workload::{BuiltIn, Overrides, Synthetic};
+use simulator::workload::{BuiltInWorkload, Overrides, Synthetic};
 
 /// Which load on which drive, with how many tasks if not its own number: random requests and local
 /// ones on the drive of the free-block papers, random ones and sequential readers on a large one.
@@ -26,8 +26,13 @@ const REQUESTS: u64 = 2_000;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/policies.csv");
 
-fn report(policy: NamedPolicy, load: &str, tasks: Option<u32>, profile: &Arc<Profile>) -> Report {
-    let load = BuiltIn::find(load).expect("a built-in load");
+fn report(
+    policy: NamedPolicy,
+    load: &str,
+    tasks: Option<u32>,
+    profile: &Arc<Profile>,
+) -> RunReport {
+    let load = BuiltInWorkload::find(load).expect("a built-in load");
     let busy = Overrides {
         tasks,
         ..Overrides::default()

@@ -12,10 +12,10 @@ use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
 use scheduler::{Choice, EligibleRequest, Policy, Sight, View};
 use simulator::driver::{Driver, SimulatedDrive, serve_alone};
-use simulator::ledger::{Ledger, Ran, Report};
-use simulator::requests_file::{Format, RequestsFile};
+use simulator::ledger::{Ledger, RunReport, RunTotals};
+use simulator::requests_file::{RequestsFile, RequestsFormat};
 use simulator::run::{
-    Arrival, Demand, Load, LoadError, Options, Part, PastEnd, Progress, RunError, Watch, run,
+    Arrival, Demand, Load, LoadError, LoadPart, Options, PastEnd, RunError, RunProgress, Watch, run,
 };
 
 /// The simple drive, as the driver of the simulator takes one.
@@ -52,7 +52,7 @@ fn arrival(at: u64, start: u64, length: u64) -> Arrival {
             direction,
             extent: Extent::new(Lba(start), Sectors(length)).expect("a valid extent"),
             class: Class::default(),
-            part: Part::ONLY,
+            part: LoadPart::ONLY,
         },
     }
 }
@@ -111,7 +111,7 @@ impl Load for Closed {
     fn on_finished(
         &mut self,
         now: Instant,
-        _: Part,
+        _: LoadPart,
         _: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
         let at = now + self.think;
@@ -123,7 +123,7 @@ impl Load for Closed {
 #[derive(Default)]
 struct Record {
     finished: Vec<Finished>,
-    progress: Vec<Progress>,
+    progress: Vec<RunProgress>,
 }
 
 impl Watch for Record {
@@ -132,7 +132,7 @@ impl Watch for Record {
         Ok(())
     }
 
-    fn progress(&mut self, progress: Progress) {
+    fn progress(&mut self, progress: RunProgress) {
         self.progress.push(progress);
     }
 }
@@ -167,7 +167,7 @@ fn serve<L: Load>(
     load: &mut L,
     limits: Limits,
     options: &Options,
-) -> (Result<Ran, RunError>, Record, Report) {
+) -> (Result<RunTotals, RunError>, Record, RunReport) {
     let engine = engine("fcfs", limits);
     let drive = SimpleDrive::new(invented::profile());
     let (mut ledger, mut record) = (ledger(), Record::default());
@@ -178,7 +178,7 @@ fn serve<L: Load>(
         &mut ledger,
         &mut record,
     );
-    let report = ledger.report(ran.as_ref().unwrap_or(&Ran::default()));
+    let report = ledger.report(ran.as_ref().unwrap_or(&RunTotals::default()));
     (ran, record, report)
 }
 
@@ -444,7 +444,7 @@ fn shipped(name: &str) -> Profile {
 }
 
 /// A run on a virtual drive: its report and the file of all its requests.
-fn virtually(policy: &str, depth: usize) -> (Report, Vec<u8>) {
+fn virtually(policy: &str, depth: usize) -> (RunReport, Vec<u8>) {
     let mut profile = shipped("seagate-cheetah-9lp");
     profile.queue.depth = 16;
     let profile = Arc::new(profile);
@@ -452,7 +452,8 @@ fn virtually(policy: &str, depth: usize) -> (Report, Vec<u8>) {
     let limits = limits(64, depth);
     let engine = Engine::new(Arc::clone(&profile), &|| entry.make(), limits);
     let drive = VirtualDrive::new(profile);
-    let mut file = RequestsFile::new(Vec::new(), Format::JsonLines).expect("memory suffices");
+    let mut file =
+        RequestsFile::new(Vec::new(), RequestsFormat::JsonLines).expect("memory suffices");
     let mut ledger = ledger();
     let mut load = Closed::new(10, Duration::ZERO);
     let ran = run(

@@ -7,7 +7,9 @@ use block::{Duration, Instant};
 use drive::{Profile, Spindle, catalog};
 use scheduler::Preemption;
 use scheduler::policy::{ALL, NamedPolicy, find};
-use simulator::streaming::trial::{Asked, Laid, Scanning, Trial, Tried, Truth};
+use simulator::streaming::trial::{
+    DriveTruth, FileLayout, Scanning, Trial, TrialResult, TrialStreams,
+};
 
 const MB: u64 = 1_000_000;
 
@@ -22,8 +24,8 @@ fn trial(policy: &str, memory: u64) -> Trial {
     Trial {
         belief: Arc::clone(&drive),
         drive,
-        truth: Truth::noisy(),
-        laid: Laid::Anywhere,
+        truth: DriveTruth::noisy(),
+        laid: FileLayout::Anywhere,
         policy: find(policy).expect("a policy of the table"),
         preemption: None,
         streams: Some(readers(memory)),
@@ -37,8 +39,8 @@ fn trial(policy: &str, memory: u64) -> Trial {
     }
 }
 
-fn readers(memory: u64) -> Asked {
-    Asked {
+fn readers(memory: u64) -> TrialStreams {
+    TrialStreams {
         rate: MB,
         memory,
         readers: None,
@@ -48,7 +50,7 @@ fn readers(memory: u64) -> Asked {
     }
 }
 
-fn play(trial: &Trial) -> Tried {
+fn play(trial: &Trial) -> TrialResult {
     let tried = trial.play().expect("it can be run");
     let kept = &tried.kept;
     assert!(kept.since.is_some(), "all are served some time");
@@ -58,7 +60,7 @@ fn play(trial: &Trial) -> Tried {
 }
 
 /// Plays it, and nothing may be late.
-fn keeps(trial: &Trial) -> Tried {
+fn keeps(trial: &Trial) -> TrialResult {
     let tried = play(trial);
     let kept = tried.kept;
     let broken = (kept.late, kept.waited, kept.elsewhere, kept.lapsed);
@@ -92,7 +94,7 @@ fn the_smallest_and_the_largest_buffers_keep_it_as_well() {
 #[test]
 fn recorders_always_find_room() {
     for policy in ["sptf", "sstf"] {
-        let streams = Asked {
+        let streams = TrialStreams {
             recorders: 40,
             ..readers(4 * MB)
         };
@@ -106,7 +108,7 @@ fn recorders_always_find_room() {
 
 #[test]
 fn cameras_and_readers_leave_most_of_the_head_to_others() {
-    let streams = Asked {
+    let streams = TrialStreams {
         rate: MB / 2,
         readers: Some(8),
         recorders: 64,
@@ -114,7 +116,7 @@ fn cameras_and_readers_leave_most_of_the_head_to_others() {
         ..readers(2 * MB)
     };
     let tried = keeps(&Trial {
-        truth: Truth::quiet(),
+        truth: DriveTruth::quiet(),
         streams: Some(streams),
         ..trial("sptf", 2 * MB)
     });
@@ -163,13 +165,13 @@ fn transfers_that_step_aside_make_nothing_late() {
 fn files_where_an_adversary_would_put_them_make_nothing_late() {
     for memory in [2 * MB, 4 * MB, 8 * MB] {
         for (policy, truth) in [
-            ("sptf", Truth::quiet()),
-            ("fcfs", Truth::noisy()),
-            ("drive", Truth::noisy()),
+            ("sptf", DriveTruth::quiet()),
+            ("fcfs", DriveTruth::noisy()),
+            ("drive", DriveTruth::noisy()),
         ] {
             keeps(&Trial {
                 truth,
-                laid: Laid::Hostile,
+                laid: FileLayout::Hostile,
                 ..trial(policy, memory)
             });
         }
@@ -185,13 +187,13 @@ fn less_of_the_buffer_is_not_enough() {
         ("sptf", 4 * MB, 3),
         ("sptf", 8 * MB, 2),
     ] {
-        let streams = Asked {
+        let streams = TrialStreams {
             missing: memory * tenths / 10,
             ..readers(memory)
         };
         let tried = play(&Trial {
-            truth: Truth::quiet(),
-            laid: Laid::Hostile,
+            truth: DriveTruth::quiet(),
+            laid: FileLayout::Hostile,
             streams: Some(streams),
             ..trial(policy, memory)
         });
@@ -205,8 +207,8 @@ fn less_of_the_buffer_is_not_enough() {
 fn more_streams_are_too_many() {
     for (memory, percent) in [(2, 120), (4, 110), (8, 110)] {
         let honest = Trial {
-            truth: Truth::quiet(),
-            laid: Laid::Hostile,
+            truth: DriveTruth::quiet(),
+            laid: FileLayout::Hostile,
             from: Instant::ZERO + Duration::from_secs(20),
             ..trial("sptf", memory * MB)
         };
@@ -239,7 +241,7 @@ fn turning_faster(drive: &Profile, percent: u64) -> Arc<Profile> {
 fn as_many_are_granted_as_the_specification_says() {
     for (memory, least) in [(2, 49), (4, 73), (8, 94)] {
         let limit = Trial {
-            truth: Truth::quiet(),
+            truth: DriveTruth::quiet(),
             ..trial("sptf", memory * MB)
         };
         let granted = limit.granted().expect("some are");

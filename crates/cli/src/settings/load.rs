@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use lab::comparison::load::LoadSettings;
-use simulator::replay::Fit;
+use simulator::replay::AddressFit;
 
 /// The load of a drive.
 #[derive(Clone, Debug, Default, Args)]
@@ -61,7 +61,7 @@ pub struct LoadArguments {
     pub skip_bad: bool,
 }
 
-/// The names of [`Fit`].
+/// The names of [`AddressFit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FitWord {
     /// Modulo the drive's capacity
@@ -70,11 +70,11 @@ pub enum FitWord {
     Scale,
 }
 
-impl From<FitWord> for Fit {
+impl From<FitWord> for AddressFit {
     fn from(word: FitWord) -> Self {
         match word {
-            FitWord::Wrap => Fit::Wrap,
-            FitWord::Scale => Fit::Scale,
+            FitWord::Wrap => AddressFit::Wrap,
+            FitWord::Scale => AddressFit::Scale,
         }
     }
 }

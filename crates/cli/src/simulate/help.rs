@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use simulator::workload::{self, Described, Mixture};
+use simulator::workload::{self, LoadDescription, Mixture};
 
 /// The text, made from the tables.
 pub fn examples() -> String {
@@ -23,7 +23,7 @@ Built-in loads:\n",
     }
     text.push_str("\nBuilt-in mixtures of several loads, whose parts have figures of their own:\n");
     for mixture in workload::mixture::MIXTURES {
-        if let Ok(Described::Mixture(Mixture { summary, .. })) = mixture.described() {
+        if let Ok(LoadDescription::Mixture(Mixture { summary, .. })) = mixture.described() {
             let _ = writeln!(text, "  {:20}{summary}", mixture.name);
         }
     }

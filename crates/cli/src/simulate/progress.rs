@@ -6,8 +6,8 @@ use std::path::Path;
 use block::Finished;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::comparison::ComparisonSetup;
-use simulator::requests_file::{Format, RequestsFile};
-use simulator::run::{self, Point, Watch};
+use simulator::requests_file::{RequestsFile, RequestsFormat};
+use simulator::run::{self, ScanPoint, Watch};
 
 use crate::output::{Exit, NewFile};
 
@@ -63,8 +63,8 @@ impl RunBar {
     /// If the file cannot be created.
     pub fn writing(mut self, path: &Path) -> Result<Self, Exit> {
         let format = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("jsonl") => Format::JsonLines,
-            _ => Format::Csv,
+            Some("jsonl") => RequestsFormat::JsonLines,
+            _ => RequestsFormat::Csv,
         };
         let name = path.display().to_string();
         let file = RequestsFile::new(BufWriter::new(NewFile::begin(path)?), format)
@@ -106,7 +106,7 @@ impl Watch for RunBar {
         }
     }
 
-    fn progress(&mut self, progress: run::Progress) {
+    fn progress(&mut self, progress: run::RunProgress) {
         match (self.share, progress.scanned) {
             (BarLength::Scan(hundredths), Some(scanned)) => self.read(scanned, hundredths),
             _ => self.bar.set_position(progress.finished),
@@ -115,7 +115,7 @@ impl Watch for RunBar {
             .set_message(format!("{:.0} virtual seconds", progress.now.as_secs_f64()));
     }
 
-    fn scanned(&mut self, point: &Point) {
+    fn scanned(&mut self, point: &ScanPoint) {
         if let BarLength::Scan(hundredths) = self.share {
             self.read(f64::from(point.hundredths) / 100.0, hundredths);
         }

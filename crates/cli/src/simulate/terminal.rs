@@ -18,14 +18,14 @@ use lab::comparison::figures::{IDLE, OTHER, PolicyRun};
 use lab::comparison::load::LoadSource;
 use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
-use simulator::ledger::{AccountMeans, Side};
+use simulator::ledger::{AccountMeans, RequestFigures};
 
 use super::scan;
 use crate::output::{UNENDED, grouped};
 use crate::why;
 
 /// Selects the requests of a part of the table.
-type SideOf = fn(&PolicyRun) -> &Side;
+type SideOf = fn(&PolicyRun) -> &RequestFigures;
 
 /// Selects a phase of the mean account.
 type PhaseOf = fn(&AccountMeans) -> f64;
@@ -143,7 +143,7 @@ fn table(runs: &[PolicyRun]) -> String {
 }
 
 /// A line for each run.
-fn lines(runs: &[PolicyRun], name: &str, side: impl Fn(&PolicyRun) -> &Side) -> String {
+fn lines(runs: &[PolicyRun], name: &str, side: impl Fn(&PolicyRun) -> &RequestFigures) -> String {
     let width = name_width(runs);
     let mut text = String::new();
     for (row, run) in runs.iter().enumerate() {
@@ -155,7 +155,7 @@ fn lines(runs: &[PolicyRun], name: &str, side: impl Fn(&PolicyRun) -> &Side) -> 
     text
 }
 
-fn figures(side: &Side, span_ms: f64) -> String {
+fn figures(side: &RequestFigures, span_ms: f64) -> String {
     let mut text = format!("{:>10}", grouped(side.requests));
     let Some(response) = &side.response else {
         return text;

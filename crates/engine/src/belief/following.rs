@@ -9,7 +9,7 @@ use std::sync::Arc;
 use block::{Direction, Duration, Extent, Instant, Lba, Outcome};
 use drive::{Profile, SeekCurve};
 use profiler::Confidence;
-use profiler::tracker::{Mode, Told, Tracker, Travel};
+use profiler::tracker::{BeliefMode, PredictionOutcome, Tracker, Travel};
 use scheduler::policy::{NamedPolicy, find};
 
 use super::DriveBelief;
@@ -76,7 +76,7 @@ impl DriveFollower {
         }
     }
 
-    pub(super) fn mode(&self) -> Mode {
+    pub(super) fn mode(&self) -> BeliefMode {
         self.tracker.mode()
     }
 
@@ -145,10 +145,12 @@ impl DriveBelief {
         let before = follower.tracker.mode();
         let told = follower.tracker.observe(expected, now);
         let tally = match told {
-            Told::Buffered | Told::Early => &mut follower.tallies.buffered,
-            Told::AsBelieved => &mut follower.tallies.as_believed,
-            Told::Late => &mut follower.tallies.late,
-            Told::Elsewhere => &mut follower.tallies.elsewhere,
+            PredictionOutcome::Buffered | PredictionOutcome::Early => {
+                &mut follower.tallies.buffered
+            }
+            PredictionOutcome::AsBelieved => &mut follower.tallies.as_believed,
+            PredictionOutcome::Late => &mut follower.tallies.late,
+            PredictionOutcome::Elsewhere => &mut follower.tallies.elsewhere,
         };
         *tally += 1;
         let period = self.profile.spindle.period();
@@ -168,7 +170,7 @@ impl DriveBelief {
         let (spindle, caution) = (follower.tracker.spindle(), follower.tracker.caution());
         let mode = follower.tracker.mode();
         follower.tallies.refinements += u64::from(refined.is_some());
-        let policy = follower.policies[usize::from(mode == Mode::Safe)];
+        let policy = follower.policies[usize::from(mode == BeliefMode::Safe)];
         let learned = Learned {
             policy: (mode != before).then_some(policy),
             caution,

@@ -12,7 +12,7 @@
 
 use block::{Direction, Duration, Extent, Instant, Sectors, Switch};
 use drive::Position;
-use profiler::tracker::Mode;
+use profiler::tracker::BeliefMode;
 use scheduler::PieceId;
 use scheduler::ordering::PriorityLevel;
 use scheduler::preemption::{Landing, Preemption, SplitCost, When};
@@ -39,7 +39,7 @@ pub(super) fn fill(
 ) -> Option<Draft> {
     let rules = preemption.rules()?;
     let level = cx.ordering.level(piece);
-    if level == PriorityLevel::REAL_TIME || cx.belief.mode() != Mode::Positioning {
+    if level == PriorityLevel::REAL_TIME || cx.belief.mode() != BeliefMode::Positioning {
         return None;
     }
     let belief = cx.profile();
@@ -107,7 +107,7 @@ pub(super) fn depart(
     let level = cx.ordering.level(piece);
     let is_positioned = level != PriorityLevel::REAL_TIME
         && preemption.may_be_outranked(cx, piece)
-        && cx.belief.mode() == Mode::Positioning
+        && cx.belief.mode() == BeliefMode::Positioning
         && cx.ordering.requeued(piece) == 0
         && !preemption.is_likely_buffered(cx, guarantees, piece);
     if !is_positioned {

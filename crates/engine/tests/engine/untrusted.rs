@@ -8,7 +8,7 @@ use block::{
 };
 use drive::catalog;
 use engine::{Engine, Limits, Rules};
-use profiler::tracker::Mode;
+use profiler::tracker::BeliefMode;
 use scheduler::background::{Order, TaskId, TaskPhase};
 use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::find;
@@ -98,7 +98,7 @@ impl Scene {
 fn a_task_gets_idle_time_and_no_gaps() {
     let mut scene = Scene::new(50_000);
     let mut number = 0;
-    while scene.engine.belief().mode() == Mode::Positioning {
+    while scene.engine.belief().mode() == BeliefMode::Positioning {
         assert!(number < 2_000, "nothing was as believed");
         number += 1;
         scene.ask(number);
@@ -121,7 +121,7 @@ fn a_task_gets_idle_time_and_no_gaps() {
         while scene.engine.held() > 0 {
             assert_eq!(scene.serve(), 0, "a read in a gap");
         }
-        assert_eq!(scene.engine.belief().mode(), Mode::Safe);
+        assert_eq!(scene.engine.belief().mode(), BeliefMode::Safe);
     }
     assert_eq!(left(&scene), before);
     let mut turns = 0;
@@ -139,5 +139,5 @@ fn a_task_gets_idle_time_and_no_gaps() {
         scene.serve();
     }
     assert_eq!(left(&scene), Sectors(0));
-    assert_eq!(scene.engine.belief().mode(), Mode::Safe);
+    assert_eq!(scene.engine.belief().mode(), BeliefMode::Safe);
 }

@@ -16,7 +16,7 @@ use simulator::driver::Driver;
 use simulator::ledger::Ledger;
 use simulator::run::{self, AfterLoad, Options};
 use simulator::scenario::{Background, Scenario};
-use simulator::workload::{BuiltIn, Overrides, Synthetic};
+use simulator::workload::{BuiltInWorkload, Overrides, Synthetic};
 
 use crate::{Failure, cpu_time};
 
@@ -110,7 +110,7 @@ fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result
     let mut profile = profile.switched(Switch::On, Switch::Off);
     profile.bus = FREE_BLOCKS_BUS;
     let profile = Arc::new(profile);
-    let load = BuiltIn::find(FREE_BLOCKS_LOAD)
+    let load = BuiltInWorkload::find(FREE_BLOCKS_LOAD)
         .ok_or_else(|| Failure::failed(format!("{FREE_BLOCKS_LOAD} is not built in")))?;
     let always_active = Overrides {
         think_ms: Some(0.0),
@@ -160,7 +160,7 @@ fn cpu_time_of(case: &SpeedCase, requests: u64) -> Result<Duration, Failure> {
         .map_err(Failure::failed)?;
     let profile = Arc::new(profile);
     let capacity = profile.geometry.sectors().0;
-    let load = BuiltIn::find(LOAD)
+    let load = BuiltInWorkload::find(LOAD)
         .ok_or_else(|| Failure::failed(format!("the load {LOAD} is not built in")))?
         .workload()
         .map_err(Failure::failed)?;

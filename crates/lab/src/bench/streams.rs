@@ -7,7 +7,9 @@ use block::{Duration, Instant};
 use drive::Profile;
 use scheduler::policy::{ALL, NamedPolicy};
 use serde::Serialize;
-use simulator::streaming::trial::{Asked, Laid, Scanning, Trial, Tried, Truth};
+use simulator::streaming::trial::{
+    DriveTruth, FileLayout, Scanning, Trial, TrialResult, TrialStreams,
+};
 
 use crate::{Failure, named};
 
@@ -176,12 +178,12 @@ impl StreamsBench {
             belief: Arc::clone(drive),
             drive: Arc::clone(drive),
             truth: match self.quiet {
-                true => Truth::quiet(),
-                false => Truth::noisy(),
+                true => DriveTruth::quiet(),
+                false => DriveTruth::noisy(),
             },
             laid: match self.hostile {
-                true => Laid::Hostile,
-                false => Laid::Anywhere,
+                true => FileLayout::Hostile,
+                false => FileLayout::Anywhere,
             },
             policy,
             preemption: None,
@@ -205,7 +207,7 @@ impl StreamsBench {
     ) -> Trial {
         let memory = (memory_mb * 1e6) as u64;
         Trial {
-            streams: Some(Asked {
+            streams: Some(TrialStreams {
                 rate: (self.rate * 1e6) as u64,
                 memory,
                 readers: self.readers,
@@ -219,7 +221,7 @@ impl StreamsBench {
         }
     }
 
-    fn line(&self, tried: &Tried, alone: &Tried, block_bytes: u32) -> StreamsFigures {
+    fn line(&self, tried: &TrialResult, alone: &TrialResult, block_bytes: u32) -> StreamsFigures {
         let kept = &tried.kept;
         let [load_per_second, load_p99_ms] = figures(tried);
         let [alone_per_second, alone_p99_ms] = figures(alone);
@@ -248,7 +250,7 @@ impl StreamsBench {
 }
 
 /// Requests per second, and the 99th percentile of their response times.
-fn figures(tried: &Tried) -> [f64; 2] {
+fn figures(tried: &TrialResult) -> [f64; 2] {
     let report = tried.played.ledger.report(&tried.played.ran);
     let p99 = report.all.response.map_or(0.0, |response| response.p99_ms);
     [report.requests_per_second, p99]

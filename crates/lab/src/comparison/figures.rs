@@ -2,15 +2,15 @@
 
 use block::{Direction, Duration};
 use engine::{Limits, Tallies};
-use profiler::tracker::Mode as TrackingMode;
+use profiler::tracker::BeliefMode as TrackingMode;
 use scheduler::NamedPolicy;
 use scheduler::freeblock::WantedBlocks;
 use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use serde::Serialize;
 use server::why::Slow;
-use simulator::ledger::{Ledger, Ran, Report};
-use simulator::replay::{Devices, Fit, Pace};
+use simulator::ledger::{Ledger, RunReport, RunTotals};
+use simulator::replay::{AddressFit, DeviceChoice, ReplayPace};
 use simulator::workload::{Mixture, Workload};
 
 use super::ComparisonSetup;
@@ -29,7 +29,7 @@ pub struct PolicyRun {
     /// The engine's limits.
     pub limits: Limits,
     /// The figures.
-    pub report: Report,
+    pub report: RunReport,
     /// The number of requests within each step of response time, ascending.
     pub distribution: Vec<(Duration, u64)>,
     /// The counts of the trace, if the load is one.
@@ -95,7 +95,7 @@ impl PolicyRun {
         policy: NamedPolicy,
         limits: Limits,
         ledger: &Ledger,
-        ran: &Ran,
+        ran: &RunTotals,
         trace: Option<TraceCounts>,
     ) -> Self {
         let mut distribution: Vec<(Duration, u64)> = ledger
@@ -287,7 +287,7 @@ struct ComparisonFigures<'a> {
     #[serde(skip_serializing_if = "<[Slow]>::is_empty")]
     slow: &'a [Slow],
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a RunReport,
 }
 
 impl<'a> Comparison<'a> {
@@ -345,23 +345,23 @@ fn load(source: &LoadSource) -> StatedLoad<'_> {
         LoadSource::Mixture(mixture) => StatedLoad::Mixture(mixture),
         LoadSource::Trace(plan) => {
             let (pace, scale_time, outstanding) = match plan.pace {
-                Pace::Timed { factor } => ("timed", Some(factor), None),
-                Pace::Closed { depth } => ("closed", None, Some(depth)),
+                ReplayPace::Timed { factor } => ("timed", Some(factor), None),
+                ReplayPace::Closed { depth } => ("closed", None, Some(depth)),
             };
             StatedLoad::Trace(Trace {
                 file: plan.path.display().to_string(),
                 device: match &plan.devices {
-                    Devices::Only => "only".to_owned(),
-                    Devices::All => "all".to_owned(),
-                    Devices::Named(name) => name.clone(),
+                    DeviceChoice::Only => "only".to_owned(),
+                    DeviceChoice::All => "all".to_owned(),
+                    DeviceChoice::Named(name) => name.clone(),
                 },
                 pace,
                 scale_time,
                 outstanding,
                 fit: match plan.fit {
-                    Fit::AsTheyAre => "as-they-are",
-                    Fit::Wrap => "wrap",
-                    Fit::Scale => "scale",
+                    AddressFit::AsTheyAre => "as-they-are",
+                    AddressFit::Wrap => "wrap",
+                    AddressFit::Scale => "scale",
                 },
             })
         }

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use block::{Finished, Instant};
 use serde::Serialize;
-use simulator::replay::{Counts, Devices, Fit, Pace, Plan, Replay, ReplayError};
-use simulator::run::{Arrival, Load, LoadError, Part, PastEnd};
+use simulator::replay::{
+    AddressFit, DeviceChoice, Replay, ReplayCounts, ReplayError, ReplayPace, ReplayPlan,
+};
+use simulator::run::{Arrival, Load, LoadError, LoadPart, PastEnd};
 use simulator::trace::{Format, OnBad};
 use simulator::workload::{
-    self, BuiltIn, Described, Mixed, Mixture, Overrides, Synthetic, Workload,
+    self, BuiltInWorkload, LoadDescription, MixedLoad, Mixture, Overrides, Synthetic, Workload,
 };
 
 use crate::{Failure, text_file};
@@ -42,7 +44,7 @@ pub struct LoadSettings {
     /// The factor of the trace's times: 0.5 is twice as fast.
     pub scale_time: Option<f64>,
     /// The mapping of addresses past the end of the drive.
-    pub fit: Option<Fit>,
+    pub fit: Option<AddressFit>,
     /// Whether bad lines and requests past the end of the drive are skipped and counted.
     pub skip_bad: bool,
 }
@@ -55,7 +57,7 @@ pub enum LoadSource {
     /// Several simultaneous loads.
     Mixture(Mixture),
     /// A trace.
-    Trace(Plan),
+    Trace(ReplayPlan),
 }
 
 /// A load that runs on a drive.
@@ -63,7 +65,7 @@ pub enum RunningLoad {
     /// A synthetic load.
     Synthetic(Box<Synthetic>),
     /// Several simultaneous loads.
-    Mixture(Mixed),
+    Mixture(MixedLoad),
     /// A trace.
     Trace(Box<Replay>),
 }
@@ -73,7 +75,7 @@ pub enum RunningLoad {
 pub struct TraceCounts {
     /// The counts of its requests.
     #[serde(flatten)]
-    pub replayed: Counts,
+    pub replayed: ReplayCounts,
     /// The blocks that the trace needs, if it was scaled to the drive.
     pub scaled_from_blocks: Option<u64>,
     /// Skipped bad lines.
@@ -93,10 +95,12 @@ impl LoadSettings {
             (None, Some(name)) => {
                 let flags = self.overrides();
                 let source = match described(name)? {
-                    Described::Alone(load) => load
+                    LoadDescription::Alone(load) => load
                         .with(&flags)
                         .map(|load| LoadSource::Synthetic(Box::new(load))),
-                    Described::Mixture(mixture) => mixture.with(&flags).map(LoadSource::Mixture),
+                    LoadDescription::Mixture(mixture) => {
+                        mixture.with(&flags).map(LoadSource::Mixture)
+                    }
                 };
                 source.map_err(Failure::input)
             }
@@ -145,7 +149,7 @@ impl LoadSettings {
         }
     }
 
-    fn plan(&self, path: PathBuf) -> Result<Plan, Failure> {
+    fn plan(&self, path: PathBuf) -> Result<ReplayPlan, Failure> {
         let format = match &self.format {
             None => None,
             Some(name) => Some(Format::named(name).ok_or_else(|| {
@@ -160,7 +164,7 @@ impl LoadSettings {
                 format!("--scale-time {factor}: expected a number from {SLOWEST} to {most}");
             return Err(Failure::input(problem));
         }
-        Ok(Plan {
+        Ok(ReplayPlan {
             path,
             format,
             on_bad: match self.skip_bad {
@@ -168,15 +172,15 @@ impl LoadSettings {
                 false => OnBad::Refuse,
             },
             devices: match self.device.as_deref() {
-                None => Devices::Only,
-                Some("all") => Devices::All,
-                Some(name) => Devices::Named(name.to_owned()),
+                None => DeviceChoice::Only,
+                Some("all") => DeviceChoice::All,
+                Some(name) => DeviceChoice::Named(name.to_owned()),
             },
             pace: match self.closed {
-                Some(depth) => Pace::Closed { depth },
-                None => Pace::Timed { factor },
+                Some(depth) => ReplayPace::Closed { depth },
+                None => ReplayPace::Timed { factor },
             },
-            fit: self.fit.unwrap_or(Fit::AsTheyAre),
+            fit: self.fit.unwrap_or(AddressFit::AsTheyAre),
         })
     }
 }
@@ -186,8 +190,10 @@ fn is_file_name(workload: &str) -> bool {
 }
 
 /// The built-in load or mixture of this name, or that of a file.
-fn described(name: &str) -> Result<Described, Failure> {
-    if let Some(built_in) = BuiltIn::find(name).or_else(|| BuiltIn::find_mixture(name)) {
+fn described(name: &str) -> Result<LoadDescription, Failure> {
+    if let Some(built_in) =
+        BuiltInWorkload::find(name).or_else(|| BuiltInWorkload::find_mixture(name))
+    {
         return built_in.described().map_err(Failure::failed);
     }
     if !is_file_name(name) {
@@ -196,7 +202,7 @@ fn described(name: &str) -> Result<Described, Failure> {
         return Err(Failure::unknown("built-in load", name, &names));
     }
     let text = text_file::read(name.as_ref())?;
-    Described::parse(name, &text).map_err(Failure::input)
+    LoadDescription::parse(name, &text).map_err(Failure::input)
 }
 
 impl LoadSource {
@@ -221,7 +227,7 @@ impl LoadSource {
             LoadSource::Synthetic(workload) => Synthetic::new(workload, block_bytes, capacity)
                 .map(|load| RunningLoad::Synthetic(Box::new(load)))
                 .map_err(Failure::input),
-            LoadSource::Mixture(mixture) => Mixed::new(mixture, block_bytes, capacity)
+            LoadSource::Mixture(mixture) => MixedLoad::new(mixture, block_bytes, capacity)
                 .map(RunningLoad::Mixture)
                 .map_err(Failure::input),
             LoadSource::Trace(plan) => {
@@ -266,7 +272,7 @@ impl Load for RunningLoad {
     fn on_finished(
         &mut self,
         now: Instant,
-        part: Part,
+        part: LoadPart,
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
         self.load().on_finished(now, part, finished)

@@ -12,10 +12,10 @@ use crate::comparison::scan::ScanSettings;
 use crate::comparison::truth::{OnOff, Truth, TruthSettings};
 use crate::comparison::{ComparisonSettings, ComparisonSetup};
 use scheduler::ordering::Phases;
-use simulator::replay::{Devices, Fit, Pace, Plan};
+use simulator::replay::{AddressFit, DeviceChoice, ReplayPace, ReplayPlan};
 use simulator::run::PastEnd;
 use simulator::trace::OnBad;
-use simulator::workload::{BuiltIn, Overrides};
+use simulator::workload::{BuiltInWorkload, Overrides};
 
 use crate::{Failure, lent, named};
 
@@ -24,7 +24,7 @@ use crate::{Failure, lent, named};
 /// # Errors
 /// If the built-in load or drive does not exist.
 pub fn three_policies() -> Result<ComparisonSetup, Failure> {
-    let oltp = BuiltIn::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
+    let oltp = BuiltInWorkload::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
     let flags = Overrides {
         tasks: Some(32),
         think_ms: Some(0.0),
@@ -71,13 +71,13 @@ pub fn scanned() -> Result<ComparisonSetup, Failure> {
 /// # Errors
 /// If the drive does not exist.
 pub fn replayed(path: PathBuf) -> Result<ComparisonSetup, Failure> {
-    let plan = Plan {
+    let plan = ReplayPlan {
         path,
         format: None,
         on_bad: OnBad::Refuse,
-        devices: Devices::Named(DEVICE.to_owned()),
-        pace: Pace::Timed { factor: FACTOR },
-        fit: Fit::AsTheyAre,
+        devices: DeviceChoice::Named(DEVICE.to_owned()),
+        pace: ReplayPace::Timed { factor: FACTOR },
+        fit: AddressFit::AsTheyAre,
     };
     setup(TRACE_DRIVE, LoadSource::Trace(plan), None)
 }

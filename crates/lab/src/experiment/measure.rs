@@ -1,7 +1,7 @@
 //! The measures of a run, and their means over several seeds.
 
 use serde::Serialize;
-use simulator::ledger::{Response, Side};
+use simulator::ledger::{RequestFigures, ResponseTimes};
 
 use crate::comparison::figures::PolicyRun;
 use crate::comparison::scan::ScanFigures;
@@ -121,11 +121,11 @@ const fn measure(
     Measure { name, title, of }
 }
 
-fn all(run: &PolicyRun, figure: fn(&Response) -> f64) -> Option<f64> {
+fn all(run: &PolicyRun, figure: fn(&ResponseTimes) -> f64) -> Option<f64> {
     of(&run.report.all, figure)
 }
 
-fn of(side: &Side, figure: fn(&Response) -> f64) -> Option<f64> {
+fn of(side: &RequestFigures, figure: fn(&ResponseTimes) -> f64) -> Option<f64> {
     side.response.as_ref().map(figure)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use document::DocumentError;
 use drive::Profile;
 use scheduler::ordering::Phases;
-use simulator::replay::Fit;
+use simulator::replay::AddressFit;
 
 use super::measure::MEASURES;
 use super::{Experiment, ExperimentSetting, SETTINGS, Value};
@@ -220,7 +220,7 @@ fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
     })
 }
 
-const FITS: [(&str, Fit); 2] = [("wrap", Fit::Wrap), ("scale", Fit::Scale)];
+const FITS: [(&str, AddressFit); 2] = [("wrap", AddressFit::Wrap), ("scale", AddressFit::Scale)];
 
 const PHASES: [(&str, Phases); 2] = [("mixed", Phases::Mixed), ("alternate", Phases::ABISS)];
 

@@ -76,7 +76,7 @@ impl RunProgress<'_> {
 }
 
 impl Watch for RunProgress<'_> {
-    fn progress(&mut self, progress: run::Progress) {
+    fn progress(&mut self, progress: run::RunProgress) {
         let by_requests = self
             .requests
             .map(|requests| progress.finished as f64 / requests as f64);

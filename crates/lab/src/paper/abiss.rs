@@ -5,7 +5,7 @@ use super::finding::{Finding, MeasuredFigure, ShapeVerdict};
 use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 use run::{AbissRun, AbissRuns, CompetingLoad, FileLayout, Machine, Scheme};
-use simulator::playing::Report;
+use simulator::playing::PlayingReport;
 
 mod drawn;
 mod order;
@@ -135,7 +135,7 @@ struct AbissPaper<'a> {
 }
 
 impl AbissPaper<'_> {
-    fn of(&self, run: AbissRun) -> Result<&Report, Failure> {
+    fn of(&self, run: AbissRun) -> Result<&PlayingReport, Failure> {
         self.runs.get(&run)
     }
 

@@ -1,7 +1,7 @@
 //! Guaranteed streams beyond the paper: its table with our guarantees, and batches that admission
 //! chooses, with and without the host's limit.
 
-use simulator::playing::{PAGE, Report};
+use simulator::playing::{PAGE, PlayingReport};
 
 use super::abiss::run::{
     AbissRun, AbissRuns, Buffered, CompetingLoad, FileLayout, Machine, Scheme,
@@ -124,7 +124,7 @@ impl AbissBeyond<'_> {
 
     /// The files are spread over the disk: the mean over the background reader's places.
     fn spread(&self) -> Result<Finding, Failure> {
-        let of = |kb| -> Result<(f64, Vec<&Report>), Failure> {
+        let of = |kb| -> Result<(f64, Vec<&PlayingReport>), Failure> {
             let reports = spread(kb).map(|run| self.runs.get(&run));
             let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
             let sum: f64 = reports.iter().map(|report| report.background_rate()).sum();
@@ -145,8 +145,8 @@ impl AbissBeyond<'_> {
 }
 
 /// The rate left to the reader, and the late batches of these runs.
-fn both<'a>(rate: f64, reports: impl IntoIterator<Item = &'a Report>) -> Vec<(String, f64)> {
-    let late = |report: &Report| report.waited() as u64 + report.late;
+fn both<'a>(rate: f64, reports: impl IntoIterator<Item = &'a PlayingReport>) -> Vec<(String, f64)> {
+    let late = |report: &PlayingReport| report.waited() as u64 + report.late;
     let late: u64 = reports.into_iter().map(late).sum();
     vec![
         ("background_mb_s".to_owned(), rate),
@@ -155,7 +155,7 @@ fn both<'a>(rate: f64, reports: impl IntoIterator<Item = &'a Report>) -> Vec<(St
 }
 
 /// A run in words.
-fn described(report: &Report) -> String {
+fn described(report: &PlayingReport) -> String {
     format!(
         "{:.2} MB/s, batches of {} pages, {} of {} reads waited",
         report.background_rate(),

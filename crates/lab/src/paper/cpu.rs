@@ -16,7 +16,7 @@ use engine::{Engine, Rules};
 use scheduler::background::Order;
 use scheduler::freeblock::WantedBlocks;
 use simulator::driver::{Activity, Driver, Host};
-use simulator::run::{Arrival, Load as _, Part, RunError};
+use simulator::run::{Arrival, Load as _, LoadPart, RunError};
 use simulator::workload::{Overrides, Synthetic};
 
 use super::finding::{Finding, MeasuredFigure, ShapeVerdict};
@@ -188,7 +188,7 @@ impl Host for Recorder {
         finished: Finished,
     ) -> Result<(), RunError> {
         self.left = self.left.saturating_sub(1);
-        if let Some(arrival) = self.load.on_finished(now, Part::ONLY, &finished)? {
+        if let Some(arrival) = self.load.on_finished(now, LoadPart::ONLY, &finished)? {
             self.requests.push(request(self.submitted, &arrival));
             self.submitted += 1;
         }

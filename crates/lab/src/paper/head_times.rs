@@ -17,7 +17,7 @@ use drive::Profile;
 use engine::Engine;
 use engine::forecast::{Head, Route};
 use simulator::driver::{Activity, Driver, Host};
-use simulator::run::{Arrival, Load as _, Part, RunError};
+use simulator::run::{Arrival, Load as _, LoadPart, RunError};
 use simulator::workload::{Synthetic, Workload};
 
 use super::scene::PaperScene;
@@ -125,7 +125,7 @@ impl Host for HeadTimeHost<'_> {
         _: &mut Engine,
         finished: Finished,
     ) -> Result<(), RunError> {
-        let next = self.load.on_finished(now, Part::ONLY, &finished)?;
+        let next = self.load.on_finished(now, LoadPart::ONLY, &finished)?;
         self.arrived.extend(next);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Coordinated prefetching in two cache levels: PFC to the letter in 96 cases, on calibrated loads.
 
-use simulator::caching::cases::{ALGORITHMS, Algorithm, Case, L2_PERCENT, Upper};
+use simulator::caching::cases::{ALGORITHMS, Algorithm, CachingCase, L2_PERCENT, Upper};
 
 use super::finding::{Finding, MeasuredFigure, ShapeVerdict};
 use super::{Measurement, MeasurementOutcome, PaperBench};
@@ -67,13 +67,13 @@ struct PfcPaper {
 }
 
 /// The 96 cases: loads, algorithms, caches.
-pub fn cases() -> Vec<(Which, Case)> {
+pub fn cases() -> Vec<(Which, CachingCase)> {
     let mut all = Vec::new();
     for load in 0..NAMES.len() {
         for algorithm in ALGORITHMS {
             for upper in Upper::ALL {
                 for percent in L2_PERCENT {
-                    let case = Case::homogeneous(algorithm, upper, percent);
+                    let case = CachingCase::homogeneous(algorithm, upper, percent);
                     all.push((Which::Calibrated(load, 1), case));
                 }
             }
@@ -110,7 +110,7 @@ impl PfcPaper {
         Ok(PfcPaper { runs, readings })
     }
 
-    fn pfc(&self, (load, case): (Which, Case)) -> CachingRun {
+    fn pfc(&self, (load, case): (Which, CachingCase)) -> CachingRun {
         CachingRun::new(load, case, &self.readings[0])
     }
 
@@ -123,7 +123,7 @@ impl PfcPaper {
     /// The number of cases with a property.
     fn count(
         &self,
-        mut is_so: impl FnMut((Which, Case)) -> Result<bool, Failure>,
+        mut is_so: impl FnMut((Which, CachingCase)) -> Result<bool, Failure>,
     ) -> Result<f64, Failure> {
         let mut count = 0;
         for case in cases() {
@@ -245,7 +245,7 @@ impl PfcPaper {
     fn best_case(&self) -> Result<Finding, Failure> {
         let case = (
             Which::Calibrated(0, 1),
-            Case::homogeneous(ALGORITHMS[0], Upper::Low, 100),
+            CachingCase::homogeneous(ALGORITHMS[0], Upper::Low, 100),
         );
         let pfc = self.pfc(case);
         let without = self.runs.get(&pfc.alone())?.hit_ratio;
@@ -284,7 +284,7 @@ impl PfcPaper {
 }
 
 /// The name of a case in reports.
-pub fn named((load, case): (Which, Case)) -> String {
+pub fn named((load, case): (Which, CachingCase)) -> String {
     let algorithm = match case.above.name == case.below.name {
         true => case.above.name.to_owned(),
         false => format!("{} over {}", case.above.name, case.below.name),
@@ -305,14 +305,14 @@ pub fn named((load, case): (Which, Case)) -> String {
 }
 
 /// The cases of Table 1, in its order.
-fn table_cases() -> Vec<(Which, Case)> {
+fn table_cases() -> Vec<(Which, CachingCase)> {
     let mut all = Vec::new();
     for load in 0..NAMES.len() {
         for percent in TABLE_PERCENT {
             for upper in Upper::ALL {
                 for name in TABLE_COLUMNS {
                     let algorithm = algorithm(name);
-                    let case = Case::homogeneous(algorithm, upper, percent);
+                    let case = CachingCase::homogeneous(algorithm, upper, percent);
                     all.push((Which::Calibrated(load, 1), case));
                 }
             }
@@ -327,7 +327,7 @@ fn algorithm(name: &str) -> Algorithm {
 }
 
 /// The name of a cell of Table 1 in its claim.
-fn cell((load, case): (Which, Case)) -> String {
+fn cell((load, case): (Which, CachingCase)) -> String {
     let (upper, algorithm) = (case.upper.name(), case.below.name);
     format!("{}_{}_{upper}_{algorithm}", load.name(), case.percent)
 }

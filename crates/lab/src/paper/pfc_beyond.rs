@@ -4,7 +4,7 @@
 //! `adaptive` was developed with seed 1 of the calibrated loads and the genuine prefixes. The
 //! results use seed 2.
 
-use simulator::caching::cases::{ALGORITHMS, Case, L2_PERCENT, Upper};
+use simulator::caching::cases::{ALGORITHMS, CachingCase, L2_PERCENT, Upper};
 
 use super::finding::{Finding, MeasuredFigure};
 use super::pfc::loads::{self, GENUINE, NAMES, Which};
@@ -56,7 +56,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     })
 }
 
-type Cases = Vec<(Which, Case)>;
+type Cases = Vec<(Which, CachingCase)>;
 
 /// All cases, by arrangement.
 struct Groups {
@@ -84,14 +84,20 @@ impl Groups {
         for load in 0..NAMES.len() {
             let alone = Which::Calibrated(load, 1);
             for above in ALGORITHMS {
-                let case = Case::homogeneous(above, Upper::Low, 100);
-                groups.levels.push((alone, Case { levels: 3, ..case }));
+                let case = CachingCase::homogeneous(above, Upper::Low, 100);
+                groups
+                    .levels
+                    .push((alone, CachingCase { levels: 3, ..case }));
                 for below in ALGORITHMS {
-                    groups.heterogeneous.push((alone, Case { below, ..case }));
+                    groups
+                        .heterogeneous
+                        .push((alone, CachingCase { below, ..case }));
                 }
                 for clients in [4, 16] {
                     let which = Which::Calibrated(load, clients);
-                    groups.clients.push((which, Case { clients, ..case }));
+                    groups
+                        .clients
+                        .push((which, CachingCase { clients, ..case }));
                 }
             }
         }
@@ -132,7 +138,7 @@ fn genuine() -> Cases {
         for algorithm in &ALGORITHMS[..2] {
             for upper in Upper::ALL {
                 for percent in [L2_PERCENT[0], L2_PERCENT[3]] {
-                    let case = Case::homogeneous(*algorithm, upper, percent);
+                    let case = CachingCase::homogeneous(*algorithm, upper, percent);
                     all.push((Which::Genuine(trace), case));
                 }
             }
@@ -143,7 +149,7 @@ fn genuine() -> Cases {
 
 impl PfcBeyond {
     fn gains(&self, cases: &Cases, coordinator: &str) -> Result<Vec<f64>, Failure> {
-        let gain = |&(load, case): &(Which, Case)| {
+        let gain = |&(load, case): &(Which, CachingCase)| {
             self.runs.gain(&CachingRun::new(load, case, coordinator))
         };
         cases.iter().map(gain).collect()
@@ -233,7 +239,7 @@ impl PfcBeyond {
         let ours = [("mean_percent", mean(&gains)), ("best_percent", best)];
         let mut parts = Vec::new();
         for (at, name) in NAMES.into_iter().enumerate() {
-            let of_load = |case: &&(Which, Case)| case.0 == Which::Calibrated(at, 1);
+            let of_load = |case: &&(Which, CachingCase)| case.0 == Which::Calibrated(at, 1);
             let some = self.groups.homogeneous.iter().filter(of_load).copied();
             let gains = self.gains(&some.collect(), ADAPTIVE)?;
             parts.push(format!("{name} {:.1} %", mean(&gains)));

@@ -11,11 +11,11 @@ use drive::firmware::{LookAhead, QueueOrder, WriteBack};
 use drive::imperfection::Chance;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use engine::Limits;
-use simulator::caching::Outside;
-use simulator::ledger::Report;
+use simulator::caching::ExternalBelief;
+use simulator::ledger::RunReport;
 use simulator::run::{Options, Watch};
 use simulator::scenario::Scenario;
-use simulator::workload::{BuiltIn, Overrides, Synthetic, Workload};
+use simulator::workload::{BuiltInWorkload, Overrides, Synthetic, Workload};
 
 use crate::profiled;
 use crate::{Failure, Label};
@@ -151,8 +151,8 @@ impl PaperScene {
     }
 
     /// The belief of an external engine, and the drive's imperfections.
-    pub fn outside(&self) -> Arc<Outside> {
-        Arc::new(Outside {
+    pub fn outside(&self) -> Arc<ExternalBelief> {
+        Arc::new(ExternalBelief {
             belief: Arc::clone(&self.belief),
             imperfections: self.imperfections(),
             seed: SEED,
@@ -178,7 +178,11 @@ impl PaperScene {
     ///
     /// # Errors
     /// If there is no such policy, or the load does not fit on the drive.
-    pub fn run(&self, asked: &PolicyRunSpec<'_>, watch: &mut dyn Watch) -> Result<Report, Failure> {
+    pub fn run(
+        &self,
+        asked: &PolicyRunSpec<'_>,
+        watch: &mut dyn Watch,
+    ) -> Result<RunReport, Failure> {
         let scenario = self.scenario(asked.policy)?;
         let options = Options {
             requests: Some(asked.requests),
@@ -314,7 +318,7 @@ impl fmt::Display for Noise {
 /// # Errors
 /// If there is none of this name, or the values make no sense.
 pub fn load(name: &str, flags: &Overrides) -> Result<Workload, Failure> {
-    let built_in = BuiltIn::find(name);
+    let built_in = BuiltInWorkload::find(name);
     let built_in = built_in.ok_or_else(|| Failure::failed(format!("no load is called {name}")))?;
     let load = built_in.workload().and_then(|load| load.with(flags));
     load.map_err(Failure::failed)

@@ -8,9 +8,9 @@
 use block::{Direction, Duration};
 use rayon::prelude::*;
 use scheduler::Preemption;
-use simulator::ledger::{CommandFigures, Ledger, Ran, Report, Response};
+use simulator::ledger::{CommandFigures, Ledger, ResponseTimes, RunReport, RunTotals};
 use simulator::run::Options;
-use simulator::workload::{Mixed, Mixture};
+use simulator::workload::{MixedLoad, Mixture};
 
 use super::delivery::Delivery;
 use super::scene::{Model, Noise, PaperScene};
@@ -59,7 +59,7 @@ pub enum Urgent {
 /// The results of a run.
 #[derive(Clone, Debug)]
 pub struct ServedLoad {
-    report: Report,
+    report: RunReport,
     /// The bytes that were read ahead.
     read_ahead: u64,
     /// The number of commands within each step of length, in milliseconds, ascending.
@@ -85,11 +85,11 @@ impl ServingSetup {
     ///
     /// # Errors
     /// If it does not fit on it.
-    pub fn load(&self, scene: &PaperScene) -> Result<Mixed, Failure> {
+    pub fn load(&self, scene: &PaperScene) -> Result<MixedLoad, Failure> {
         let mixture = Mixture::parse(self.model.name(), &self.text()).map_err(Failure::failed)?;
         let belief = scene.belief();
         let capacity = belief.geometry.sectors().0;
-        Mixed::new(&mixture, belief.block_bytes, capacity).map_err(Failure::failed)
+        MixedLoad::new(&mixture, belief.block_bytes, capacity).map_err(Failure::failed)
     }
 
     fn text(&self) -> String {
@@ -164,7 +164,7 @@ impl ServingSetup {
 
 impl ServedLoad {
     /// Creates the results of a run with this many bytes of read-ahead.
-    pub fn new(ledger: &Ledger, ran: &Ran, read_ahead: u64) -> ServedLoad {
+    pub fn new(ledger: &Ledger, ran: &RunTotals, read_ahead: u64) -> ServedLoad {
         let mut lengths: Vec<(f64, u64)> = Vec::new();
         for (length, count) in ledger.command_distribution() {
             let upto = (length.as_millis_f64() / LENGTHS).ceil() * LENGTHS;
@@ -203,7 +203,7 @@ impl ServedLoad {
     }
 
     /// The response times of the urgent requests.
-    pub fn response(&self) -> Result<&Response, Failure> {
+    pub fn response(&self) -> Result<&ResponseTimes, Failure> {
         let urgent = self.report.parts.get(1);
         let response = urgent.and_then(|urgent| urgent.side.response.as_ref());
         response.ok_or_else(|| Failure::failed("a run without urgent requests"))

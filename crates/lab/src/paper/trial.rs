@@ -9,9 +9,9 @@ use block::{Duration, Switch};
 use engine::Rules;
 use rayon::prelude::*;
 use scheduler::freeblock::{Caution, Ranges, SameTrack, WantedBlocks};
-use simulator::ledger::Report;
+use simulator::ledger::RunReport;
 use simulator::run::{AfterLoad, Options};
-use simulator::scenario::{Background, Played, Scanned};
+use simulator::scenario::{Background, ScanResult, ScenarioResult};
 use simulator::workload::{Overrides, Workload};
 
 use super::scene::{Model, Noise, PaperScene, load};
@@ -238,10 +238,15 @@ impl Default for Search {
 }
 
 impl TrialOutcome {
-    fn new(with: &Played, scanned: &Scanned, without: &Played, block_bytes: u32) -> TrialOutcome {
-        let report = |played: &Played| played.ledger.report(&played.ran);
+    fn new(
+        with: &ScenarioResult,
+        scanned: &ScanResult,
+        without: &ScenarioResult,
+        block_bytes: u32,
+    ) -> TrialOutcome {
+        let report = |played: &ScenarioResult| played.ledger.report(&played.ran);
         let (busy, alone) = (report(with), report(without));
-        let response = |report: &Report| {
+        let response = |report: &RunReport| {
             let response = report.all.response.as_ref();
             response.map_or((f64::NAN, f64::NAN), |times| (times.mean_ms, times.p99_ms))
         };

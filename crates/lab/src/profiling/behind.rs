@@ -10,8 +10,8 @@ use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, proce
 use scheduler::policy::find;
 use serde::Serialize;
 use simulator::driver::{Driver, SimulatedDrive};
-use simulator::ledger::{Ledger, Report};
-use simulator::run::{self, Options, ProfiledDrive, ProfilingProgress, Turns};
+use simulator::ledger::{Ledger, RunReport};
+use simulator::run::{self, Options, ProbeSchedule, ProfiledDrive, ProfilingProgress};
 
 use super::rehearsal::{RehearsalNoise, fits};
 use crate::Failure;
@@ -133,7 +133,7 @@ impl BehindPlan {
         &self,
         truth: &Arc<Profile>,
         drive: D,
-    ) -> Result<(Report, Instant), Failure> {
+    ) -> Result<(RunReport, Instant), Failure> {
         // A drive that is being profiled is unknown: c-look needs the order of blocks only.
         let policy = find("c-look").map_err(Failure::failed)?;
         let limits = Limits::suited_to(policy, truth);
@@ -178,7 +178,7 @@ pub fn profile(
     let end = plan.end();
     let tracks = move |prober| procedure::tracks(prober, end);
     let profiler = Profiler::new(device, resumed.clone(), tracks);
-    let turns = Turns {
+    let turns = ProbeSchedule {
         calm: CALM,
         granted_ppm: (plan.percent * 1e4).round() as u32,
         until: end,
@@ -225,7 +225,7 @@ pub fn profile(
 }
 
 impl ForegroundFigures {
-    fn of(report: &Report) -> Self {
+    fn of(report: &RunReport) -> Self {
         let response = report.all.response;
         ForegroundFigures {
             requests: report.all.requests,

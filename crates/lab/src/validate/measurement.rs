@@ -7,7 +7,7 @@ use std::path::Path;
 
 use block::{Direction, Duration, Extent};
 use drive::Profile;
-use simulator::trace::{Format, OnBad, Reader, Skipped, TraceError};
+use simulator::trace::{Format, OnBad, SkippedLines, TraceError, TraceReader};
 
 use super::Sample;
 use crate::{Failure, lent};
@@ -72,7 +72,7 @@ pub struct Measurements {
     /// The samples in the order of the trace.
     pub samples: Vec<Sample>,
     /// The skipped bad lines.
-    pub bad_lines: Skipped,
+    pub bad_lines: SkippedLines,
     /// The number of skipped requests past the end of the drive.
     pub past_end: u64,
 }
@@ -109,7 +109,7 @@ pub fn disksim_of(profile: &Profile, samples: &[Sample]) -> Result<Option<Vec<Du
 /// If the trace is invalid, or of another drive.
 pub fn read_trace(file: &Path, profile: &Profile, on_bad: OnBad) -> Result<Measurements, Failure> {
     let format = Format::named("validate");
-    let reader = Reader::open(file, format, on_bad).map_err(Failure::input)?;
+    let reader = TraceReader::open(file, format, on_bad).map_err(Failure::input)?;
     samples(reader, profile, on_bad).map_err(Failure::input)
 }
 
@@ -119,7 +119,7 @@ pub fn read_trace(file: &Path, profile: &Profile, on_bad: OnBad) -> Result<Measu
 /// # Errors
 /// If the trace has another format, a request past the end of the drive, or no request.
 pub fn samples(
-    mut reader: Reader,
+    mut reader: TraceReader,
     profile: &Profile,
     on_bad: OnBad,
 ) -> Result<Measurements, MeasurementError> {
@@ -250,7 +250,7 @@ mod tests {
             .profile()
             .expect("a profile");
         let format = Format::named("validate");
-        let reader = Reader::new("a.trace", text.as_bytes(), format, on_bad)?;
+        let reader = TraceReader::new("a.trace", text.as_bytes(), format, on_bad)?;
         samples(reader, &profile, on_bad)
     }
 

@@ -44,8 +44,8 @@ impl Picture<'_> {
                 self.disk.engine.belief().mode(),
             ) {
                 (None, _) if !self.disk.shape.rotational => Mode::Blind,
-                (_, tracker::Mode::Safe) => Mode::Safe,
-                (_, tracker::Mode::Positioning) => Mode::Positioning,
+                (_, tracker::BeliefMode::Safe) => Mode::Safe,
+                (_, tracker::BeliefMode::Positioning) => Mode::Positioning,
             },
             confidence: self
                 .disk

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use drive::Profile;
 
-use super::load::{Arrival, Load, Pace};
-use super::report::Report;
+use super::load::{ArrivalTiming, CacheArrival, CacheLoad};
+use super::report::CachingReport;
 use super::run::run;
-use super::setup::{BadSetup, Level, Link, Lower, Scheduler, Setup};
+use super::setup::{BadSetup, CacheSpec, CachingSetup, Link, LowerLevel, Scheduler};
 use super::system::System;
 
 /// A prefetching algorithm of the paper, with the replacement that belongs to it.
@@ -78,7 +78,7 @@ pub const L2_PERCENT: [u64; 4] = [200, 100, 10, 5];
 
 /// Which caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct CachingCase {
     /// At the clients.
     pub above: Algorithm,
     /// At all levels below.
@@ -93,10 +93,10 @@ pub struct Case {
     pub levels: u32,
 }
 
-impl Case {
+impl CachingCase {
     /// One of the paper's: the same at both levels, one client.
-    pub const fn homogeneous(of: Algorithm, upper: Upper, percent: u64) -> Case {
-        Case {
+    pub const fn homogeneous(of: Algorithm, upper: Upper, percent: u64) -> CachingCase {
+        CachingCase {
             above: of,
             below: of,
             upper,
@@ -107,7 +107,7 @@ impl Case {
     }
 
     /// The system, for a load of so many distinct blocks.
-    pub fn setup(&self, footprint: u64, coordinator: &str, drive: &Arc<Profile>) -> Setup {
+    pub fn setup(&self, footprint: u64, coordinator: &str, drive: &Arc<Profile>) -> CachingSetup {
         let upper = self.upper.of(footprint);
         let each = (upper / u64::from(self.clients.max(1))).max(1);
         let lower = (upper * self.percent / 100).max(1);
@@ -116,13 +116,13 @@ impl Case {
             "du" => "du",
             _ => self.below.replacement,
         };
-        let client = Level::new(each, self.above.replacement, self.above.prefetcher);
-        let level = Lower {
-            level: Level::new(lower, replacement, self.below.prefetcher),
+        let client = CacheSpec::new(each, self.above.replacement, self.above.prefetcher);
+        let level = LowerLevel {
+            level: CacheSpec::new(lower, replacement, self.below.prefetcher),
             coordinator: coordinator.to_owned(),
             link: Link::LAN,
         };
-        Setup {
+        CachingSetup {
             clients: vec![client; self.clients as usize],
             lower: vec![level; self.levels.saturating_sub(1) as usize],
             drive: Arc::clone(drive),
@@ -133,10 +133,10 @@ impl Case {
 
 /// Requests of several clients, each of whom asks when the last one was answered.
 #[derive(Clone, Debug)]
-struct Dealt(Vec<VecDeque<Arrival>>);
+struct PerClientQueues(Vec<VecDeque<CacheArrival>>);
 
-impl Load for Dealt {
-    fn arrival(&mut self, client: u32) -> Result<Option<Arrival>, BadSetup> {
+impl CacheLoad for PerClientQueues {
+    fn arrival(&mut self, client: u32) -> Result<Option<CacheArrival>, BadSetup> {
         Ok(self.0[client as usize].pop_front())
     }
 }
@@ -145,11 +145,15 @@ impl Load for Dealt {
 ///
 /// # Errors
 /// If the system cannot be built, or cannot serve a request.
-pub fn serve(setup: &Setup, arrivals: &[Arrival], pace: Pace) -> Result<Report, BadSetup> {
+pub fn serve(
+    setup: &CachingSetup,
+    arrivals: &[CacheArrival],
+    pace: ArrivalTiming,
+) -> Result<CachingReport, BadSetup> {
     let mut system = System::new(setup)?;
     match pace {
-        Pace::Open => run(&mut system, &mut arrivals.iter().copied(), pace),
-        Pace::Closed => {
+        ArrivalTiming::Open => run(&mut system, &mut arrivals.iter().copied(), pace),
+        ArrivalTiming::Closed => {
             let mut dealt = vec![VecDeque::new(); setup.clients.len()];
             for arrival in arrivals {
                 let clients = setup.clients.len();
@@ -157,7 +161,7 @@ pub fn serve(setup: &Setup, arrivals: &[Arrival], pace: Pace) -> Result<Report, 
                 let none = BadSetup::NoSuchClient(arrival.client, clients);
                 own.ok_or(none)?.push_back(*arrival);
             }
-            run(&mut system, &mut Dealt(dealt), pace)
+            run(&mut system, &mut PerClientQueues(dealt), pace)
         }
     }
 }
@@ -169,14 +173,17 @@ pub fn serve(setup: &Setup, arrivals: &[Arrival], pace: Pace) -> Result<Report, 
 /// # Errors
 /// If a request cannot be served.
 pub fn stretch(
-    arrivals: &[Arrival],
+    arrivals: &[CacheArrival],
     footprint: u64,
     drive: &Arc<Profile>,
 ) -> Result<u64, BadSetup> {
     let none = algorithm("none", "none", "lru");
-    let case = Case::homogeneous(none, Upper::High, 100);
+    let case = CachingCase::homogeneous(none, Upper::High, 100);
     let setup = case.setup(footprint, "none", drive);
-    let busy = serve(&setup, arrivals, Pace::Closed)?.disk.busy.as_nanos();
+    let busy = serve(&setup, arrivals, ArrivalTiming::Closed)?
+        .disk
+        .busy
+        .as_nanos();
     let span = arrivals.last().map_or(0, |last| last.at.as_nanos()).max(1);
     Ok((busy * 100).div_ceil(span * BUSY).max(1))
 }

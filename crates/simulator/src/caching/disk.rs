@@ -21,7 +21,7 @@ const BLOCK: u64 = 4096;
 
 /// A drive and what is to be read from it.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(super) struct ElevatorDisk {
     drive: VirtualDrive,
     /// Sectors of a block.
     sectors: u64,
@@ -49,11 +49,11 @@ pub struct DiskCounts {
     pub busy: Duration,
 }
 
-impl Disk {
+impl ElevatorDisk {
     pub(super) fn new(profile: &Arc<Profile>) -> Result<Self, BadSetup> {
         let sectors = sectors_of_a_block(profile)?;
         let drive = VirtualDrive::new(Arc::clone(profile));
-        Ok(Disk {
+        Ok(ElevatorDisk {
             blocks: profile.geometry.sectors().0 / sectors,
             drive,
             sectors,

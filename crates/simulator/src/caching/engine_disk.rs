@@ -30,7 +30,7 @@ use super::disk::{DiskCounts, sectors_of_a_block};
 use super::jobs::{JobId, Jobs, overlap};
 use super::merging::MergedRead;
 use super::report::Slack;
-use super::setup::{BadSetup, Outside, Readmore, Scheduled};
+use super::setup::{BadSetup, EngineScheduling, ExternalBelief, Readmore};
 use super::wishes::DiskWishes;
 use crate::driver::{Activity, Driver, Host};
 
@@ -69,7 +69,10 @@ struct Plug {
 const PLUGGED: usize = 32;
 
 impl EngineDisk {
-    pub(super) fn new(truth: &Arc<Profile>, scheduled: &Scheduled) -> Result<Self, BadSetup> {
+    pub(super) fn new(
+        truth: &Arc<Profile>,
+        scheduled: &EngineScheduling,
+    ) -> Result<Self, BadSetup> {
         let sectors = sectors_of_a_block(truth)?;
         let policy = policy::find(&scheduled.policy)?;
         if PriorityLevel::of(scheduled.prefetches)
@@ -347,7 +350,7 @@ fn is_less_urgent(class: Class) -> bool {
 }
 
 /// A drive that is not quite what it is believed to be.
-fn imperfect(truth: &Arc<Profile>, outside: &Outside) -> Result<VirtualDrive, BadSetup> {
+fn imperfect(truth: &Arc<Profile>, outside: &ExternalBelief) -> Result<VirtualDrive, BadSetup> {
     let (believed, sectors) = (&outside.belief.geometry, &truth.geometry);
     let (believed, sectors) = (believed.sectors().0, sectors.sectors().0);
     if believed != sectors {

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::load::Arrival;
+use super::load::CacheArrival;
 
 /// The figures of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct LoadFigures {
     /// How many.
     pub requests: u64,
     /// Those that continue nothing, of all.
@@ -54,12 +54,12 @@ const REMEMBERED: usize = 32;
 /// Blocks of a region: 256 KiB.
 const REGION: u64 = 64;
 
-impl Figures {
+impl LoadFigures {
     /// Of these requests.
-    pub fn of(arrivals: &[Arrival]) -> Self {
-        let mut figures = Figures {
+    pub fn of(arrivals: &[CacheArrival]) -> Self {
+        let mut figures = LoadFigures {
             requests: arrivals.len() as u64,
-            ..Figures::default()
+            ..LoadFigures::default()
         };
         let requests = arrivals.len().max(1) as f64;
         let asked: u64 = arrivals.iter().map(|arrival| arrival.blocks.len()).sum();
@@ -70,7 +70,7 @@ impl Figures {
         figures
     }
 
-    fn count_runs(&mut self, arrivals: &[Arrival]) {
+    fn count_runs(&mut self, arrivals: &[CacheArrival]) {
         let mut ends: BTreeMap<u64, VecDeque<RunEnd>> = BTreeMap::new();
         let mut runs: BTreeMap<u64, u64> = BTreeMap::new();
         let (mut continued, mut next, mut late) = (0u64, 0u64, 0u64);
@@ -107,7 +107,7 @@ impl Figures {
 
     /// Reuse distances by a tree of sums over the references: those that are the last one of their block
     /// count.
-    fn count_reuse(&mut self, arrivals: &[Arrival], asked: u64) {
+    fn count_reuse(&mut self, arrivals: &[CacheArrival], asked: u64) {
         let mut tree = vec![0u32; asked as usize + 1];
         let add = |tree: &mut Vec<u32>, at: u64, by: i32| {
             let mut at = at as usize;
@@ -145,7 +145,7 @@ impl Figures {
         self.spread = (regions.len() as u64 * REGION) as f64 / self.footprint.max(1) as f64;
     }
 
-    fn count_gaps(&mut self, arrivals: &[Arrival]) {
+    fn count_gaps(&mut self, arrivals: &[CacheArrival]) {
         let gaps = || {
             let pairs = arrivals.windows(2);
             pairs.map(|pair| pair[1].at.since(pair[0].at).as_nanos() as f64 / 1e6)
@@ -170,11 +170,11 @@ impl Figures {
 mod tests {
     use block::{Direction, Instant, Interval};
 
-    use super::Figures;
-    use crate::caching::Arrival;
+    use super::LoadFigures;
+    use crate::caching::CacheArrival;
 
-    fn read(file: u64, first: u64, blocks: u64, at_ms: u64) -> Arrival {
-        Arrival {
+    fn read(file: u64, first: u64, blocks: u64, at_ms: u64) -> CacheArrival {
+        CacheArrival {
             at: Instant::from_nanos(at_ms * 1_000_000),
             client: 0,
             file,
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn figures_of_a_small_load_are_those_counted_by_hand() {
-        let figures = Figures::of(&[
+        let figures = LoadFigures::of(&[
             read(0, 0, 4, 0),
             // Of another file: it continues nothing.
             read(1, 4, 2, 1),

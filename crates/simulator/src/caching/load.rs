@@ -6,7 +6,7 @@ use super::setup::BadSetup;
 
 /// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct CacheArrival {
     /// When; not looked at in a closed loop.
     pub at: Instant,
     /// Who.
@@ -23,27 +23,27 @@ pub struct Arrival {
 }
 
 /// Hands out requests.
-pub trait Load {
+pub trait CacheLoad {
     /// The next request: in an open loop that of any client, in the order of their times, and
     /// otherwise that of this one.
     ///
     /// # Errors
     /// Whatever makes the load end before its end.
-    fn arrival(&mut self, client: u32) -> Result<Option<Arrival>, BadSetup>;
+    fn arrival(&mut self, client: u32) -> Result<Option<CacheArrival>, BadSetup>;
 }
 
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum ArrivalTiming {
     /// At their times, whatever is under way.
     Open,
     /// Each client's next one as soon as its last one is answered: no think time.
     Closed,
 }
 
-impl<I: Iterator<Item = Arrival>> Load for I {
+impl<I: Iterator<Item = CacheArrival>> CacheLoad for I {
     /// One stream: in a closed loop that of the only client.
-    fn arrival(&mut self, _: u32) -> Result<Option<Arrival>, BadSetup> {
+    fn arrival(&mut self, _: u32) -> Result<Option<CacheArrival>, BadSetup> {
         Ok(self.next())
     }
 }

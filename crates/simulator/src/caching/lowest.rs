@@ -4,24 +4,24 @@ use block::{Instant, Interval};
 use cache::level::Wish;
 use engine::Tallies;
 
-use super::disk::{Disk, DiskCounts};
+use super::disk::{DiskCounts, ElevatorDisk};
 use super::engine_disk::EngineDisk;
 use super::jobs::{JobId, Jobs};
 use super::report::Slack;
-use super::setup::{BadSetup, Scheduler, Setup};
+use super::setup::{BadSetup, CachingSetup, Scheduler};
 
 /// One of them.
 pub(super) enum Lowest {
     /// The paper's.
-    Elevator(Box<Disk>),
+    Elevator(Box<ElevatorDisk>),
     /// Ours.
     Engine(Box<EngineDisk>),
 }
 
 impl Lowest {
-    pub(super) fn new(setup: &Setup) -> Result<Self, BadSetup> {
+    pub(super) fn new(setup: &CachingSetup) -> Result<Self, BadSetup> {
         Ok(match &setup.scheduler {
-            Scheduler::Elevator => Lowest::Elevator(Box::new(Disk::new(&setup.drive)?)),
+            Scheduler::Elevator => Lowest::Elevator(Box::new(ElevatorDisk::new(&setup.drive)?)),
             Scheduler::Engine(scheduled) => {
                 Lowest::Engine(Box::new(EngineDisk::new(&setup.drive, scheduled)?))
             }

@@ -7,7 +7,7 @@ use cache::{FetchOrigin, FrameId};
 use super::jobs::NONE;
 use super::merging::LARGEST;
 use super::report::LevelReport;
-use super::setup::{BadSetup, Level, Link, Readmore};
+use super::setup::{BadSetup, CacheSpec, Link, Readmore};
 
 pub(super) struct LevelNode {
     pub(super) level: cache::Level,
@@ -24,7 +24,7 @@ const REQUESTS: u32 = u32::MAX;
 impl LevelNode {
     /// The level with this number, counted from 1 at the top.
     pub(super) fn new(
-        of: &Level,
+        of: &CacheSpec,
         coordinator: &str,
         number: usize,
         below: u32,

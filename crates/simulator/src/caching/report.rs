@@ -8,7 +8,7 @@ use super::disk::DiskCounts;
 
 /// A whole run.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct CachingReport {
     /// Requests of clients.
     pub requests: u64,
     /// The times from a request until all its blocks are in L1.

@@ -1,7 +1,7 @@
 //! Serves a load on the system model, from event to event.
 
-use super::load::{Load, Pace};
-use super::report::Report;
+use super::load::{ArrivalTiming, CacheLoad};
+use super::report::CachingReport;
 use super::setup::BadSetup;
 use super::system::System;
 
@@ -9,15 +9,19 @@ use super::system::System;
 ///
 /// # Errors
 /// If a request cannot be served.
-pub fn run(system: &mut System, load: &mut dyn Load, pace: Pace) -> Result<Report, BadSetup> {
+pub fn run(
+    system: &mut System,
+    load: &mut dyn CacheLoad,
+    pace: ArrivalTiming,
+) -> Result<CachingReport, BadSetup> {
     match pace {
-        Pace::Open => open(system, load)?,
-        Pace::Closed => closed(system, load)?,
+        ArrivalTiming::Open => open(system, load)?,
+        ArrivalTiming::Closed => closed(system, load)?,
     }
     Ok(system.report())
 }
 
-fn open(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
+fn open(system: &mut System, load: &mut dyn CacheLoad) -> Result<(), BadSetup> {
     while let Some(arrival) = load.arrival(0)? {
         while system.next_event().is_some_and(|at| at <= arrival.at) {
             system.step();
@@ -31,7 +35,7 @@ fn open(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
     Ok(())
 }
 
-fn closed(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
+fn closed(system: &mut System, load: &mut dyn CacheLoad) -> Result<(), BadSetup> {
     for client in 0..system.clients() as u32 {
         if let Some(arrival) = load.arrival(client)? {
             system.request(system.now(), &arrival)?;

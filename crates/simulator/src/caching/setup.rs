@@ -12,7 +12,7 @@ use scheduler::policy::UnknownPolicy;
 
 /// A cache, by the names that users write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct CacheSpec {
     /// Frames of 4 KiB.
     pub frames: u64,
     /// Which replacement, as `lru`.
@@ -23,9 +23,9 @@ pub struct Level {
 
 /// A level below the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lower {
+pub struct LowerLevel {
     /// The cache.
-    pub level: Level,
+    pub level: CacheSpec,
     /// Which coordinator stands in front of it, as `pfc`.
     pub coordinator: String,
     /// How its replies travel upwards.
@@ -43,12 +43,12 @@ pub struct Link {
 
 /// A whole system.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct CachingSetup {
     /// The first level: a cache for each client.
-    pub clients: Vec<Level>,
+    pub clients: Vec<CacheSpec>,
     /// The levels that they share, from the upper one downwards; none: the clients' caches stand
     /// before the disk.
-    pub lower: Vec<Lower>,
+    pub lower: Vec<LowerLevel>,
     /// The disk.
     pub drive: Arc<Profile>,
     /// What stands before it.
@@ -62,12 +62,12 @@ pub enum Scheduler {
     #[default]
     Elevator,
     /// Our engine.
-    Engine(Scheduled),
+    Engine(EngineScheduling),
 }
 
 /// How the engine serves the lowest level.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scheduled {
+pub struct EngineScheduling {
     /// Which policy, as `sptf`.
     pub policy: String,
     /// How background reads are fitted in; none: there are none.
@@ -78,12 +78,12 @@ pub struct Scheduled {
     pub readmore: Readmore,
     /// If the engine stands outside the drive: its results are *external*. Without, it believes of the drive
     /// what is true, and its results are *in-firmware*.
-    pub outside: Option<Arc<Outside>>,
+    pub outside: Option<Arc<ExternalBelief>>,
 }
 
 /// What an engine outside its drive believes of it, and what it cannot know.
 #[derive(Clone, Debug)]
-pub struct Outside {
+pub struct ExternalBelief {
     /// What the profiler found from timings; the engine follows the drive from there.
     pub belief: Arc<Profile>,
     /// What the drive is besides its profile.
@@ -92,7 +92,7 @@ pub struct Outside {
     pub seed: u64,
 }
 
-impl PartialEq for Outside {
+impl PartialEq for ExternalBelief {
     /// The same finding, of a drive that does the same.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.belief, &other.belief)
@@ -101,7 +101,7 @@ impl PartialEq for Outside {
     }
 }
 
-impl Eq for Outside {}
+impl Eq for ExternalBelief {}
 
 /// What becomes of what a coordinator reads more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -210,10 +210,10 @@ impl Link {
     }
 }
 
-impl Scheduled {
+impl EngineScheduling {
     /// Under this policy, everything of one class, without background reads.
     pub fn by(policy: &str) -> Self {
-        Scheduled {
+        EngineScheduling {
             policy: policy.to_owned(),
             background: None,
             prefetches: Class::default(),
@@ -234,29 +234,29 @@ impl Scheduled {
             ranges: Ranges::Two,
             ..Rules::default()
         };
-        Scheduled {
+        EngineScheduling {
             background: Some(rules),
             readmore,
-            ..Scheduled::by("sptf")
+            ..EngineScheduling::by("sptf")
         }
     }
 
     /// Under SPTF, with background reads as carefully as the engine keeps to its budget by itself, outside a
     /// drive that reads ahead where it likes: no reads of their own on the tracks of requests.
-    pub fn external(outside: Arc<Outside>, readmore: Readmore) -> Self {
-        Scheduled {
+    pub fn external(outside: Arc<ExternalBelief>, readmore: Readmore) -> Self {
+        EngineScheduling {
             background: Some(Rules::default()),
             readmore,
             outside: Some(outside),
-            ..Scheduled::by("sptf")
+            ..EngineScheduling::by("sptf")
         }
     }
 }
 
-impl Level {
+impl CacheSpec {
     /// From names.
     pub fn new(frames: u64, replacement: &str, prefetcher: &str) -> Self {
-        Level {
+        CacheSpec {
             frames,
             replacement: replacement.to_owned(),
             prefetcher: prefetcher.to_owned(),

@@ -15,8 +15,8 @@
 use block::{Direction, Instant, Interval};
 use document::DocumentError;
 
-use super::load::Arrival;
-use crate::workload::dice::{Chance, Dice, Outcome};
+use super::load::CacheArrival;
+use crate::workload::dice::{Chance, Dice, Toss};
 
 mod parse;
 mod space;
@@ -25,7 +25,7 @@ use space::{RunPlace, Space};
 
 /// A load that can be generated.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Synthetic {
+pub struct SyntheticCacheLoad {
     /// What it is called.
     pub name: String,
     /// What it is like, in a sentence.
@@ -39,7 +39,7 @@ pub struct Synthetic {
     /// The share of the requests in which all of the footprint is read for the first time.
     pub first_pass: f64,
     /// What is read.
-    pub files: Vec<Files>,
+    pub files: Vec<FileKind>,
     /// Whether prefetchers know where files end.
     pub ends: Ends,
     /// Requests begin at multiples of so many blocks where a run begins.
@@ -53,7 +53,7 @@ pub struct Synthetic {
     /// How much likelier the other readers are that had a request not long ago: 1 is not at all.
     pub skew: f64,
     /// Lengths of runs, and what is fresh of them.
-    pub runs: Vec<Runs>,
+    pub runs: Vec<RunKind>,
     /// Blocks of the first request of a run.
     pub first: Vec<Size>,
     /// Blocks of the others.
@@ -67,7 +67,7 @@ pub struct Synthetic {
     /// The share of the others that begin with the last block of the one before.
     pub overlap: f64,
     /// What papers say of the trace in whose place it stands.
-    pub target: Target,
+    pub target: PaperFigures,
 }
 
 /// Gaps between requests: exponential ones, of several means.
@@ -81,7 +81,7 @@ pub struct Gap {
 
 /// Files or volumes of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Files {
+pub struct FileKind {
     /// How many.
     pub count: u64,
     /// Blocks of each, from; the logarithm is evenly spread.
@@ -101,7 +101,7 @@ pub enum Ends {
 
 /// Runs of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Runs {
+pub struct RunKind {
     /// How often.
     pub weight: u64,
     /// How long.
@@ -133,7 +133,7 @@ pub struct Size {
 
 /// What a paper says of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Target {
+pub struct PaperFigures {
     /// Requests that are no continuation, in percent.
     pub random_percent: f64,
     /// All blocks that are read, in megabytes of 10^6 bytes, times `scale`.
@@ -146,7 +146,7 @@ pub struct Target {
 
 /// A load that is built in.
 #[derive(Clone, Copy, Debug)]
-pub struct BuiltIn {
+pub struct BuiltInCacheLoad {
     /// What it is called.
     pub name: &'static str,
     /// Its file's text.
@@ -154,34 +154,34 @@ pub struct BuiltIn {
 }
 
 /// The built-in loads: one file each in `workloads/levels/`, one line each here.
-pub const ALL: &[BuiltIn] = &[
-    BuiltIn {
+pub const ALL: &[BuiltInCacheLoad] = &[
+    BuiltInCacheLoad {
         name: "oltp-like",
         text: include_str!("../../../../workloads/levels/oltp-like.toml"),
     },
-    BuiltIn {
+    BuiltInCacheLoad {
         name: "websearch-like",
         text: include_str!("../../../../workloads/levels/websearch-like.toml"),
     },
-    BuiltIn {
+    BuiltInCacheLoad {
         name: "multi-like",
         text: include_str!("../../../../workloads/levels/multi-like.toml"),
     },
 ];
 
-impl BuiltIn {
+impl BuiltInCacheLoad {
     /// The load.
     ///
     /// # Errors
     /// Never for a load of [`ALL`]: a test reads them all.
-    pub fn load(&self) -> Result<Synthetic, DocumentError> {
-        Synthetic::parse(&format!("workloads/levels/{}.toml", self.name), self.text)
+    pub fn load(&self) -> Result<SyntheticCacheLoad, DocumentError> {
+        SyntheticCacheLoad::parse(&format!("workloads/levels/{}.toml", self.name), self.text)
     }
 }
 
 /// How much of a load, and whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct CacheLoadSlice {
     /// One part in so many of its requests and of its footprint.
     pub part: u64,
     /// The readers are dealt to so many clients.
@@ -207,9 +207,9 @@ struct FinishedRun {
     requests: u64,
 }
 
-impl Synthetic {
+impl SyntheticCacheLoad {
     /// Its requests, on a disk of so many blocks, in the order of their times.
-    pub fn arrivals(&self, extent: &Extent, disk: u64) -> Vec<Arrival> {
+    pub fn arrivals(&self, extent: &CacheLoadSlice, disk: u64) -> Vec<CacheArrival> {
         Walk::new(self, extent, disk).collect()
     }
 
@@ -221,7 +221,7 @@ impl Synthetic {
 
 /// A load being made.
 struct Walk<'a> {
-    of: &'a Synthetic,
+    of: &'a SyntheticCacheLoad,
     requests: u64,
     footprint: u64,
     clients: u32,
@@ -241,7 +241,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(of: &'a Synthetic, extent: &Extent, disk: u64) -> Self {
+    fn new(of: &'a SyntheticCacheLoad, extent: &CacheLoadSlice, disk: u64) -> Self {
         let part = extent.part.max(1);
         let readers = of.readers.max(extent.clients) as usize;
         let footprint = (of.footprint / part).max(1);
@@ -269,8 +269,8 @@ impl<'a> Walk<'a> {
         let last = self.order.len() - 1;
         let is_same = self.dice.happens(Chance::new(self.of.same_reader));
         let rank = match is_same {
-            Outcome::Yes => 0,
-            Outcome::No => {
+            Toss::Yes => 0,
+            Toss::No => {
                 let even = self.even();
                 (libm::pow(even, self.of.skew) * last as f64) as usize + 1
             }
@@ -337,7 +337,7 @@ impl<'a> Walk<'a> {
     /// An earlier run once more.
     fn again(&mut self) -> FinishedRun {
         let runs = self.history.len() as u64;
-        if self.dice.happens(Chance::new(self.of.looping)) == Outcome::Yes {
+        if self.dice.happens(Chance::new(self.of.looping)) == Toss::Yes {
             self.looped = (self.looped + 1) % self.first_reads.len();
             return self.first_reads[self.looped];
         }
@@ -369,7 +369,7 @@ impl<'a> Walk<'a> {
             let size = of[at].blocks.min(left);
             let is_over = Chance::new(self.of.overlap);
             let overlap = match (sizes.is_empty(), self.dice.happens(is_over)) {
-                (false, Outcome::Yes) => OVERLAPS,
+                (false, Toss::Yes) => OVERLAPS,
                 _ => 0,
             };
             left -= size - u64::from(overlap > 0).min(size);
@@ -397,9 +397,9 @@ impl<'a> Walk<'a> {
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Arrival;
+    type Item = CacheArrival;
 
-    fn next(&mut self) -> Option<Arrival> {
+    fn next(&mut self) -> Option<CacheArrival> {
         if self.made == self.requests {
             return None;
         }
@@ -412,7 +412,7 @@ impl Iterator for Walk<'_> {
         let first = reader.at - u64::from(size & OVERLAPS > 0);
         let blocks = Interval::of(first, size & !OVERLAPS);
         reader.at = blocks.last + 1;
-        let arrival = Arrival {
+        let arrival = CacheArrival {
             at: Instant::from_nanos((self.now * NANOS_PER_MS) as u64),
             client: number as u32 % self.clients,
             file: reader.place.file,

@@ -9,12 +9,12 @@ use cache::coordinator::{LONGEST_REQUEST, Purpose, UpperRequest};
 use cache::level::Ending;
 
 use super::jobs::{Asker, JobId, Jobs, NONE};
-use super::load::Arrival;
+use super::load::CacheArrival;
 use super::lowest::Lowest;
 use super::merging;
 use super::node::LevelNode;
-use super::report::{LevelReport, Report, Responses};
-use super::setup::{BadSetup, Readmore, Scheduler, Setup};
+use super::report::{CachingReport, LevelReport, Responses};
+use super::setup::{BadSetup, CachingSetup, Readmore, Scheduler};
 
 mod hasten;
 
@@ -50,7 +50,7 @@ impl System {
     ///
     /// # Errors
     /// If a level cannot be built.
-    pub fn new(setup: &Setup) -> Result<Self, BadSetup> {
+    pub fn new(setup: &CachingSetup) -> Result<Self, BadSetup> {
         let clients = setup.clients.len();
         if clients == 0 {
             return Err(BadSetup::NoClients);
@@ -109,7 +109,7 @@ impl System {
     ///
     /// # Errors
     /// If there is no such client, or there are no such blocks.
-    pub fn request(&mut self, at: Instant, arrival: &Arrival) -> Result<(), BadSetup> {
+    pub fn request(&mut self, at: Instant, arrival: &CacheArrival) -> Result<(), BadSetup> {
         let (blocks, end) = (arrival.blocks, self.disk.blocks());
         if arrival.client as usize >= self.clients {
             return Err(BadSetup::NoSuchClient(arrival.client, self.clients));
@@ -220,7 +220,7 @@ impl System {
     }
 
     /// What it came to. Everything has been answered.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> CachingReport {
         assert_eq!(
             self.jobs.under_way(),
             0,
@@ -241,7 +241,7 @@ impl System {
             let common = |upper: &LevelNode| upper.in_common_with(lower);
             upper.iter().map(common).sum()
         });
-        Report {
+        CachingReport {
             requests: self.response.count(),
             response: self.response.clone(),
             levels,

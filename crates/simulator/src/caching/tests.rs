@@ -9,7 +9,8 @@ use drive::{Profile, VirtualDrive};
 use proptest::prelude::*;
 
 use super::{
-    Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Scheduler, Setup, System, run,
+    ArrivalTiming, BadSetup, CacheArrival, CacheLoad, CacheSpec, CachingReport, CachingSetup, Link,
+    LowerLevel, Scheduler, System, run,
 };
 use crate::driver::serve_alone;
 
@@ -29,15 +30,15 @@ fn cheetah() -> Arc<Profile> {
 }
 
 /// Frames of L1 and L2, the prefetcher of both, and the coordinator.
-fn two_levels(frames: (u64, u64), prefetcher: &str, coordinator: &str) -> Setup {
+fn two_levels(frames: (u64, u64), prefetcher: &str, coordinator: &str) -> CachingSetup {
     let replacement = match coordinator {
         "du" => "du",
         _ => "lru",
     };
-    Setup {
-        clients: vec![Level::new(frames.0, "lru", prefetcher)],
-        lower: vec![Lower {
-            level: Level::new(frames.1, replacement, prefetcher),
+    CachingSetup {
+        clients: vec![CacheSpec::new(frames.0, "lru", prefetcher)],
+        lower: vec![LowerLevel {
+            level: CacheSpec::new(frames.1, replacement, prefetcher),
             coordinator: coordinator.to_owned(),
             link: Link::LAN,
         }],
@@ -46,8 +47,8 @@ fn two_levels(frames: (u64, u64), prefetcher: &str, coordinator: &str) -> Setup 
     }
 }
 
-fn read(at: u64, first: u64, last: u64) -> Arrival {
-    Arrival {
+fn read(at: u64, first: u64, last: u64) -> CacheArrival {
+    CacheArrival {
         at: Instant::from_nanos(at),
         client: 0,
         file: 0,
@@ -58,7 +59,7 @@ fn read(at: u64, first: u64, last: u64) -> Arrival {
 }
 
 /// How long each request waited, in nanoseconds, one after the other.
-fn waits(setup: &Setup, requests: &[(u64, u64)]) -> Vec<u64> {
+fn waits(setup: &CachingSetup, requests: &[(u64, u64)]) -> Vec<u64> {
     let mut system = System::new(setup).expect("a system");
     let each = requests.iter().map(|&(first, last)| {
         let begun = system.now();
@@ -122,7 +123,7 @@ fn who_comes_while_a_block_is_on_its_way_waits_for_it() {
     let setup = two_levels((100, 100), "none", "none");
     let mut system = System::new(&setup).expect("a system");
     let mut load = [read(0, 7, 7), read(1_000_000, 7, 7)].into_iter();
-    let report = run(&mut system, &mut load, Pace::Open).expect("a run");
+    let report = run(&mut system, &mut load, ArrivalTiming::Open).expect("a run");
     let first = alone(7, 7) + 6_030_000;
     let mean = (2 * first - 1_000_000) as f64 / 2e6;
     assert!((report.response.mean_ms() - mean).abs() < 1e-6);
@@ -144,7 +145,7 @@ fn large_requests_are_cut_and_neighbours_are_merged() {
         read(3000, 6000, 6000),
     ]
     .into_iter();
-    let report = run(&mut system, &mut load, Pace::Open).expect("a run");
+    let report = run(&mut system, &mut load, ArrivalTiming::Open).expect("a run");
     assert_eq!(report.disk.commands, 5);
     assert_eq!(report.disk.blocks, 49);
 }
@@ -174,7 +175,7 @@ fn bypassed_blocks_are_not_kept_below() {
     let setup = two_levels((100, 100), "none", "pfc");
     let mut system = System::new(&setup).expect("a system");
     let mut load = [read(0, 1000, 1003)].into_iter();
-    let report = run(&mut system, &mut load, Pace::Closed).expect("a run");
+    let report = run(&mut system, &mut load, ArrivalTiming::Closed).expect("a run");
     let l2 = report.levels[1];
     assert_eq!((l2.asked, l2.bypassed), (4, 1));
     // The first block is in L1 only.
@@ -187,7 +188,7 @@ fn what_is_fetched_ahead_and_not_used_is_counted() {
     let setup = two_levels((10, 10), "ra(p=4)", "none");
     let mut system = System::new(&setup).expect("a system");
     let jumps = (0..10).map(|step| read(0, 1000 * step, 1000 * step));
-    let report = run(&mut system, &mut { jumps }, Pace::Closed).expect("a run");
+    let report = run(&mut system, &mut { jumps }, ArrivalTiming::Closed).expect("a run");
     for level in &report.levels {
         assert_eq!(level.prefetched, 40);
         assert_eq!(level.unused, 40);
@@ -196,7 +197,7 @@ fn what_is_fetched_ahead_and_not_used_is_counted() {
 
 #[test]
 fn a_system_that_cannot_be_is_an_error() {
-    let expect = |setup: &Setup, message: &str| {
+    let expect = |setup: &CachingSetup, message: &str| {
         let error = System::new(setup).err().expect(message);
         assert_eq!(error.to_string(), message);
     };
@@ -219,7 +220,7 @@ fn a_system_that_cannot_be_is_an_error() {
     assert!(matches!(error, Err(BadSetup::PastEnd { .. })));
     let error = system.request(Instant::ZERO, &read(0, 0, 1 << 20));
     assert!(matches!(error, Err(BadSetup::Length(1_048_577))));
-    let of_another = Arrival {
+    let of_another = CacheArrival {
         client: 1,
         ..read(0, 0, 0)
     };
@@ -228,16 +229,21 @@ fn a_system_that_cannot_be_is_an_error() {
 }
 
 /// A stream for each client.
-struct Streams(Vec<std::vec::IntoIter<Arrival>>);
+struct Streams(Vec<std::vec::IntoIter<CacheArrival>>);
 
-impl Load for Streams {
-    fn arrival(&mut self, client: u32) -> Result<Option<Arrival>, BadSetup> {
+impl CacheLoad for Streams {
+    fn arrival(&mut self, client: u32) -> Result<Option<CacheArrival>, BadSetup> {
         Ok(self.0[client as usize].next())
     }
 }
 
 /// `levels` levels, `clients` clients, each reading its own and common blocks.
-fn many(levels: usize, clients: u32, names: (&str, &str), requests: &[(u64, u64, u8)]) -> Report {
+fn many(
+    levels: usize,
+    clients: u32,
+    names: (&str, &str),
+    requests: &[(u64, u64, u8)],
+) -> CachingReport {
     many_over(&Scheduler::Elevator, levels, clients, names, requests)
 }
 
@@ -248,7 +254,7 @@ fn many_over(
     clients: u32,
     names: (&str, &str),
     requests: &[(u64, u64, u8)],
-) -> Report {
+) -> CachingReport {
     let two = two_levels((30, 40), names.0, names.1);
     let mut setup = two.clone();
     setup.scheduler = scheduler.clone();
@@ -263,7 +269,7 @@ fn many_over(
             } else {
                 at
             };
-            let arrival = Arrival {
+            let arrival = CacheArrival {
                 client,
                 file: u64::from(client) / 2,
                 ..read(0, at, at + count - 1)
@@ -274,7 +280,7 @@ fn many_over(
         each.collect::<Vec<_>>().into_iter()
     };
     let mut load = Streams((0..clients).map(stream).collect());
-    run(&mut system, &mut load, Pace::Closed).expect("a run")
+    run(&mut system, &mut load, ArrivalTiming::Closed).expect("a run")
 }
 
 /// How many blocks these requests of one client touch.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use block::{Instant, Interval};
 
-use super::load::Arrival;
+use super::load::CacheArrival;
 use super::setup::BadSetup;
 use crate::trace::Record;
 
@@ -20,7 +20,11 @@ use crate::trace::Record;
 ///
 /// # Errors
 /// If they do not fit the disk in any unit, or a request is longer than caches take.
-pub fn arrivals(records: &[Record], disk: u64, stretch: u64) -> Result<Vec<Arrival>, BadSetup> {
+pub fn arrivals(
+    records: &[Record],
+    disk: u64,
+    stretch: u64,
+) -> Result<Vec<CacheArrival>, BadSetup> {
     let mut spans: Vec<(u64, Interval)> = Vec::new();
     for record in records {
         let blocks = blocks(record);
@@ -44,7 +48,7 @@ pub fn arrivals(records: &[Record], disk: u64, stretch: u64) -> Result<Vec<Arriv
             let place = places[&(device, blocks.first / unit)];
             let first = place * unit + blocks.first % unit;
             let blocks = Interval::of(first, blocks.len());
-            Arrival {
+            CacheArrival {
                 at: Instant::ZERO + record.at.since(Instant::ZERO) * stretch,
                 client: 0,
                 file: device,

@@ -3,11 +3,11 @@
 use block::Duration;
 use serde::Serialize;
 
-use crate::ledger::{CommandFigures, DirectionSums, Ledger, Phases, Ran, Span, mean, millis};
+use crate::ledger::{CommandFigures, DirectionSums, Ledger, Phases, RunTotals, Span, mean, millis};
 
 /// The figures of a run. Times are in milliseconds, to the nanosecond.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct RunReport {
     /// From the first arrival to the last end, in virtual time.
     pub span_ms: f64,
     /// Requests per second of the span.
@@ -22,15 +22,15 @@ pub struct Report {
     /// How often the engine overruled its policy.
     pub overruled: u64,
     /// How the head spent the span.
-    pub head: HeadTime,
+    pub head: HeadShares,
     /// For how long single commands held it; none if the drive was given none.
     pub commands: Option<CommandFigures>,
     /// All requests.
-    pub all: Side,
+    pub all: RequestFigures,
     /// Reads alone.
-    pub reads: Side,
+    pub reads: RequestFigures,
     /// Writes alone.
-    pub writes: Side,
+    pub writes: RequestFigures,
     /// Each part of the load, if it has several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartFigures>,
@@ -47,12 +47,12 @@ pub struct PartFigures {
     pub megabytes_per_second: f64,
     /// Its requests.
     #[serde(flatten)]
-    pub side: Side,
+    pub side: RequestFigures,
 }
 
 /// The figures of the requests of one direction, or of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Side {
+pub struct RequestFigures {
     /// Requests that ended.
     pub requests: u64,
     /// Those that ended with an error.
@@ -60,16 +60,16 @@ pub struct Side {
     /// Bytes asked for.
     pub bytes: u64,
     /// Response times; none without requests.
-    pub response: Option<Response>,
+    pub response: Option<ResponseTimes>,
     /// Where the time of a request went, on the average; none without requests.
     pub account: Option<AccountMeans>,
     /// What the drive's buffer answered.
-    pub hits: Hits,
+    pub hits: BufferHits,
 }
 
 /// Response times: from arrival to end. Percentiles are exact to three digits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Response {
+pub struct ResponseTimes {
     /// The mean, from exact sums.
     pub mean_ms: f64,
     /// The standard deviation.
@@ -113,7 +113,7 @@ pub struct AccountMeans {
 
 /// What the drive's buffer answered, in requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Hits {
+pub struct BufferHits {
     /// All of it.
     pub full: u64,
     /// The first blocks.
@@ -124,7 +124,7 @@ pub struct Hits {
 
 /// How the head spent the span, as shares of it that add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct HeadTime {
+pub struct HeadShares {
     /// The arm, for requests.
     pub seek: f64,
     /// Waiting for sectors of requests.
@@ -141,11 +141,11 @@ pub struct HeadTime {
 
 impl Ledger {
     /// The figures so far, of a run that did `ran`.
-    pub fn report(&self, ran: &Ran) -> Report {
+    pub fn report(&self, ran: &RunTotals) -> RunReport {
         let all = self.reads.with(&self.writes);
         let span = self.span.map_or(Duration::ZERO, Span::length);
         let bytes = u128::from(all.blocks) * u128::from(self.block_bytes);
-        Report {
+        RunReport {
             span_ms: millis(u128::from(span.as_nanos())),
             requests_per_second: per_second(u128::from(all.requests), span),
             megabytes_per_second: per_second(bytes, span) / 1e6,
@@ -175,14 +175,14 @@ impl Ledger {
         }
     }
 
-    fn side(&self, tally: &DirectionSums) -> Side {
-        Side {
+    fn side(&self, tally: &DirectionSums) -> RequestFigures {
+        RequestFigures {
             requests: tally.requests,
             errors: tally.errors,
             bytes: tally.blocks * u64::from(self.block_bytes),
             response: (tally.requests > 0).then(|| response(tally)),
             account: (tally.requests > 0).then(|| account(tally)),
-            hits: Hits {
+            hits: BufferHits {
                 full: tally.full_hits,
                 partial: tally.partial_hits,
                 miss: tally.misses,
@@ -191,14 +191,14 @@ impl Ledger {
     }
 }
 
-fn response(tally: &DirectionSums) -> Response {
+fn response(tally: &DirectionSums) -> ResponseTimes {
     let longest = tally.longest.as_nanos();
     let quantile = |q| {
         let value = tally.histogram.value_at_quantile(q);
         // A step of the histogram may reach beyond the longest response in it.
         millis(u128::from(value.min(longest)))
     };
-    Response {
+    ResponseTimes {
         mean_ms: mean(tally.response, tally.requests),
         deviation_ms: deviation(tally),
         min_ms: millis(u128::from(tally.shortest.as_nanos())),
@@ -246,7 +246,7 @@ fn account(tally: &DirectionSums) -> AccountMeans {
     }
 }
 
-fn head_time(phases: &Phases, span: Duration, idle: Duration, actuators: u8) -> HeadTime {
+fn head_time(phases: &Phases, span: Duration, idle: Duration, actuators: u8) -> HeadShares {
     let of_all = |time: Duration| u128::from(time.as_nanos()) * u128::from(actuators.max(1));
     let (span, idle) = (of_all(span), of_all(idle));
     let idle = idle.min(span.saturating_sub(phases.head()));
@@ -255,7 +255,7 @@ fn head_time(phases: &Phases, span: Duration, idle: Duration, actuators: u8) -> 
         // To a millionth: what the drive did in a second, to the microsecond.
         _ => (part as f64 / span as f64 * 1e6).round() / 1e6,
     };
-    HeadTime {
+    HeadShares {
         seek: share(phases.seek),
         rotation: share(phases.rotation),
         transfer: share(phases.transfer),

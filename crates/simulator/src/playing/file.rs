@@ -4,19 +4,19 @@ use block::{Extent, Lba, Sectors};
 
 /// A file of whole pages in one piece of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct PlayedFile {
     first: Lba,
     bytes: u64,
     /// Bytes of a block.
     block: u64,
 }
 
-impl File {
+impl PlayedFile {
     /// So many bytes from a block on, on a drive of `block` bytes a block; `None` if they are no whole
     /// blocks, or none at all.
-    pub fn new(first: Lba, bytes: u64, block: u64) -> Option<File> {
+    pub fn new(first: Lba, bytes: u64, block: u64) -> Option<PlayedFile> {
         let is_whole = bytes.checked_rem(block) == Some(0);
-        (is_whole && bytes > 0).then_some(File {
+        (is_whole && bytes > 0).then_some(PlayedFile {
             first,
             bytes,
             block,

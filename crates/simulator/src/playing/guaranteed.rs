@@ -12,7 +12,7 @@ use stream::streams::Attach;
 use stream::streams::{Answer, Settings, StreamId};
 
 use super::PAGE;
-use super::setup::{Guarantee, NotPlayed, Players};
+use super::setup::{Guarantee, Players, PlayingError};
 
 /// Their streams.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) fn promising(
     engine: Engine,
     players: &Players,
     guarantee: Guarantee,
-) -> Result<Engine, NotPlayed> {
+) -> Result<Engine, PlayingError> {
     let rules = Rules {
         foreground_permille: 0,
         latency: LATENCY,
@@ -51,7 +51,7 @@ pub(super) fn promising(
     };
     engine
         .with_guarantees(promise)
-        .map_err(|_| NotPlayed::NoSeeks)
+        .map_err(|_| PlayingError::NoSeeks)
 }
 
 /// The blocks among which the players' files lie.
@@ -72,7 +72,7 @@ impl Guaranteed {
         players: &Players,
         guarantee: Guarantee,
         block: u64,
-    ) -> Result<Guaranteed, NotPlayed> {
+    ) -> Result<Guaranteed, PlayingError> {
         let mut streams = Vec::new();
         for (file, number) in players.files.iter().zip(1..) {
             let extent = file.extent().expect("a file has blocks");
@@ -87,7 +87,7 @@ impl Guaranteed {
                 map: map.expect("one piece from the beginning"),
             };
             let granted = engine.attach(Instant::ZERO, ask);
-            let refused = |refused: NotGranted| NotPlayed::Stream { number, refused };
+            let refused = |refused: NotGranted| PlayingError::Stream { number, refused };
             streams.push(granted.map_err(refused)?.stream);
         }
         Ok(Guaranteed {

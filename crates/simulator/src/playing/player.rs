@@ -3,17 +3,17 @@
 use block::{Duration, Instant};
 use stream::Rate;
 
-use super::file::File;
-use super::report::Read;
+use super::file::PlayedFile;
+use super::report::PlayerRead;
 
 /// One of them.
 #[derive(Debug)]
 pub(super) struct Player {
-    pub(super) file: File,
+    pub(super) file: PlayedFile,
     /// Bytes that it has read.
     pub(super) at: u64,
     pub(super) state: PlayerState,
-    pub(super) reads: Vec<Read>,
+    pub(super) reads: Vec<PlayerRead>,
     /// How long after the first one it begins.
     offset: Duration,
 }
@@ -33,7 +33,7 @@ pub(super) enum PlayerState {
 
 impl Player {
     /// One that begins so long after the first one.
-    pub(super) fn new(file: File, offset: Duration) -> Player {
+    pub(super) fn new(file: PlayedFile, offset: Duration) -> Player {
         Player {
             file,
             at: 0,
@@ -75,7 +75,7 @@ impl Player {
         let PlayerState::Copying { called, came } = self.state else {
             return;
         };
-        self.reads.push(Read {
+        self.reads.push(PlayerRead {
             at: called.since(began),
             waited: came.since(called),
             took: now.since(called),

@@ -12,13 +12,13 @@
 //! nothing else at the disk. Simplified: windows do not grow from small ones.
 
 use super::copier::Ready;
-use super::file::File;
+use super::file::PlayedFile;
 use super::{COMMAND, PAGE};
 
 /// Where it is.
 #[derive(Debug)]
 pub(super) struct BackgroundReader {
-    file: File,
+    file: PlayedFile,
     window: u64,
     /// Bytes that it has.
     pub(super) copied: u64,
@@ -30,7 +30,7 @@ pub(super) struct BackgroundReader {
 
 impl BackgroundReader {
     /// At the beginning of a file, with windows of so many bytes.
-    pub(super) fn new(file: File, window: u64) -> BackgroundReader {
+    pub(super) fn new(file: PlayedFile, window: u64) -> BackgroundReader {
         BackgroundReader {
             file,
             window,
@@ -41,7 +41,7 @@ impl BackgroundReader {
     }
 
     /// The next bytes to be asked for, as one command.
-    pub(super) fn ask(&mut self) -> Option<(File, (u64, u64))> {
+    pub(super) fn ask(&mut self) -> Option<(PlayedFile, (u64, u64))> {
         let second = self.copied % self.window >= PAGE;
         let windows = self.copied / self.window + 1 + u64::from(second);
         let goal = (windows * self.window).min(self.file.bytes());

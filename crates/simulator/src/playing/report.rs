@@ -4,7 +4,7 @@ use block::Duration;
 
 /// One read of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct PlayerRead {
     /// When it was called, counted from when everybody played.
     pub at: Duration,
     /// How long it waited for the disk.
@@ -17,9 +17,9 @@ pub struct Read {
 
 /// What a run came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct PlayingReport {
     /// The reads of each player, in their order.
-    pub players: Vec<Vec<Read>>,
+    pub players: Vec<Vec<PlayerRead>>,
     /// Bytes that the background reader was given while everybody played.
     pub background: u64,
     /// How long everybody played.
@@ -32,14 +32,14 @@ pub struct Report {
     pub late: u64,
 }
 
-impl Report {
+impl PlayingReport {
     /// The rate that was left to the background reader, in MB/s.
     pub fn background_rate(&self) -> f64 {
         self.background as f64 / 1e6 / self.span.as_secs_f64()
     }
 
     /// All reads of all players.
-    pub fn reads(&self) -> impl Iterator<Item = &Read> {
+    pub fn reads(&self) -> impl Iterator<Item = &PlayerRead> {
         self.players.iter().flatten()
     }
 

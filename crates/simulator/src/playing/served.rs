@@ -6,7 +6,7 @@ use engine::Engine;
 use super::buffer::PlayoutBuffer;
 use super::guaranteed::Guaranteed;
 use super::player::{Player, PlayerState};
-use super::setup::{NotPlayed, Paced, Players, Service};
+use super::setup::{PacedBuffer, PlayerService, Players, PlayingError};
 
 /// One of them.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) enum Supply {
     /// The disk itself.
     Plain,
     /// A buffer for each player.
-    Abiss(Paced, Vec<PlayoutBuffer>),
+    Abiss(PacedBuffer, Vec<PlayoutBuffer>),
     /// A stream of the engine for each player.
     Guaranteed(Guaranteed),
 }
@@ -28,16 +28,16 @@ impl Supply {
         engine: &mut Engine,
         players: &Players,
         block: u64,
-    ) -> Result<Supply, NotPlayed> {
+    ) -> Result<Supply, PlayingError> {
         Ok(match players.service {
-            Service::Plain => Supply::Plain,
-            Service::Guaranteed(guarantee) => {
+            PlayerService::Plain => Supply::Plain,
+            PlayerService::Guaranteed(guarantee) => {
                 Supply::Guaranteed(Guaranteed::new(engine, players, guarantee, block)?)
             }
-            Service::Abiss(paced) => {
+            PlayerService::Abiss(paced) => {
                 let (memory, least) = (paced.memory, paced.batch + players.read);
                 if memory < least {
-                    return Err(NotPlayed::Buffer { memory, least });
+                    return Err(PlayingError::Buffer { memory, least });
                 }
                 let files = players.files.iter();
                 let buffer = |end| PlayoutBuffer::new(players.rate, paced.batch, end);

@@ -9,11 +9,11 @@ use scheduler::ordering::Phases;
 use scheduler::policy::NamedPolicy;
 use stream::Rate;
 
-use super::file::File;
+use super::file::PlayedFile;
 
 /// A system and who uses it.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct PlayingSetup {
     /// What the drive is.
     pub truth: Arc<Profile>,
     /// What the scheduler believes.
@@ -31,7 +31,7 @@ pub struct Setup {
     /// Who plays.
     pub players: Players,
     /// Who else uses the disk.
-    pub beside: Beside,
+    pub beside: OtherClients,
     /// Everybody plays for so long at most. It ends before when a file of a player is over, or the
     /// background reader's.
     pub lasts: Duration,
@@ -41,29 +41,29 @@ pub struct Setup {
 #[derive(Clone, Debug)]
 pub struct Players {
     /// The files.
-    pub files: Vec<File>,
+    pub files: Vec<PlayedFile>,
     /// The rate of each.
     pub rate: Rate,
     /// Bytes of a read.
     pub read: u64,
     /// Who gets them their data.
-    pub service: Service,
+    pub service: PlayerService,
 }
 
 /// Who gets players their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
+pub enum PlayerService {
     /// Reads at best effort, like everybody's.
     Plain,
     /// ABISS's own: each stream refills by itself, before everybody else.
-    Abiss(Paced),
+    Abiss(PacedBuffer),
     /// The engine's: admitted in head time.
     Guaranteed(Guarantee),
 }
 
 /// A buffer and its batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Paced {
+pub struct PacedBuffer {
     /// Bytes of the buffer.
     pub memory: u64,
     /// Bytes of a batch.
@@ -81,23 +81,23 @@ pub struct Guarantee {
 
 /// Who uses the disk beside the players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+pub enum OtherClients {
     /// Nobody.
     Nobody,
     /// A reader that never pauses, and what is read ahead of it, in bytes.
     Reader {
         /// What it reads, once.
-        file: File,
+        file: PlayedFile,
         /// Bytes of a window.
         read_ahead: u64,
     },
     /// Greedy tasks.
-    Tasks(Greed),
+    Tasks(GreedyLoad),
 }
 
 /// Tasks that always have a request under way, anywhere; as many reads as writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Greed {
+pub struct GreedyLoad {
     /// How many there are.
     pub tasks: usize,
     /// Bytes of a request.
@@ -108,7 +108,7 @@ pub struct Greed {
 
 /// Why nothing was played.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotPlayed {
+pub enum PlayingError {
     /// A stream is refused.
     #[error("stream {number}: {refused}")]
     Stream {

@@ -14,11 +14,11 @@ use super::copier::{Copier, CopyTarget, Ready};
 use super::guaranteed::promising;
 use super::player::{Player, PlayerState};
 use super::reader::BackgroundReader;
-use super::report::Report;
+use super::report::PlayingReport;
 use super::served::Supply;
-use super::setup::{Beside, NotPlayed, Service, Setup};
+use super::setup::{OtherClients, PlayerService, PlayingError, PlayingSetup};
 use super::tasks::GreedyTasks;
-use super::{COMMAND, File};
+use super::{COMMAND, PlayedFile};
 use crate::driver::{Activity, Driver, Host};
 
 /// Plays.
@@ -29,14 +29,14 @@ use crate::driver::{Activity, Driver, Host};
 /// # Panics
 /// If the engine or the drive breaks its contract, or a command fails although nothing on the drive is
 /// broken.
-pub fn play(setup: &Setup) -> Result<Report, NotPlayed> {
+pub fn play(setup: &PlayingSetup) -> Result<PlayingReport, PlayingError> {
     let limits = Limits {
         phases: setup.phases,
         ..Limits::suited_to(setup.policy, &setup.belief)
     };
     let policy = setup.policy;
     let mut engine = Engine::new(Arc::clone(&setup.belief), &|| policy.make(), limits);
-    if let Service::Guaranteed(guarantee) = setup.players.service {
+    if let PlayerService::Guaranteed(guarantee) = setup.players.service {
         engine = promising(engine, &setup.players, guarantee)?;
     }
     let truth = Arc::clone(&setup.truth);
@@ -49,7 +49,7 @@ pub fn play(setup: &Setup) -> Result<Report, NotPlayed> {
 
 /// The host of a run: the applications, their buffers and the processor that copies for them.
 struct Playback<'a> {
-    setup: &'a Setup,
+    setup: &'a PlayingSetup,
     players: Vec<Player>,
     served: Supply,
     reader: Option<BackgroundReader>,
@@ -60,7 +60,7 @@ struct Playback<'a> {
     began: Option<Instant>,
     /// Nobody asks for anything any more.
     is_over: bool,
-    report: Report,
+    report: PlayingReport,
 }
 
 /// RequestOwner request it is, and for which bytes.
@@ -84,7 +84,7 @@ struct Outstanding {
 }
 
 impl<'a> Playback<'a> {
-    fn new(setup: &'a Setup, engine: &mut Engine) -> Result<Playback<'a>, NotPlayed> {
+    fn new(setup: &'a PlayingSetup, engine: &mut Engine) -> Result<Playback<'a>, PlayingError> {
         let paced = &setup.players;
         let count = paced.files.len() as u64;
         let players = paced.files.iter().zip(0..).map(|(&file, number)| {
@@ -94,11 +94,11 @@ impl<'a> Playback<'a> {
         let block = u64::from(setup.truth.block_bytes);
         let size = (setup.truth.geometry.sectors().0, block);
         let (reader, tasks) = match setup.beside {
-            Beside::Nobody => (None, None),
-            Beside::Reader { file, read_ahead } => {
+            OtherClients::Nobody => (None, None),
+            OtherClients::Reader { file, read_ahead } => {
                 (Some(BackgroundReader::new(file, read_ahead)), None)
             }
-            Beside::Tasks(greed) => (None, Some(GreedyTasks::new(greed, size))),
+            OtherClients::Tasks(greed) => (None, Some(GreedyTasks::new(greed, size))),
         };
         let served = Supply::new(engine, paced, block)?;
         let mut playback = Playback {
@@ -111,7 +111,7 @@ impl<'a> Playback<'a> {
             asked: Outstanding::default(),
             began: None,
             is_over: false,
-            report: Report::default(),
+            report: PlayingReport::default(),
         };
         // Buffers are filled before anybody plays.
         let now = Instant::ZERO;
@@ -129,7 +129,7 @@ impl<'a> Playback<'a> {
         engine: &mut Engine,
         whose: RequestOwner,
         took: Duration,
-    ) -> Result<(), NotPlayed> {
+    ) -> Result<(), PlayingError> {
         match whose {
             RequestOwner::Player(player) => {
                 if let PlayerState::Waiting { requests, .. } = &mut self.players[player].state {
@@ -156,7 +156,7 @@ impl<'a> Playback<'a> {
     }
 
     /// Once all buffers are full, everybody plays.
-    fn begin(&mut self, now: Instant, engine: &mut Engine) -> Result<(), NotPlayed> {
+    fn begin(&mut self, now: Instant, engine: &mut Engine) -> Result<(), PlayingError> {
         if self.began.is_some() || !self.served.is_filled(engine) {
             return Ok(());
         }
@@ -205,7 +205,7 @@ impl<'a> Playback<'a> {
     }
 
     /// What everybody does now of their own accord.
-    fn play(&mut self, now: Instant, engine: &mut Engine) -> Result<(), NotPlayed> {
+    fn play(&mut self, now: Instant, engine: &mut Engine) -> Result<(), PlayingError> {
         let Some(began) = self.began else {
             return Ok(());
         };
@@ -256,7 +256,12 @@ impl<'a> Playback<'a> {
     }
 
     /// A player calls for its next bytes.
-    fn call(&mut self, now: Instant, engine: &mut Engine, player: usize) -> Result<(), NotPlayed> {
+    fn call(
+        &mut self,
+        now: Instant,
+        engine: &mut Engine,
+        player: usize,
+    ) -> Result<(), PlayingError> {
         self.players[player].state = PlayerState::Waiting {
             called: now,
             requests: 0,
@@ -270,7 +275,12 @@ impl<'a> Playback<'a> {
     }
 
     /// What a player has called for is read like everybody's.
-    fn read(&mut self, now: Instant, engine: &mut Engine, player: usize) -> Result<(), NotPlayed> {
+    fn read(
+        &mut self,
+        now: Instant,
+        engine: &mut Engine,
+        player: usize,
+    ) -> Result<(), PlayingError> {
         let one = &mut self.players[player];
         let (from, to) = one.next(self.setup.players.read);
         let file = one.file;
@@ -302,10 +312,10 @@ impl<'a> Playback<'a> {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        (player, file): (usize, File),
+        (player, file): (usize, PlayedFile),
         (from, to): (u64, u64),
         class: Class,
-    ) -> Result<(), NotPlayed> {
+    ) -> Result<(), PlayingError> {
         for part in parts(from, to) {
             self.served.asked(player, part.0);
             self.submit(
@@ -320,7 +330,7 @@ impl<'a> Playback<'a> {
     }
 
     /// The next request of a greedy task.
-    fn task(&mut self, now: Instant, engine: &mut Engine) -> Result<(), NotPlayed> {
+    fn task(&mut self, now: Instant, engine: &mut Engine) -> Result<(), PlayingError> {
         let Some((direction, extent)) = self.tasks.as_mut().and_then(GreedyTasks::next) else {
             return Ok(());
         };
@@ -337,10 +347,10 @@ impl<'a> Playback<'a> {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        (whose, file): (RequestOwner, File),
+        (whose, file): (RequestOwner, PlayedFile),
         (from, to): (u64, u64),
         class: Class,
-    ) -> Result<(), NotPlayed> {
+    ) -> Result<(), PlayingError> {
         let extent = file.blocks(from, to).expect("bytes of the file");
         self.request(now, engine, whose, (Direction::Read, extent), class)
     }
@@ -352,7 +362,7 @@ impl<'a> Playback<'a> {
         whose: RequestOwner,
         (direction, extent): (Direction, Extent),
         class: Class,
-    ) -> Result<(), NotPlayed> {
+    ) -> Result<(), PlayingError> {
         let request = Request {
             id: self.asked.insert(whose),
             direction,
@@ -378,7 +388,7 @@ impl<'a> Playback<'a> {
         all.into_iter().flatten().min()
     }
 
-    fn report(mut self, engine: &Engine) -> Report {
+    fn report(mut self, engine: &Engine) -> PlayingReport {
         self.report.tasks.sort_unstable();
         self.report.players = self.players.into_iter().map(|one| one.reads).collect();
         self.report.late = engine.guarantees().late();
@@ -387,7 +397,7 @@ impl<'a> Playback<'a> {
 }
 
 impl Host for Playback<'_> {
-    type Error = NotPlayed;
+    type Error = PlayingError;
 
     fn command_ended(&mut self, _: Instant, _: &Engine, outcome: &Outcome) {
         let status = outcome.status;
@@ -399,12 +409,12 @@ impl Host for Playback<'_> {
         now: Instant,
         engine: &mut Engine,
         finished: Finished,
-    ) -> Result<(), NotPlayed> {
+    ) -> Result<(), PlayingError> {
         let whose = self.asked.remove(finished.request.id);
         self.ended(now, engine, whose, finished.response())
     }
 
-    fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, NotPlayed> {
+    fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, PlayingError> {
         self.begin(now, engine)?;
         if !self.is_over {
             self.play(now, engine)?;

@@ -3,13 +3,13 @@
 use block::{Direction, Extent, Lba, Sectors};
 
 use super::PAGE;
-use super::setup::Greed;
+use super::setup::GreedyLoad;
 use crate::workload::dice::Dice;
 
 /// All of them.
 #[derive(Debug)]
 pub(super) struct GreedyTasks {
-    greed: Greed,
+    greed: GreedyLoad,
     dice: Dice,
     /// Blocks of the drive and bytes of a block.
     drive: (u64, u64),
@@ -17,7 +17,7 @@ pub(super) struct GreedyTasks {
 
 impl GreedyTasks {
     /// On a drive of so many blocks of so many bytes.
-    pub(super) fn new(greed: Greed, drive: (u64, u64)) -> GreedyTasks {
+    pub(super) fn new(greed: GreedyLoad, drive: (u64, u64)) -> GreedyTasks {
         GreedyTasks {
             dice: Dice::new(greed.seed, PURPOSE),
             greed,

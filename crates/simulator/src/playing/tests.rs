@@ -29,15 +29,15 @@ fn travelstar() -> Profile {
 }
 
 /// So many players of 1 MB/s, one file after the other, and then the background reader's.
-fn setup(count: usize, service: Service) -> Setup {
+fn setup(count: usize, service: PlayerService) -> PlayingSetup {
     let truth = Arc::new(travelstar());
     let mut first = Lba(0);
     let mut file = |bytes: u64| {
-        let file = File::new(first, bytes / PAGE * PAGE, 512).expect("whole blocks");
+        let file = PlayedFile::new(first, bytes / PAGE * PAGE, 512).expect("whole blocks");
         first = file.end();
         file
     };
-    Setup {
+    PlayingSetup {
         belief: Arc::clone(&truth),
         truth,
         imperfections: Imperfections::default(),
@@ -51,7 +51,7 @@ fn setup(count: usize, service: Service) -> Setup {
             read: 64 * KB,
             service,
         },
-        beside: Beside::Reader {
+        beside: OtherClients::Reader {
             file: file(30 * MB),
             read_ahead: 128 * KB,
         },
@@ -59,19 +59,19 @@ fn setup(count: usize, service: Service) -> Setup {
     }
 }
 
-fn played(setup: &Setup) -> Report {
+fn played(setup: &PlayingSetup) -> PlayingReport {
     play(setup).expect("it is played")
 }
 
-fn abiss(pages: u64) -> Service {
-    Service::Abiss(Paced {
+fn abiss(pages: u64) -> PlayerService {
+    PlayerService::Abiss(PacedBuffer {
         memory: 564 * KB,
         batch: pages * PAGE,
     })
 }
 
-fn guaranteed(memory: u64) -> Service {
-    Service::Guaranteed(Guarantee {
+fn guaranteed(memory: u64) -> PlayerService {
+    PlayerService::Guaranteed(Guarantee {
         memory,
         longest_round: Duration::from_secs(10),
     })
@@ -79,11 +79,11 @@ fn guaranteed(memory: u64) -> Service {
 
 #[test]
 fn a_reader_alone_is_as_fast_as_the_copies_or_as_the_medium() {
-    let limited = setup(0, Service::Plain);
+    let limited = setup(0, PlayerService::Plain);
     let got = played(&limited).background_rate();
     // The drive's look-ahead ends with its segment, and the end of a window sometimes waits for it.
     assert!((10.6..=11.2).contains(&got), "{got}");
-    let free = Setup {
+    let free = PlayingSetup {
         copies: None,
         ..limited
     };
@@ -104,19 +104,19 @@ fn players_with_a_buffer_never_wait_and_those_without_do() {
         let most = rate(11_200_000).at_most(64 * KB + PAGE) + Duration::from_micros(1);
         assert!(report.longest() <= most, "{}", report.longest());
     }
-    let plain = played(&setup(4, Service::Plain));
+    let plain = played(&setup(4, PlayerService::Plain));
     assert_eq!(plain.waited(), plain.count());
     assert!(plain.longest_wait() > Duration::from_millis(30));
 }
 
 #[test]
 fn a_buffer_with_no_room_for_the_disk_makes_players_wait() {
-    let service = Service::Abiss(Paced {
+    let service = PlayerService::Abiss(PacedBuffer {
         memory: 160 * KB,
         batch: 20 * PAGE,
     });
     assert!(played(&setup(4, service)).waited() > 0);
-    let service = Service::Abiss(Paced {
+    let service = PlayerService::Abiss(PacedBuffer {
         memory: 140 * KB,
         batch: 20 * PAGE,
     });
@@ -129,7 +129,7 @@ fn a_buffer_with_no_room_for_the_disk_makes_players_wait() {
 
 #[test]
 fn players_get_their_rate_and_no_more() {
-    for service in [abiss(20), guaranteed(564 * KB), Service::Plain] {
+    for service in [abiss(20), guaranteed(564 * KB), PlayerService::Plain] {
         let report = played(&setup(1, service));
         let reads = report.count() as u64;
         let due = rate(MB).bytes_within(report.span) / (64 * KB) + 1;
@@ -155,18 +155,18 @@ fn a_stream_that_is_refused_says_which_and_why() {
     let error = play(&setup(4, guaranteed(128 * KB))).expect_err("too small");
     let said = error.to_string();
     assert!(said.starts_with("stream ") && said.contains("needed") || said.contains("memory"));
-    assert!(matches!(error, NotPlayed::Stream { .. }), "{said}");
+    assert!(matches!(error, PlayingError::Stream { .. }), "{said}");
 }
 
 #[test]
 fn greedy_tasks_are_served_with_and_without_streams() {
-    let tasks = Beside::Tasks(Greed {
+    let tasks = OtherClients::Tasks(GreedyLoad {
         tasks: 8,
         bytes: 128 * KB,
         seed: 3,
     });
     let p99 = |count, service| {
-        let report = played(&Setup {
+        let report = played(&PlayingSetup {
             beside: tasks,
             ..setup(count, service)
         });
@@ -174,14 +174,14 @@ fn greedy_tasks_are_served_with_and_without_streams() {
         assert!(report.tasks.len() > 100, "{}", report.tasks.len());
         report.tasks_permille(990).expect("tasks")
     };
-    let without = p99(0, Service::Plain);
+    let without = p99(0, PlayerService::Plain);
     let with = p99(4, guaranteed(1064 * KB));
     assert!(without < with, "{without} {with}");
 }
 
 #[test]
 fn the_window_ahead_is_asked_for_with_the_second_page() {
-    let file = File::new(Lba(0), MB / PAGE * PAGE, 512).expect("whole blocks");
+    let file = PlayedFile::new(Lba(0), MB / PAGE * PAGE, 512).expect("whole blocks");
     let mut reader = BackgroundReader::new(file, 128 * KB);
     let asked = |reader: &mut BackgroundReader| reader.ask().map(|(_, bytes)| bytes);
     let window = |number: u64| Some((number * 128 * KB, (number + 1) * 128 * KB));

@@ -17,14 +17,14 @@ fn trace(lines: &str) -> NamedTempFile {
     file
 }
 
-fn plan(file: &NamedTempFile) -> Plan {
-    Plan {
+fn plan(file: &NamedTempFile) -> ReplayPlan {
+    ReplayPlan {
         path: file.path().to_owned(),
         format: None,
         on_bad: OnBad::Refuse,
-        devices: Devices::Only,
-        pace: Pace::Timed { factor: 1.0 },
-        fit: Fit::AsTheyAre,
+        devices: DeviceChoice::Only,
+        pace: ReplayPace::Timed { factor: 1.0 },
+        fit: AddressFit::AsTheyAre,
     }
 }
 
@@ -48,8 +48,8 @@ fn times_begin_at_zero_and_are_scaled_and_bytes_are_rounded_outward() {
     assert_eq!(arrivals(&mut replay), expected);
     let counts = replay.counts();
     assert_eq!((counts.requests, counts.rounded, counts.moved), (3, 1, 0));
-    let slow = Plan {
-        pace: Pace::Timed { factor: 2.5 },
+    let slow = ReplayPlan {
+        pace: ReplayPace::Timed { factor: 2.5 },
         ..plan(&file)
     };
     let mut replay = Replay::new(slow, BLOCK, 1000).expect("a proper trace");
@@ -59,8 +59,8 @@ fn times_begin_at_zero_and_are_scaled_and_bytes_are_rounded_outward() {
 #[test]
 fn a_closed_replay_begins_with_its_depth_and_goes_on_with_answers() {
     let file = trace(THREE);
-    let closed = Plan {
-        pace: Pace::Closed { depth: 2 },
+    let closed = ReplayPlan {
+        pace: ReplayPace::Closed { depth: 2 },
         ..plan(&file)
     };
     let mut replay = Replay::new(closed, BLOCK, 1000).expect("a proper trace");
@@ -75,22 +75,22 @@ fn a_closed_replay_begins_with_its_depth_and_goes_on_with_answers() {
 fn wrapping_and_scaling_bring_every_request_onto_the_drive() {
     let file = trace("0,0,R,0,4096\n1,0,R,5120,4096\n2,0,R,101888,512\n");
     let fitted = |fit| {
-        let fitting = Plan { fit, ..plan(&file) };
+        let fitting = ReplayPlan { fit, ..plan(&file) };
         let mut replay = Replay::new(fitting, BLOCK, 15).expect("a proper trace");
         let places = arrivals(&mut replay);
         let places: Vec<_> = places.into_iter().map(|(_, start, _)| start).collect();
         (places, replay.counts().moved, replay.scaled_from())
     };
-    assert_eq!(fitted(Fit::AsTheyAre), (vec![0, 10, 199], 0, None));
-    assert_eq!(fitted(Fit::Wrap), (vec![0, 7, 4], 2, None));
-    assert_eq!(fitted(Fit::Scale), (vec![0, 0, 14], 2, Some(200)));
+    assert_eq!(fitted(AddressFit::AsTheyAre), (vec![0, 10, 199], 0, None));
+    assert_eq!(fitted(AddressFit::Wrap), (vec![0, 7, 4], 2, None));
+    assert_eq!(fitted(AddressFit::Scale), (vec![0, 0, 14], 2, Some(200)));
 }
 
 #[test]
 fn a_trace_that_fits_is_not_scaled() {
     let file = trace(THREE);
-    let scaled = Plan {
-        fit: Fit::Scale,
+    let scaled = ReplayPlan {
+        fit: AddressFit::Scale,
         ..plan(&file)
     };
     let mut replay = Replay::new(scaled, BLOCK, 101).expect("a proper trace");
@@ -102,13 +102,13 @@ fn a_trace_that_fits_is_not_scaled() {
 fn several_devices_are_not_mixed_unless_asked_for() {
     let file = trace("0,a,R,0,512\n1,b,R,512,512\n2,a,R,1024,512\n");
     let replayed = |devices| {
-        let chosen = Plan {
+        let chosen = ReplayPlan {
             devices,
             ..plan(&file)
         };
         Replay::new(chosen, BLOCK, 1000).expect("a proper trace")
     };
-    let mut only = replayed(Devices::Only);
+    let mut only = replayed(DeviceChoice::Only);
     assert!(only.next_arrival().is_ok());
     let error = only.next_arrival().expect_err("a second device");
     assert_eq!(
@@ -119,11 +119,11 @@ fn several_devices_are_not_mixed_unless_asked_for() {
             file.path().display()
         )
     );
-    let mut b = replayed(Devices::Named("b".to_owned()));
+    let mut b = replayed(DeviceChoice::Named("b".to_owned()));
     assert_eq!(arrivals(&mut b), [(0, 1, 1)]);
     assert_eq!(b.counts().of_other_devices, 2);
-    assert_eq!(arrivals(&mut replayed(Devices::All)).len(), 3);
-    let error = replayed(Devices::Named("c".to_owned()))
+    assert_eq!(arrivals(&mut replayed(DeviceChoice::All)).len(), 3);
+    let error = replayed(DeviceChoice::Named("c".to_owned()))
         .next_arrival()
         .expect_err("no such device");
     assert!(
@@ -136,7 +136,7 @@ fn several_devices_are_not_mixed_unless_asked_for() {
 #[test]
 fn an_arrival_knows_its_line() {
     let file = trace("0,0,R,0,512\nnonsense\n1,0,R,512,512\n");
-    let skipping = Plan {
+    let skipping = ReplayPlan {
         on_bad: OnBad::Skip,
         ..plan(&file)
     };

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use block::{Finished, Instant, Refused, Sectors};
 
-use crate::load::{Arrival, Load, Part};
+use crate::load::{Arrival, Load, LoadPart};
 use crate::run::{LATEST_ARRIVAL, MOST_SKIPPED, Options, PastEnd, RunError};
 
 /// A load, checked and sorted.
@@ -22,7 +22,7 @@ pub(super) struct Arrivals<'a, L: ?Sized> {
     /// Before this moment nothing that depends on nothing can arrive any more.
     reached: Instant,
     /// Those that an end gave rise to: at most as many as the load has clients.
-    followers: BinaryHeap<Reverse<Follower>>,
+    followers: BinaryHeap<Reverse<DependentArrival>>,
     followed: u64,
     taken: u64,
     skipped: u64,
@@ -31,7 +31,7 @@ pub(super) struct Arrivals<'a, L: ?Sized> {
 }
 
 /// An arrival, sorted by its time, then by when it became known.
-struct Follower {
+struct DependentArrival {
     arrival: Arrival,
     known: u64,
 }
@@ -100,7 +100,7 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
     pub(super) fn on_finished(
         &mut self,
         now: Instant,
-        part: Part,
+        part: LoadPart,
         finished: &Finished,
     ) -> Result<(), RunError> {
         let follower = self.load.on_finished(now, part, finished)?;
@@ -147,7 +147,8 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
             if self.fits(&arrival)? {
                 let known = self.followed;
                 self.followed += 1;
-                self.followers.push(Reverse(Follower { arrival, known }));
+                self.followers
+                    .push(Reverse(DependentArrival { arrival, known }));
                 return Ok(());
             }
             now = arrival.at;
@@ -205,27 +206,27 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
     }
 }
 
-impl Follower {
+impl DependentArrival {
     fn key(&self) -> (Instant, u64) {
         (self.arrival.at, self.known)
     }
 }
 
-impl PartialEq for Follower {
+impl PartialEq for DependentArrival {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Follower {}
+impl Eq for DependentArrival {}
 
-impl PartialOrd for Follower {
+impl PartialOrd for DependentArrival {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Follower {
+impl Ord for DependentArrival {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }

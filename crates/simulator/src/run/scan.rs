@@ -6,7 +6,7 @@ use scheduler::background::{Account, TaskId, TaskPhase};
 
 /// The task that is watched, and how long the run lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scan {
+pub struct BackgroundScan {
     /// The task.
     pub task: TaskId,
     /// Once so many hundredths of its blocks were read, no more requests arrive; 100 for all.
@@ -27,7 +27,7 @@ pub enum AfterLoad {
 
 /// A moment of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
+pub struct ScanPoint {
     /// Hundredths of the blocks that were read.
     pub hundredths: u32,
     /// When.
@@ -42,17 +42,17 @@ pub struct Point {
 
 /// A scan that is watched.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watched {
-    scan: Scan,
+pub(super) struct ScanProgress {
+    scan: BackgroundScan,
     /// Blocks that were read, and all that should be.
     read: (u64, u64),
     /// The hundredth that is reported next.
     next: u32,
 }
 
-impl Watched {
-    pub(super) fn new(scan: Scan) -> Self {
-        Watched {
+impl ScanProgress {
+    pub(super) fn new(scan: BackgroundScan) -> Self {
+        ScanProgress {
             scan,
             read: (0, 1),
             next: 1,
@@ -70,7 +70,7 @@ impl Watched {
         engine: &Engine,
         now: Instant,
         requests: u64,
-        mut report: impl FnMut(&Point),
+        mut report: impl FnMut(&ScanPoint),
     ) -> bool {
         let Some(progress) = engine.background().task(self.scan.task) else {
             return true;
@@ -80,7 +80,7 @@ impl Watched {
         self.read = (read, asked);
         let read = u128::from(read) * 100;
         while self.next <= 100 && read >= u128::from(self.next) * u128::from(asked) {
-            report(&Point {
+            report(&ScanPoint {
                 hundredths: self.next,
                 at: now,
                 account: engine.background().account(),

@@ -20,7 +20,7 @@ use crate::driver::SimulatedDrive;
 
 /// When probes may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turns {
+pub struct ProbeSchedule {
     /// For how long no foreground command must have been at the drive.
     pub calm: Duration,
     /// The share of the time that probes may take besides, in parts per million, one at a time
@@ -50,7 +50,7 @@ pub struct ProfilingProgress {
 pub struct ProfiledDrive {
     drive: VirtualDrive,
     profiler: Profiler,
-    turns: Turns,
+    turns: ProbeSchedule,
     /// Foreground commands that the drive has no room for while a probe is there.
     backlog: VecDeque<Command>,
     /// Foreground commands at the drive.
@@ -77,7 +77,7 @@ const PROBES: u64 = 1 << 62;
 
 impl ProfiledDrive {
     /// A drive and a profiler that was made for it.
-    pub fn new(drive: VirtualDrive, profiler: Profiler, turns: Turns) -> Self {
+    pub fn new(drive: VirtualDrive, profiler: Profiler, turns: ProbeSchedule) -> Self {
         ProfiledDrive {
             drive,
             profiler,
@@ -107,7 +107,7 @@ impl ProfiledDrive {
         self.finished
     }
 
-    /// What was known when: at each [`Turns::note_every`], and at the end of the profiler.
+    /// What was known when: at each [`ProbeSchedule::note_every`], and at the end of the profiler.
     pub fn known(&self) -> &[ProfilingProgress] {
         &self.known
     }

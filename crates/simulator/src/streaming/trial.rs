@@ -17,9 +17,11 @@ use stream::quota::Quotas;
 use stream::streams::Settings;
 use stream::{Rate, admission};
 
-use super::{Applications, Kept, Layout, PAGE, Wish, file_blocks, hostile};
-use crate::run::{AfterLoad, Arrival, Load, LoadError, Options, Part};
-use crate::scenario::{Background, Played, Scenario, ScenarioError};
+use super::{
+    Applications, FileStarts, PAGE, StreamingFigures, StreamingSetup, file_blocks, hostile,
+};
+use crate::run::{AfterLoad, Arrival, Load, LoadError, LoadPart, Options};
+use crate::scenario::{Background, Scenario, ScenarioError, ScenarioResult};
 use crate::workload::{Synthetic, Workload};
 
 /// A run.
@@ -30,15 +32,15 @@ pub struct Trial {
     /// The drive, but for its imperfections: the same, or one for which too much is promised.
     pub drive: Arc<Profile>,
     /// What it does besides.
-    pub truth: Truth,
+    pub truth: DriveTruth,
     /// Where files begin.
-    pub laid: Laid,
+    pub laid: FileLayout,
     /// Who chooses.
     pub policy: NamedPolicy,
     /// How larger requests of others step aside.
     pub preemption: Option<Preemption>,
     /// The streams; none: the load alone.
-    pub streams: Option<Asked>,
+    pub streams: Option<TrialStreams>,
     /// Tasks of the load that always have a request waiting; none without them.
     pub tasks: u32,
     /// The share of their requests that read.
@@ -57,7 +59,7 @@ pub struct Trial {
 
 /// The streams of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct TrialStreams {
     /// Bytes in a second.
     pub rate: u64,
     /// Bytes of memory, without the application's part and what the host notices late.
@@ -74,7 +76,7 @@ pub struct Asked {
 
 /// What a drive does beyond its profile, and what is promised of that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Truth {
+pub struct DriveTruth {
     /// What it does.
     pub imperfections: Imperfections,
     /// What is reckoned with.
@@ -83,7 +85,7 @@ pub struct Truth {
 
 /// Where the files of a trial begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Laid {
+pub enum FileLayout {
     /// Anywhere in the innermost zone, and each is played when it is served.
     Anywhere,
     /// Over all of it, where sweeps take the longest, and all are played at once: an adversary's,
@@ -102,11 +104,11 @@ pub enum Scanning {
 
 /// What came of a run.
 #[derive(Clone, Debug)]
-pub struct Tried {
+pub struct TrialResult {
     /// The streams.
-    pub kept: Kept,
+    pub kept: StreamingFigures,
     /// The load and the scan.
-    pub played: Played,
+    pub played: ScenarioResult,
 }
 
 /// Why a trial could not be run.
@@ -129,13 +131,13 @@ pub enum TrialError {
     Run(#[from] ScenarioError),
 }
 
-impl Truth {
+impl DriveTruth {
     /// Seeks that scatter by 60 us, a spindle and electronics that wander, a recalibration now and
     /// then, retries; and all of that promised: seeks and electronics at 3.09 deviations (the 99.9th
     /// percentile), and for each round a recalibration and six retries of a revolution: of the 450
     /// tracks of a round one in a thousand is read twice, and seven of them in one round of a million.
-    pub fn noisy() -> Truth {
-        Truth {
+    pub fn noisy() -> DriveTruth {
+        DriveTruth {
             imperfections: Imperfections {
                 seek_noise: Duration::from_micros(60),
                 overhead_noise: Duration::from_micros(10),
@@ -164,8 +166,8 @@ impl Truth {
     }
 
     /// Seek noise of 6 us, whose 99.9th percentile is within what a skew has to spare.
-    pub fn quiet() -> Truth {
-        Truth {
+    pub fn quiet() -> DriveTruth {
+        DriveTruth {
             imperfections: Imperfections {
                 seek_noise: Duration::from_micros(6),
                 ..Imperfections::default()
@@ -183,7 +185,7 @@ impl Trial {
     ///
     /// # Errors
     /// If a stream that was wished for is refused, or the load does not fit the drive.
-    pub fn play(&self) -> Result<Tried, TrialError> {
+    pub fn play(&self) -> Result<TrialResult, TrialError> {
         let options = Options {
             until: Some(self.until),
             ..Options::default()
@@ -196,14 +198,14 @@ impl Trial {
         let engine = scenario.engine(&options);
         let Some(asked) = &self.streams else {
             let played = scenario.play_on(engine, &mut load, &options, &mut (), &mut ())?;
-            let kept = Kept::default();
-            return Ok(Tried { kept, played });
+            let kept = StreamingFigures::default();
+            return Ok(TrialResult { kept, played });
         };
         let mut engine = engine.with_guarantees(self.promise(asked))?;
         let wish = self.laid_out(asked)?;
         let mut applications = Applications::attach(&mut engine, wish)?;
         let played = scenario.play_on(engine, &mut load, &options, &mut (), &mut applications)?;
-        Ok(Tried {
+        Ok(TrialResult {
             kept: *applications.kept(),
             played,
         })
@@ -222,25 +224,25 @@ impl Trial {
     }
 
     /// What is granted, and the blocks of each file.
-    fn attached(&self, asked: &Asked) -> Result<(Kept, u64), TrialError> {
+    fn attached(&self, asked: &TrialStreams) -> Result<(StreamingFigures, u64), TrialError> {
         let engine = self.scenario().engine(&Options::default());
         let mut engine = engine.with_guarantees(self.promise(asked))?;
         let mut wish = self.wish(asked)?;
         let blocks = file_blocks(&engine, &wish);
-        if self.laid == Laid::Hostile {
+        if self.laid == FileLayout::Hostile {
             // Both ends of the place are taken: how many are granted depends on how far they are.
             let ends = [wish.place.start(), Lba(wish.place.end().0 - blocks)];
             let starts = ends.into_iter().cycle().take(MOST_STREAMS);
-            wish.layout = Layout::At(starts.collect());
+            wish.layout = FileStarts::At(starts.collect());
         }
         let applications = Applications::attach(&mut engine, wish)?;
         Ok((*applications.kept(), blocks))
     }
 
     /// The streams, and where their files are.
-    fn laid_out(&self, asked: &Asked) -> Result<Wish, TrialError> {
+    fn laid_out(&self, asked: &TrialStreams) -> Result<StreamingSetup, TrialError> {
         let wish = self.wish(asked)?;
-        if self.laid == Laid::Anywhere {
+        if self.laid == FileLayout::Anywhere {
             return Ok(wish);
         }
         let (kept, blocks) = self.attached(asked)?;
@@ -248,13 +250,13 @@ impl Trial {
         let batch = wish.rate.bytes_within(round) / u64::from(self.drive.block_bytes);
         let files = (kept.streams, blocks);
         let starts = hostile::starts(&self.drive, wish.place, files, Sectors(batch.max(1)));
-        Ok(Wish {
-            layout: Layout::At(starts),
+        Ok(StreamingSetup {
+            layout: FileStarts::At(starts),
             ..wish
         })
     }
 
-    fn promise(&self, asked: &Asked) -> Promise {
+    fn promise(&self, asked: &TrialStreams) -> Promise {
         Promise {
             beyond: self.truth.beyond,
             rules: admission::Rules {
@@ -273,9 +275,9 @@ impl Trial {
         }
     }
 
-    fn wish(&self, asked: &Asked) -> Result<Wish, TrialError> {
+    fn wish(&self, asked: &TrialStreams) -> Result<StreamingSetup, TrialError> {
         let rate = Rate::new(asked.rate).ok_or(TrialError::ZeroRate)?;
-        Ok(Wish {
+        Ok(StreamingSetup {
             readers: asked.readers,
             recorders: asked.recorders,
             rate,
@@ -283,7 +285,7 @@ impl Trial {
             at_once: AT_ONCE,
             further: asked.missing,
             place: innermost(&self.belief),
-            layout: Layout::Anywhere,
+            layout: FileStarts::Anywhere,
             latency: LATENCY,
             until: self.until,
             seed: self.seed,
@@ -355,7 +357,7 @@ impl Load for Later {
     fn on_finished(
         &mut self,
         now: Instant,
-        part: Part,
+        part: LoadPart,
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
         self.load.on_finished(now, part, finished)

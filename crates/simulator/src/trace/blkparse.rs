@@ -16,7 +16,7 @@
 
 use super::error::Reason;
 use super::fields::{Field, Unit, blank_separated, byte_range, missing};
-use super::{Devices, Fault, Format, Parse, Parsed, Record};
+use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};
 use block::Direction;
 
 pub(super) const FORMAT: Format = Format {
@@ -57,7 +57,7 @@ struct Blkparse {
 }
 
 impl Parse for Blkparse {
-    fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         if line.starts_with(b"CPU") || line.starts_with(b"Total (") {
             self.part = OutputPart::Summary;
         }
@@ -70,7 +70,7 @@ impl Parse for Blkparse {
     }
 }
 
-fn event(line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
+fn event(line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
     let mut fields = blank_separated(line);
     let mut next = |column| fields.next().ok_or_else(|| missing(column, line));
     let (major, minor) = major_minor(next(DEVICE)?)?;

@@ -4,8 +4,8 @@
 //! Seconds have up to nine decimals and are those of the trace: nothing is subtracted.
 
 use super::fields::{Field, Unit, at_commas, byte_range};
-use super::writer::{Encode, Unfit, push_decimal, push_line};
-use super::{Devices, Fault, Format, Parse, Parsed, Record};
+use super::writer::{Encode, UnencodableField, push_decimal, push_line};
+use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};
 use block::{Direction, Duration};
 
 pub(super) const FORMAT: Format = Format {
@@ -27,7 +27,7 @@ const LENGTH: Field = Field::new("byte_length", "a whole number of bytes");
 struct Canonical;
 
 impl Parse for Canonical {
-    fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         let columns = [TIME, DEVICE, DIRECTION, OFFSET, LENGTH];
         let [time, device, direction, offset, length] = at_commas(line, &columns)?;
         Ok(Parsed::Request(Record {
@@ -45,7 +45,12 @@ impl Encode for Canonical {
         Duration::from_nanos(1)
     }
 
-    fn record(&mut self, out: &mut Vec<u8>, record: &Record, device: &str) -> Result<(), Unfit> {
+    fn record(
+        &mut self,
+        out: &mut Vec<u8>,
+        record: &Record,
+        device: &str,
+    ) -> Result<(), UnencodableField> {
         push_decimal(out, record.at.as_nanos(), Unit::Seconds);
         let direction = match record.direction {
             Direction::Read => 'R',

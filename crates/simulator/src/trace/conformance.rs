@@ -2,7 +2,7 @@
 //!
 //! The property tests and the fuzz targets call it; it panics where a promise is broken.
 
-use super::{ALL, Format, MAX_DEVICES, OnBad, Reader, Reason, Record, TraceError};
+use super::{ALL, Format, MAX_DEVICES, OnBad, Reason, Record, TraceError, TraceReader};
 use block::Instant;
 use std::io::Cursor;
 
@@ -44,7 +44,7 @@ struct Reading {
 
 fn read(format: Option<&'static Format>, bytes: &[u8], on_bad: OnBad) -> Option<Reading> {
     let input = Cursor::new(bytes.to_vec());
-    let mut reader = match Reader::new("memory", input, format, on_bad) {
+    let mut reader = match TraceReader::new("memory", input, format, on_bad) {
         Ok(reader) => reader,
         Err(error) => {
             assert!(!error.to_string().contains('\n'), "an error is one line");

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 ///
 /// A name is text without blanks, commas and control characters, so that every format can hold it.
 #[derive(Clone, Debug, Default)]
-pub struct Devices {
+pub struct DeviceTable {
     names: Vec<Box<str>>,
     by_name: BTreeMap<Box<str>, DeviceIndex>,
     last: DeviceIndex,
 }
 
-impl Devices {
+impl DeviceTable {
     /// The name of a device of this table.
     ///
     /// # Panics
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_device_keeps_its_index() {
-        let mut devices = Devices::default();
+        let mut devices = DeviceTable::default();
         let sda = devices.index(FIELD, b"sda").expect("a name");
         let seven = devices.number(FIELD, 7).expect("a number");
         assert_eq!(devices.index(FIELD, b"sda"), Ok(sda));
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn names_that_a_format_could_not_hold_are_refused() {
-        let mut devices = Devices::default();
+        let mut devices = DeviceTable::default();
         let long = [b'x'; MAX_DEVICE_NAME_BYTES + 1];
         for name in [&b""[..], b"a b", b"a,b", b"a\x07", b"\xff", &long] {
             let fault = devices.index(FIELD, name).expect_err("refused");
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_number_of_devices_is_bounded() {
-        let mut devices = Devices::default();
+        let mut devices = DeviceTable::default();
         for number in 0..MAX_DEVICES as u32 {
             devices.number(FIELD, number).expect("within the bound");
         }

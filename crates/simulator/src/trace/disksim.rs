@@ -5,8 +5,8 @@
 
 use super::error::Reason;
 use super::fields::{Field, Unit, at_blanks, byte_range};
-use super::writer::{Encode, Unfit, push_decimal, push_line};
-use super::{BLOCK_BYTES, DeviceIndex, Devices, Fault, Format, Parse, Parsed, Record};
+use super::writer::{Encode, UnencodableField, push_decimal, push_line};
+use super::{BLOCK_BYTES, DeviceIndex, DeviceTable, Fault, Format, Parse, Parsed, Record};
 use block::{Direction, Duration};
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ const READ_FLAG: u32 = 1;
 struct DiskSim;
 
 impl Parse for DiskSim {
-    fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         let columns = [TIME, DEVICE, START, COUNT, FLAGS];
         let [time, device, start, count, flags] = at_blanks(line, &columns)?;
         let device = DEVICE.small_number(device)?;
@@ -68,7 +68,7 @@ struct Numbering {
 }
 
 impl Numbering {
-    fn number(&mut self, device: DeviceIndex, name: &str) -> Result<u32, Unfit> {
+    fn number(&mut self, device: DeviceIndex, name: &str) -> Result<u32, UnencodableField> {
         if let Some(&number) = self.numbers.get(&device) {
             return Ok(number);
         }
@@ -79,7 +79,7 @@ impl Numbering {
                 .expect("fewer devices than numbers"),
         };
         if let Some(other) = self.taken.get(&number) {
-            return Err(Unfit {
+            return Err(UnencodableField {
                 field: DEVICE.name,
                 found: format!("device {name}"),
                 expected: format!("another number: device {other} already has that one"),
@@ -96,7 +96,12 @@ impl Encode for Numbering {
         Duration::from_nanos(1)
     }
 
-    fn record(&mut self, out: &mut Vec<u8>, record: &Record, device: &str) -> Result<(), Unfit> {
+    fn record(
+        &mut self,
+        out: &mut Vec<u8>,
+        record: &Record,
+        device: &str,
+    ) -> Result<(), UnencodableField> {
         let number = self.number(record.device, device)?;
         let start = whole_blocks("byte_offset", record.bytes.offset())?;
         let count = whole_blocks("byte_length", record.bytes.length())?;
@@ -120,11 +125,11 @@ impl Encode for Numbering {
     }
 }
 
-fn whole_blocks(field: &'static str, bytes: u64) -> Result<u64, Unfit> {
+fn whole_blocks(field: &'static str, bytes: u64) -> Result<u64, UnencodableField> {
     if bytes.is_multiple_of(BLOCK_BYTES) {
         return Ok(bytes / BLOCK_BYTES);
     }
-    Err(Unfit {
+    Err(UnencodableField {
         field,
         found: format!("{bytes} bytes"),
         expected: format!("whole blocks of {BLOCK_BYTES} bytes, in which DiskSim counts"),

@@ -131,9 +131,9 @@ impl fmt::Display for Fault {
 
 /// How many bad lines were skipped, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Skipped(BTreeMap<Reason, u64>);
+pub struct SkippedLines(BTreeMap<Reason, u64>);
 
-impl Skipped {
+impl SkippedLines {
     pub(super) fn count(&mut self, reason: Reason) {
         *self.0.entry(reason).or_default() += 1;
     }
@@ -149,7 +149,7 @@ impl Skipped {
     }
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = match self.total() {
             1 => "line",
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn skipped_lines_are_told_by_reason() {
-        let mut skipped = Skipped::default();
+        let mut skipped = SkippedLines::default();
         skipped.count(Reason::Backwards);
         assert_eq!(
             skipped.to_string(),

@@ -18,8 +18,8 @@
 
 use super::error::{Reason, quoted};
 use super::fields::{Field, blank_separated, byte_range, missing, one_too_many};
-use super::writer::{Encode, Unfit, push_line};
-use super::{DeviceIndex, Devices, Fault, Format, Parse, Parsed, Record};
+use super::writer::{Encode, UnencodableField, push_line};
+use super::{DeviceIndex, DeviceTable, Fault, Format, Parse, Parsed, Record};
 use block::{Direction, Duration, Instant};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -96,7 +96,7 @@ impl FioLog {
         }
     }
 
-    fn action(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
+    fn action(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         let mut fields = blank_separated(line);
         let mut next = |column| fields.next().ok_or_else(|| missing(column, line));
         let stamp = match self.version {
@@ -151,7 +151,7 @@ impl FioLog {
 }
 
 impl Parse for FioLog {
-    fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         match std::mem::replace(&mut self.part, LogPart::Actions) {
             LogPart::Actions => self.action(line, devices),
             LogPart::Header if line.trim_ascii() == self.version.header().as_bytes() => {
@@ -219,7 +219,12 @@ impl Encode for Encoder {
         Duration::from_nanos(MICRO_NANOS)
     }
 
-    fn record(&mut self, out: &mut Vec<u8>, record: &Record, file: &str) -> Result<(), Unfit> {
+    fn record(
+        &mut self,
+        out: &mut Vec<u8>,
+        record: &Record,
+        file: &str,
+    ) -> Result<(), UnencodableField> {
         self.header(out);
         let before = std::mem::replace(&mut self.now, record.at.as_nanos() / MICRO_NANOS);
         let stamp = self.stamp();

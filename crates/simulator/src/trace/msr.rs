@@ -7,7 +7,7 @@
 
 use super::error::Reason;
 use super::fields::{Field, at_commas, byte_range};
-use super::{Devices, Fault, Format, Parse, Parsed, Record};
+use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};
 use block::Instant;
 
 pub(super) const FORMAT: Format = Format {
@@ -40,7 +40,7 @@ struct Msr {
 }
 
 impl Parse for Msr {
-    fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         let columns = [TIME, HOST, DISK, TYPE, OFFSET, SIZE, RESPONSE];
         let [time, host, disk, kind, offset, size, response] = at_commas(line, &columns)?;
         let ticks = TIME.number(time)?;

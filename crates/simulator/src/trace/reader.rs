@@ -1,8 +1,8 @@
 //! Reads a trace, one record at a time.
 
-use super::error::{Fault, Reason, Skipped, TraceError, quoted};
+use super::error::{Fault, Reason, SkippedLines, TraceError, quoted};
 use super::lines::{Lines, NextLine};
-use super::{ALL, BLOCK_BYTES, Devices, Format, MAX_LINE_BYTES, Parse, Parsed, Record};
+use super::{ALL, BLOCK_BYTES, DeviceTable, Format, MAX_LINE_BYTES, Parse, Parsed, Record};
 use block::Instant;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -23,18 +23,18 @@ pub enum OnBad {
 ///
 /// After an error, and after the last record, it stays at `None`. A compressed file (zstd, told by
 /// its first bytes) is decompressed on the way.
-pub struct Reader {
+pub struct TraceReader {
     file: Arc<str>,
     lines: Lines<Box<dyn Read + Send>>,
     format: &'static Format,
     parser: Box<dyn Parse>,
-    devices: Devices,
+    devices: DeviceTable,
     on_bad: OnBad,
     /// The time of the record before.
     now: Instant,
     records: u64,
     passed_over: u64,
-    skipped: Skipped,
+    skipped: SkippedLines,
     ended: bool,
     /// The last line was a good one, and had no newline.
     unended: bool,
@@ -42,7 +42,7 @@ pub struct Reader {
     size: Option<u64>,
 }
 
-impl Reader {
+impl TraceReader {
     /// Opens the trace in `path`; without a `format`, its first lines tell it, or else its name.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Reader {
             Err(error) => return Err(unreadable(&name, &error)),
         };
         let by_name = || Format::by_extension(path, |_| true);
-        let mut reader = Reader::begin(&name, file, format, by_name, on_bad)?;
+        let mut reader = TraceReader::begin(&name, file, format, by_name, on_bad)?;
         reader.size = metadata.is_file().then_some(metadata.len());
         Ok(reader)
     }
@@ -79,7 +79,7 @@ impl Reader {
         format: Option<&'static Format>,
         on_bad: OnBad,
     ) -> Result<Self, TraceError> {
-        Reader::begin(name, input, format, || None, on_bad)
+        TraceReader::begin(name, input, format, || None, on_bad)
     }
 
     fn begin(
@@ -105,17 +105,17 @@ impl Reader {
                     None => unrecognised(name, lines.head()),
                 })?,
         };
-        Ok(Reader {
+        Ok(TraceReader {
             file: name.into(),
             lines,
             format,
             parser: (format.parser)(),
-            devices: Devices::default(),
+            devices: DeviceTable::default(),
             on_bad,
             now: Instant::ZERO,
             records: 0,
             passed_over: 0,
-            skipped: Skipped::default(),
+            skipped: SkippedLines::default(),
             ended: false,
             unended: false,
             position,
@@ -139,12 +139,12 @@ impl Reader {
     }
 
     /// The devices so far.
-    pub fn devices(&self) -> &Devices {
+    pub fn devices(&self) -> &DeviceTable {
         &self.devices
     }
 
     /// The bad lines that were skipped so far.
-    pub fn skipped(&self) -> &Skipped {
+    pub fn skipped(&self) -> &SkippedLines {
         &self.skipped
     }
 
@@ -230,7 +230,7 @@ impl Reader {
     }
 }
 
-impl Iterator for Reader {
+impl Iterator for TraceReader {
     type Item = Result<Record, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -16,7 +16,7 @@ pub struct Record {
     /// Which bytes of the device.
     pub bytes: ByteRange,
     /// What was measured on a real drive, where the format has it.
-    pub measured: Option<Measured>,
+    pub measured: Option<MeasuredService>,
 }
 
 /// A device of one trace, by the order in which it first appeared.
@@ -96,7 +96,7 @@ impl ByteRange {
 
 /// What was measured on the real drive that served the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Measured {
+pub struct MeasuredService {
     /// Issue to completion.
     pub service: Duration,
     /// Completion to the issue of the next request.

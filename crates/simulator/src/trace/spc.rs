@@ -5,7 +5,7 @@
 //! and further, optional fields at the end are allowed by the specification, and not looked at.
 
 use super::fields::{Field, Unit, byte_range, missing};
-use super::{Devices, Fault, Format, Parse, Parsed, Record};
+use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};
 
 pub(super) const FORMAT: Format = Format {
     name: "spc",
@@ -26,7 +26,7 @@ const TIME: Field = Field::new("timestamp", "seconds, not negative, like 12.0003
 struct Spc;
 
 impl Parse for Spc {
-    fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
         let mut next = |column| fields.next().ok_or_else(|| missing(column, line));
         let (unit, lba, size) = (next(UNIT)?, next(LBA)?, next(SIZE)?);

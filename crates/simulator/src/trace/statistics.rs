@@ -1,6 +1,6 @@
 //! What a trace is like: sizes, gaps, footprint, randomness.
 
-use super::{DeviceIndex, Devices, Record};
+use super::{DeviceIndex, DeviceTable, Record};
 use block::{Direction, Instant};
 use hdrhistogram::Histogram;
 use roaring::RoaringTreemap;
@@ -41,7 +41,7 @@ pub struct Statistics {
 
 /// What a trace is like.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
+pub struct TraceSummary {
     /// Requests.
     pub requests: u64,
     /// Those that read.
@@ -60,16 +60,16 @@ pub struct Summary {
     /// requests of the trace ended.
     pub random_percent: f64,
     /// Bytes of a request.
-    pub size_bytes: Spread,
+    pub size_bytes: Quantiles,
     /// From one arrival to the next, in nanoseconds; none if there is one request.
-    pub gap_nanos: Option<Spread>,
+    pub gap_nanos: Option<Quantiles>,
     /// The devices, in the order of first appearance.
     pub devices: Vec<DeviceSummary>,
 }
 
 /// How a quantity is distributed; percentiles within 0.1 %.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub struct Quantiles {
     /// The mean.
     pub mean: f64,
     /// The least.
@@ -146,7 +146,7 @@ impl Statistics {
     }
 
     /// What the records are like, or `None` if there are none.
-    pub fn summary(&self, names: &Devices) -> Option<Summary> {
+    pub fn summary(&self, names: &DeviceTable) -> Option<TraceSummary> {
         if self.requests == 0 {
             return None;
         }
@@ -157,7 +157,7 @@ impl Statistics {
             .filter(|(_, device)| device.requests > 0)
             .map(|(name, device)| device.summary(name))
             .collect();
-        Some(Summary {
+        Some(TraceSummary {
             requests: self.requests,
             reads: self.reads,
             read_percent: percent(self.reads),
@@ -253,14 +253,14 @@ impl Distribution {
         self.max = self.max.max(value);
     }
 
-    fn spread(&self) -> Spread {
+    fn spread(&self) -> Quantiles {
         let at = |quantile| {
             let value = self.histogram.value_at_quantile(quantile);
             self.histogram
                 .lowest_equivalent(value)
                 .clamp(self.min, self.max)
         };
-        Spread {
+        Quantiles {
             mean: self.sum as f64 / self.histogram.len() as f64,
             min: self.min,
             p50: at(0.5),

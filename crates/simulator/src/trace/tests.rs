@@ -8,8 +8,8 @@ use std::io::Cursor;
 
 mod samples;
 
-fn reader(bytes: &[u8], format: Option<&'static Format>, on_bad: OnBad) -> Reader {
-    Reader::new("t", Cursor::new(bytes.to_vec()), format, on_bad).expect("a known format")
+fn reader(bytes: &[u8], format: Option<&'static Format>, on_bad: OnBad) -> TraceReader {
+    TraceReader::new("t", Cursor::new(bytes.to_vec()), format, on_bad).expect("a known format")
 }
 
 fn named(name: &str) -> &'static Format {
@@ -81,7 +81,7 @@ fn every_format_has_its_fuzz_target() {
 #[test]
 fn measured_times_are_kept() {
     let text = sample("validate").text;
-    let records: Vec<Measured> = reader(text.as_bytes(), None, OnBad::Refuse)
+    let records: Vec<MeasuredService> = reader(text.as_bytes(), None, OnBad::Refuse)
         .map(|record| record.expect("good").measured.expect("measured"))
         .collect();
     assert_eq!(records[0].service, Duration::from_nanos(14_095_370));
@@ -232,7 +232,7 @@ fn what_is_no_trace_is_said_so() {
         (b"\x1f\x8b\x08", Reason::Unrecognised),
     ] {
         let input = Cursor::new(bytes.to_vec());
-        let error = Reader::new("t", input, None, OnBad::Skip)
+        let error = TraceReader::new("t", input, None, OnBad::Skip)
             .err()
             .expect("no format");
         assert_eq!(error.fault.reason, reason);
@@ -265,7 +265,7 @@ fn a_compressed_trace_is_the_same_trace_and_a_truncated_one_is_not() {
     let format = Some(named("canonical"));
     for length in 4..packed.len() {
         let input = Cursor::new(packed[..length].to_vec());
-        let error = Reader::new("t", input, format, OnBad::Refuse)
+        let error = TraceReader::new("t", input, format, OnBad::Refuse)
             .expect("a reader")
             .find_map(Result::err)
             .expect("an error");
@@ -355,9 +355,9 @@ fn round_trip(
 ) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join(file);
-    let mut devices = Devices::default();
+    let mut devices = DeviceTable::default();
     let field = fields::Field::new("device", "a name");
-    let mut writer = Writer::create(&path, named(name), IfExists::Refuse).expect("new");
+    let mut writer = TraceWriter::create(&path, named(name), IfExists::Refuse).expect("new");
     let mut written = Vec::new();
     for &(at, device, direction, bytes) in wanted {
         let record = Record {
@@ -373,7 +373,7 @@ fn round_trip(
         written.push(record);
     }
     assert_eq!(writer.finish().expect("whole"), None);
-    let mut reader = Reader::open(&path, None, OnBad::Refuse).expect("known");
+    let mut reader = TraceReader::open(&path, None, OnBad::Refuse).expect("known");
     assert_eq!(reader.format().name, name);
     let back: Vec<Record> = reader.by_ref().collect::<Result<_, _>>().expect("good");
     assert_eq!(back, written);
@@ -439,13 +439,13 @@ proptest! {
 fn nothing_is_left_of_a_trace_that_was_not_finished() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("t.csv");
-    let writer = Writer::create(&path, named("canonical"), IfExists::Refuse).expect("new");
+    let writer = TraceWriter::create(&path, named("canonical"), IfExists::Refuse).expect("new");
     drop(writer);
     assert_eq!(directory.path().read_dir().expect("there").count(), 0);
     std::fs::write(&path, "mine").expect("written");
-    let refused = Writer::create(&path, named("canonical"), IfExists::Refuse);
+    let refused = TraceWriter::create(&path, named("canonical"), IfExists::Refuse);
     assert!(matches!(refused, Err(WriteError::Exists(_))));
-    let refused = Writer::create(&path, named("spc"), IfExists::Replace);
+    let refused = TraceWriter::create(&path, named("spc"), IfExists::Replace);
     assert!(matches!(refused, Err(WriteError::NotWritten("spc"))));
     assert_eq!(std::fs::read(&path).expect("there"), b"mine");
 }
@@ -456,7 +456,7 @@ fn disksim_numbers_names_and_refuses_what_it_cannot_count() {
     let convert = |text: &str| {
         let path = directory.path().join("t.dis");
         let mut reader = reader(text.as_bytes(), None, OnBad::Refuse);
-        let mut writer = Writer::create(&path, named("disksim"), IfExists::Replace)?;
+        let mut writer = TraceWriter::create(&path, named("disksim"), IfExists::Replace)?;
         while let Some(record) = reader.next() {
             let record = record.expect("good");
             writer.write(&record, reader.devices().name(record.device))?;

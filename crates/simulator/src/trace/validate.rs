@@ -12,7 +12,7 @@
 
 use super::error::Reason;
 use super::fields::{Field, Unit, at_blanks, byte_range};
-use super::{CacheAction, Devices, Fault, Format, Measured, Parse, Parsed, Record};
+use super::{CacheAction, DeviceTable, Fault, Format, MeasuredService, Parse, Parsed, Record};
 use block::{Duration, Instant};
 
 pub(super) const FORMAT: Format = Format {
@@ -42,7 +42,7 @@ struct Validate {
 }
 
 impl Parse for Validate {
-    fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         let columns = [DIRECTION, ACTION, START, COUNT, SERVICE, THINK];
         let [direction, action, start, count, service, think_text] = at_blanks(line, &columns)?;
         let direction = DIRECTION.direction(direction, &[b"R"], &[b"W"])?;
@@ -63,7 +63,7 @@ impl Parse for Validate {
             device: devices.number(DEVICE, 0)?,
             direction,
             bytes,
-            measured: Some(Measured {
+            measured: Some(MeasuredService {
                 service,
                 think,
                 cache,

@@ -17,7 +17,12 @@ pub(super) trait Encode: Send {
     ///
     /// # Errors
     /// If the format cannot express it; nothing is appended then.
-    fn record(&mut self, out: &mut Vec<u8>, record: &Record, device: &str) -> Result<(), Unfit>;
+    fn record(
+        &mut self,
+        out: &mut Vec<u8>,
+        record: &Record,
+        device: &str,
+    ) -> Result<(), UnencodableField>;
 
     /// Appends what stands at the end.
     fn end(&mut self, _out: &mut Vec<u8>) {}
@@ -30,7 +35,7 @@ pub(super) trait Encode: Send {
 
 /// What a format cannot express.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
+pub struct UnencodableField {
     /// The field of the record.
     pub field: &'static str,
     /// What stands there.
@@ -59,7 +64,7 @@ pub enum WriteError {
         /// The format.
         format: &'static str,
         /// What it cannot express.
-        unfit: Unfit,
+        unfit: UnencodableField,
     },
     /// The system refused.
     #[error("{}: {source}", .file.display())]
@@ -82,9 +87,9 @@ pub enum IfExists {
 
 /// A trace that is being written.
 ///
-/// The lines go to a temporary file beside the target, which gets its name in [`Writer::finish`];
+/// The lines go to a temporary file beside the target, which gets its name in [`TraceWriter::finish`];
 /// dropped before, it leaves nothing. A name that ends in `.zst` is compressed.
-pub struct Writer {
+pub struct TraceWriter {
     path: PathBuf,
     if_exists: IfExists,
     format: &'static Format,
@@ -95,9 +100,9 @@ pub struct Writer {
     sink: OutputFile,
 }
 
-impl fmt::Debug for Writer {
+impl fmt::Debug for TraceWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer")
+        f.debug_struct("TraceWriter")
             .field("path", &self.path)
             .field("format", &self.format)
             .field("records", &self.records)
@@ -109,7 +114,7 @@ impl fmt::Debug for Writer {
 /// A choice.
 const LINES_BYTES: usize = 64 * 1024;
 
-impl Writer {
+impl TraceWriter {
     /// Begins a trace that will be in `path`.
     ///
     /// # Errors
@@ -130,7 +135,7 @@ impl Writer {
         };
         let target = target(path).map_err(failed)?;
         let sink = OutputFile::beside(&target).map_err(failed)?;
-        Ok(Writer {
+        Ok(TraceWriter {
             path: target,
             if_exists,
             format,

@@ -41,11 +41,11 @@ impl Dice {
     }
 
     /// Whether something of this probability happened.
-    pub fn happens(&mut self, chance: Chance) -> Outcome {
+    pub fn happens(&mut self, chance: Chance) -> Toss {
         if self.any() >> 11 < chance.0 {
-            Outcome::Yes
+            Toss::Yes
         } else {
-            Outcome::No
+            Toss::No
         }
     }
 
@@ -71,7 +71,7 @@ impl Chance {
 
 /// Whether it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Toss {
     /// It did.
     Yes,
     /// It did not.
@@ -135,8 +135,8 @@ mod tests {
     fn certain_and_impossible_things() {
         let mut dice = Dice::new(3, 1);
         for _ in 0..1000 {
-            assert_eq!(dice.happens(Chance::new(1.0)), Outcome::Yes);
-            assert_eq!(dice.happens(Chance::new(0.0)), Outcome::No);
+            assert_eq!(dice.happens(Chance::new(1.0)), Toss::Yes);
+            assert_eq!(dice.happens(Chance::new(0.0)), Toss::No);
         }
     }
 

@@ -3,7 +3,7 @@
 use block::{Direction, Duration, Extent, Lba, Sectors};
 use document::DocumentError;
 
-use super::dice::{Chance, Dice, Outcome};
+use super::dice::{Chance, Dice, Toss};
 use super::placement::{DriveBlocks, Placer};
 use super::small_files::{FileOpener, FileSystemLayout};
 use super::{Arrivals, Placement, Sizes, Spread, Workload};
@@ -12,7 +12,7 @@ use super::{Arrivals, Placement, Sizes, Spread, Workload};
 /// chance of its own.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    aim: Aim,
+    aim: RequestTarget,
     reads: Chance,
     gap: GapModel,
     direction_dice: Dice,
@@ -23,7 +23,7 @@ pub struct Generator {
 
 /// What requests are for.
 #[derive(Clone, Debug)]
-enum Aim {
+enum RequestTarget {
     /// Blocks.
     Blocks {
         sizes: Sizes,
@@ -62,7 +62,7 @@ impl Generator {
             Arrivals::Open { per_second, gaps } => (1e9 / per_second, gaps),
         };
         Ok(Generator {
-            aim: Aim::new(workload, u64::from(block_bytes), capacity)?,
+            aim: RequestTarget::new(workload, u64::from(block_bytes), capacity)?,
             reads: Chance::new(workload.read_fraction),
             gap: GapModel {
                 mean_nanos,
@@ -79,12 +79,12 @@ impl Generator {
     /// The next request of a client that is done with the one before.
     pub fn request(&mut self) -> (Direction, Extent) {
         let direction = match self.direction_dice.happens(self.reads) {
-            Outcome::Yes => Direction::Read,
-            Outcome::No => Direction::Write,
+            Toss::Yes => Direction::Read,
+            Toss::No => Direction::Write,
         };
         let (sizes, placer, ground, block_bytes) = match &mut self.aim {
-            Aim::Files(reader) => return reader.open(direction, &mut self.place_dice),
-            Aim::Blocks {
+            RequestTarget::Files(reader) => return reader.open(direction, &mut self.place_dice),
+            RequestTarget::Blocks {
                 sizes,
                 placer,
                 ground,
@@ -102,8 +102,8 @@ impl Generator {
     /// files take several requests, each after the one before.
     pub fn after(&mut self, ended: Extent) -> Option<(Direction, Extent)> {
         match &mut self.aim {
-            Aim::Blocks { .. } => None,
-            Aim::Files(reader) => reader.after(ended),
+            RequestTarget::Blocks { .. } => None,
+            RequestTarget::Files(reader) => reader.after(ended),
         }
     }
 
@@ -120,7 +120,7 @@ impl Generator {
     }
 }
 
-impl Aim {
+impl RequestTarget {
     fn new(workload: &Workload, block_bytes: u64, capacity: u64) -> Result<Self, DocumentError> {
         if let (Placement::SmallFiles(files), Sizes::Fixed { bytes }) =
             (&workload.placement, &workload.sizes)
@@ -132,10 +132,10 @@ impl Aim {
                 },
             )?;
             let reader = FileOpener::new(layout, files.cached_blocks);
-            return Ok(Aim::Files(Box::new(reader)));
+            return Ok(RequestTarget::Files(Box::new(reader)));
         }
         let ground = workload.fit(block_bytes, capacity)?;
-        Ok(Aim::Blocks {
+        Ok(RequestTarget::Blocks {
             sizes: workload.sizes.clone(),
             placer: Placer::new(&workload.placement, ground, block_bytes, workload.seed),
             ground,

@@ -25,8 +25,8 @@ use serde::Serialize;
 use super::dice::Dice;
 use super::origins::COMMAND_LINE;
 use super::parse::Heading;
-use super::{BuiltIn, Overrides, Synthetic, Workload, built_in};
-use crate::load::{Arrival, Load, LoadError, Part};
+use super::{BuiltInWorkload, Overrides, Synthetic, Workload, built_in};
+use crate::load::{Arrival, Load, LoadError, LoadPart};
 
 /// Loads that come at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,7 +44,7 @@ pub struct Mixture {
 
 /// What a load file describes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Described {
+pub enum LoadDescription {
     /// One load.
     Alone(Box<Workload>),
     /// Several at once.
@@ -53,7 +53,7 @@ pub enum Described {
 
 /// A mixture on a drive.
 #[derive(Clone, Debug)]
-pub struct Mixed {
+pub struct MixedLoad {
     parts: Vec<MixtureSource>,
 }
 
@@ -69,14 +69,14 @@ struct MixtureSource {
 }
 
 /// The built-in mixtures: one file each in `workloads/`, one line each here.
-pub const MIXTURES: &[BuiltIn] = &[built_in(
+pub const MIXTURES: &[BuiltInWorkload] = &[built_in(
     "urgent-beside-bulk",
     include_str!("../../../../workloads/urgent-beside-bulk.toml"),
 )];
 
-impl BuiltIn {
+impl BuiltInWorkload {
     /// The built-in mixture of this name, if there is one.
-    pub fn find_mixture(name: &str) -> Option<&'static BuiltIn> {
+    pub fn find_mixture(name: &str) -> Option<&'static BuiltInWorkload> {
         MIXTURES.iter().find(|mixture| mixture.name == name)
     }
 
@@ -84,20 +84,20 @@ impl BuiltIn {
     ///
     /// # Errors
     /// Never for what is built in: tests read it all.
-    pub fn described(&self) -> Result<Described, DocumentError> {
-        Described::parse(&format!("workloads/{}.toml", self.name), self.text)
+    pub fn described(&self) -> Result<LoadDescription, DocumentError> {
+        LoadDescription::parse(&format!("workloads/{}.toml", self.name), self.text)
     }
 }
 
-impl Described {
+impl LoadDescription {
     /// What `text` describes: a mixture if it has parts.
     ///
     /// # Errors
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
-    pub fn parse(file: &str, text: &str) -> Result<Described, DocumentError> {
+    pub fn parse(file: &str, text: &str) -> Result<LoadDescription, DocumentError> {
         match Document::parse(file, text)?.root().has("part") {
-            false => Workload::parse(file, text).map(|load| Described::Alone(Box::new(load))),
-            true => Mixture::parse(file, text).map(Described::Mixture),
+            false => Workload::parse(file, text).map(|load| LoadDescription::Alone(Box::new(load))),
+            true => Mixture::parse(file, text).map(LoadDescription::Mixture),
         }
     }
 }
@@ -194,7 +194,7 @@ impl fmt::Display for Mixture {
     }
 }
 
-impl Mixed {
+impl MixedLoad {
     /// `mixture` on a drive of `capacity` blocks.
     ///
     /// # Errors
@@ -209,17 +209,17 @@ impl Mixed {
             })
         };
         let parts = mixture.parts.iter().map(source);
-        Ok(Mixed {
+        Ok(MixedLoad {
             parts: parts.collect::<Result<_, DocumentError>>()?,
         })
     }
 
-    fn source(&mut self, part: Part) -> &mut Synthetic {
+    fn source(&mut self, part: LoadPart) -> &mut Synthetic {
         &mut self.parts[usize::from(part.0)].load
     }
 }
 
-impl Load for Mixed {
+impl Load for MixedLoad {
     fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
         for source in &mut self.parts {
             if source.ahead.is_none() && !source.is_over {
@@ -231,16 +231,18 @@ impl Load for Mixed {
         let ahead = places.filter(|(_, source)| source.ahead.is_some());
         // Of those at the same time, the one of the part that stands first in the file.
         let first = ahead.min_by_key(|(_, source)| source.ahead.map(|arrival| arrival.at));
-        Ok(first.and_then(|(place, source)| of(Part(place), source.ahead.take())))
+        Ok(first.and_then(|(place, source)| of(LoadPart(place), source.ahead.take())))
     }
 
     fn on_finished(
         &mut self,
         now: Instant,
-        part: Part,
+        part: LoadPart,
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
-        let next = self.source(part).on_finished(now, Part::ONLY, finished)?;
+        let next = self
+            .source(part)
+            .on_finished(now, LoadPart::ONLY, finished)?;
         Ok(of(part, next))
     }
 
@@ -261,7 +263,7 @@ impl Load for Mixed {
 }
 
 /// An arrival as one of a part.
-fn of(part: Part, arrival: Option<Arrival>) -> Option<Arrival> {
+fn of(part: LoadPart, arrival: Option<Arrival>) -> Option<Arrival> {
     let mut arrival = arrival?;
     arrival.demand.part = part;
     Some(arrival)

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::SmallFiles;
-use super::dice::{Chance, Dice, Outcome};
+use super::dice::{Chance, Dice, Toss};
 
 /// The rule by which places are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -127,7 +127,7 @@ impl Placer {
             Placer::Sequential { next, goes_on } => {
                 let fits = next.saturating_add(length) <= ground.capacity;
                 let start = match dice.happens(*goes_on) {
-                    Outcome::Yes if fits => *next,
+                    Toss::Yes if fits => *next,
                     _ => ground.anywhere(length, dice),
                 };
                 *next = start + length;
@@ -146,11 +146,11 @@ impl Placer {
             }
             Placer::Local { at, stays, group } => {
                 let start = match dice.happens(*stays) {
-                    Outcome::Yes => {
+                    Toss::Yes => {
                         let from = *at / *group * *group;
                         ground.between(from, from + *group, length, dice)
                     }
-                    Outcome::No => ground.anywhere(length, dice),
+                    Toss::No => ground.anywhere(length, dice),
                 };
                 *at = start;
                 start

@@ -57,7 +57,7 @@ impl fmt::Display for SmallFiles {
 }
 
 /// One read or write of a client.
-type Step = (Direction, Extent);
+type FileStep = (Direction, Extent);
 
 /// Opens files, one after the other.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub(super) struct FileOpener {
     layout: FileSystemLayout,
     cache: BlockCache,
     /// By the first block of a read that is under way: what its clients ask for next, last first.
-    then: BTreeMap<u64, VecDeque<Vec<Step>>>,
+    then: BTreeMap<u64, VecDeque<Vec<FileStep>>>,
 }
 
 /// Where everything is, in blocks of the file system.
@@ -192,7 +192,7 @@ impl FileOpener {
     }
 
     /// The first step towards the contents of a file, any one with the same chance.
-    pub(super) fn open(&mut self, direction: Direction, dice: &mut Dice) -> Step {
+    pub(super) fn open(&mut self, direction: Direction, dice: &mut Dice) -> FileStep {
         let layout = &self.layout;
         let number = dice.below(layout.directories * layout.files_per_directory);
         let (directory, file) = (
@@ -212,7 +212,7 @@ impl FileOpener {
     }
 
     /// The step after the one that has ended, if that one was on the way to a file's contents.
-    pub(super) fn after(&mut self, ended: Extent) -> Option<Step> {
+    pub(super) fn after(&mut self, ended: Extent) -> Option<FileStep> {
         let start = ended.start().0;
         let waiting = self.then.get_mut(&start)?;
         let steps = waiting.pop_front()?;
@@ -223,7 +223,7 @@ impl FileOpener {
     }
 
     /// Takes the next of the steps, and keeps the rest for when it has ended.
-    fn next(&mut self, mut steps: Vec<Step>) -> Option<Step> {
+    fn next(&mut self, mut steps: Vec<FileStep>) -> Option<FileStep> {
         let step = steps.pop()?;
         if !steps.is_empty() {
             let waiting = self.then.entry(step.1.start().0).or_default();

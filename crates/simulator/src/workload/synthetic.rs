@@ -5,7 +5,7 @@ use document::DocumentError;
 
 use super::generator::Generator;
 use super::{Arrivals, Workload};
-use crate::load::{Arrival, Demand, Load, LoadError, Part};
+use crate::load::{Arrival, Demand, Load, LoadError, LoadPart};
 
 /// A load on a drive. It never ends by itself: bound the run by its
 /// [`Options`](crate::run::Options).
@@ -58,7 +58,7 @@ impl Synthetic {
                 direction,
                 extent,
                 class: self.class,
-                part: Part::ONLY,
+                part: LoadPart::ONLY,
             },
         }
     }
@@ -96,7 +96,7 @@ impl Load for Synthetic {
     fn on_finished(
         &mut self,
         now: Instant,
-        _: Part,
+        _: LoadPart,
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
         Ok(match self.generator.after(finished.request.extent) {

@@ -4,14 +4,14 @@ use block::{Class, Direction, Duration, Finished, Instant, Request, RequestId, S
 use proptest::prelude::*;
 
 use super::*;
-use crate::load::{Load, Part};
+use crate::load::{Load, LoadPart};
 
 mod refused;
 
 const BLOCKS: u64 = 17_783_240;
 
 fn oltp() -> Workload {
-    BuiltIn::find("oltp")
+    BuiltInWorkload::find("oltp")
         .and_then(|load| load.workload().ok())
         .expect("a built-in load")
 }
@@ -136,7 +136,7 @@ fn a_closed_load_begins_with_its_tasks_and_goes_on_with_answers() {
 
 #[test]
 fn a_closed_load_of_files_thinks_between_files_only() {
-    let load = BuiltIn::find("small-files").and_then(|load| load.workload().ok());
+    let load = BuiltInWorkload::find("small-files").and_then(|load| load.workload().ok());
     let mut load = load.expect("a built-in load");
     load.arrivals = Arrivals::Closed {
         tasks: 1,
@@ -166,7 +166,7 @@ fn a_closed_load_of_files_thinks_between_files_only() {
             account: None,
         };
         let next = load
-            .on_finished(now, Part::ONLY, &finished)
+            .on_finished(now, LoadPart::ONLY, &finished)
             .expect("no file");
         let next = next.expect("a closed load goes on");
         gaps.push(next.at.since(now).as_nanos());

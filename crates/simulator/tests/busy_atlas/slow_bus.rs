@@ -9,13 +9,13 @@ use engine::{Limits, Rules};
 use scheduler::freeblock::{Caution, Ranges, SameTrack, WantedBlocks};
 use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
-use simulator::scenario::{Background, Played, Scenario};
+use simulator::scenario::{Background, Scenario, ScenarioResult};
 
 use crate::system::{atlas, oltp};
 
 /// Three minutes of ten requests that are always pending, on a bus of so many MB/s; seeks scatter by
 /// 60 us.
-fn played(mb_s: f64, scan: bool) -> Played {
+fn played(mb_s: f64, scan: bool) -> ScenarioResult {
     let mut profile = drive::Profile::clone(&atlas());
     profile.bus = Bus::at(mb_s, profile.block_bytes);
     let profile = Arc::new(profile);

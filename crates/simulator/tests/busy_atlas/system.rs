@@ -6,7 +6,7 @@ use std::sync::Arc;
 use block::{Duration, Switch};
 use drive::firmware::Bus;
 use drive::{Profile, catalog};
-use simulator::workload::{BuiltIn, Overrides, Synthetic};
+use simulator::workload::{BuiltInWorkload, Overrides, Synthetic};
 
 /// The drive, look-ahead and write cache off.
 pub fn atlas() -> Arc<Profile> {
@@ -28,7 +28,9 @@ pub fn oltp(profile: &Profile) -> Synthetic {
         think_ms: Some(0.0),
         ..Overrides::default()
     };
-    let load = BuiltIn::find("oltp").expect("a built-in load").workload();
+    let load = BuiltInWorkload::find("oltp")
+        .expect("a built-in load")
+        .workload();
     let load = load
         .and_then(|load| load.with(&busy))
         .expect("a valid load");

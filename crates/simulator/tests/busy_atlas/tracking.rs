@@ -8,11 +8,11 @@ use drive::firmware::Bus;
 use drive::imperfection::{Chance, Later};
 use drive::{Imperfections, Profile, SeekCurve, SeekTable};
 use engine::{Limits, Rules};
-use profiler::tracker::Mode;
+use profiler::tracker::BeliefMode;
 use scheduler::freeblock::{Caution, SameTrack, WantedBlocks};
 use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
-use simulator::scenario::{Background, Played, Scenario};
+use simulator::scenario::{Background, Scenario, ScenarioResult};
 
 use crate::system::{atlas, oltp};
 
@@ -25,16 +25,21 @@ fn noisy() -> Imperfections {
 
 /// Ten requests always pending, by SPTF-SW60 on a drive that deviates so, for so many seconds, with
 /// a scan or without.
-fn played(imperfections: Imperfections, seconds: u64, scan: Scan) -> Played {
+fn played(imperfections: Imperfections, seconds: u64, scan: Scan) -> ScenarioResult {
     served(imperfections, seconds, scan, Caution::default())
 }
 
 /// The same with a scan that is so careful.
-fn played_with(imperfections: Imperfections, seconds: u64, caution: Caution) -> Played {
+fn played_with(imperfections: Imperfections, seconds: u64, caution: Caution) -> ScenarioResult {
     served(imperfections, seconds, Scan::Yes, caution)
 }
 
-fn served(imperfections: Imperfections, seconds: u64, scan: Scan, caution: Caution) -> Played {
+fn served(
+    imperfections: Imperfections,
+    seconds: u64,
+    scan: Scan,
+    caution: Caution,
+) -> ScenarioResult {
     let profile = atlas();
     let belief = Arc::clone(&profile);
     run((belief, profile), imperfections, seconds, scan, caution)
@@ -47,7 +52,7 @@ fn run(
     seconds: u64,
     scan: Scan,
     caution: Caution,
-) -> Played {
+) -> ScenarioResult {
     let mut load = oltp(&truth);
     let policy = find("sptf-sw60").expect("a policy of the table");
     let scenario = Scenario {
@@ -87,13 +92,13 @@ enum Scan {
 }
 
 /// Blocks that the scan read for nothing.
-fn free(played: &Played) -> f64 {
+fn free(played: &ScenarioResult) -> f64 {
     let scan = played.scan.as_ref().expect("a scan");
     scan.progress.account.free.blocks.0 as f64
 }
 
 /// How many requests fewer were served because of the scan, as a share.
-fn loss(with: &Played, without: &Played) -> f64 {
+fn loss(with: &ScenarioResult, without: &ScenarioResult) -> f64 {
     1.0 - with.ran.requests as f64 / without.ran.requests as f64
 }
 
@@ -122,7 +127,7 @@ fn a_spindle_that_is_off_and_drifts_costs_nothing() {
         free(&off),
         free(&even)
     );
-    assert_eq!(off.mode, Mode::Positioning);
+    assert_eq!(off.mode, BeliefMode::Positioning);
 }
 
 #[test]
@@ -161,11 +166,11 @@ fn a_drive_that_needs_many_retries_is_served_safely_until_it_recovers() {
         ..noisy()
     };
     let bad = played(changing.clone(), 39, Scan::Yes);
-    assert_eq!(bad.mode, Mode::Safe);
+    assert_eq!(bad.mode, BeliefMode::Safe);
     let quiet = played(changing.clone(), 35, Scan::Yes);
     assert_eq!(free(&bad), free(&quiet), "no free blocks in safe mode");
     let recovered = played(changing, 60, Scan::Yes);
-    assert_eq!(recovered.mode, Mode::Positioning);
+    assert_eq!(recovered.mode, BeliefMode::Positioning);
     assert_eq!(recovered.told.expect("a tracked run").changes, 2);
     assert!(free(&recovered) > 1.2 * free(&bad));
     assert_eq!(recovered.ran.overruled, 0);
@@ -184,12 +189,12 @@ fn blocks_that_are_remapped_in_service_cost_no_more_than_the_budget() {
     let [with, without] = [Scan::Yes, Scan::No].map(|scan| played(growing.clone(), 60, scan));
     let lost = loss(&with, &without);
     assert!(lost < 0.01, "{lost}");
-    assert_eq!(with.mode, Mode::Positioning);
+    assert_eq!(with.mode, BeliefMode::Positioning);
 }
 
 #[test]
 fn the_guard_widens_while_the_drive_disagrees() {
-    let rules = |played: &Played| played.scan.as_ref().expect("a scan").guards[0];
+    let rules = |played: &ScenarioResult| played.scan.as_ref().expect("a scan").guards[0];
     // A fifth of the reads ends at angles at which nothing should.
     let odd = Imperfections {
         media_retry: Chance {
@@ -214,7 +219,7 @@ fn the_guard_widens_while_the_drive_disagrees() {
         "{:?}",
         rules(&careful)
     );
-    assert_eq!(careful.mode, Mode::Positioning);
+    assert_eq!(careful.mode, BeliefMode::Positioning);
 }
 
 #[test]
@@ -240,7 +245,7 @@ fn a_drive_whose_bus_is_slower_than_its_medium_is_followed() {
     let telling = told.as_believed + told.late + told.elsewhere;
     assert!(telling > 4 * told.silent, "{told:?}");
     assert!(told.elsewhere * 50 < telling, "{told:?}");
-    assert_eq!(off.mode, Mode::Positioning);
+    assert_eq!(off.mode, BeliefMode::Positioning);
     let requests = off.ran.requests as f64 / even.ran.requests as f64;
     assert!(requests > 0.99, "{requests}");
 }

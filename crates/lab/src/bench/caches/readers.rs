@@ -1,7 +1,7 @@
 //! The two readers: a sequential one, and a mixed one with short runs at random places.
 
 use block::{Direction, Instant, Interval};
-use simulator::caching::{Arrival, BadSetup, Load};
+use simulator::caching::{BadSetup, CacheArrival, CacheLoad};
 
 use super::CachesBench;
 use crate::Progress;
@@ -88,12 +88,12 @@ pub(super) struct BothReaders<'a> {
     pub(super) progress: &'a dyn Progress,
 }
 
-impl Load for BothReaders<'_> {
-    fn arrival(&mut self, client: u32) -> Result<Option<Arrival>, BadSetup> {
+impl CacheLoad for BothReaders<'_> {
+    fn arrival(&mut self, client: u32) -> Result<Option<CacheArrival>, BadSetup> {
         self.progress.advance(1);
         let reader = &mut self.readers[client as usize];
         let (client, within) = (reader.client, self.within);
-        Ok(reader.next().map(|blocks| Arrival {
+        Ok(reader.next().map(|blocks| CacheArrival {
             at: Instant::ZERO,
             client,
             file: 0,

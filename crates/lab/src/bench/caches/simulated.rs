@@ -8,7 +8,8 @@ use scheduler::policy::{self, Depth};
 use server::cache_setting::PAGE;
 use server::config;
 use simulator::caching::{
-    Level, Link, Lower, Pace, Readmore, Scheduled, Scheduler, Setup, System, run,
+    ArrivalTiming, CacheSpec, CachingSetup, EngineScheduling, Link, LowerLevel, Readmore,
+    Scheduler, System, run,
 };
 
 use super::gains::CacheFigures;
@@ -26,14 +27,14 @@ pub(super) fn simulated(
     progress: &dyn Progress,
 ) -> Result<CacheFigures, Failure> {
     let (upper, lower) = settings.sizes();
-    let level = |frames| Level::new(frames, &settings.replacement, &settings.prefetch);
+    let level = |frames| CacheSpec::new(frames, &settings.replacement, &settings.prefetch);
     let entry = drive::catalog::find(&settings.drive).map_err(Failure::input)?;
     let profile = entry.profile().map_err(Failure::input)?;
     let blocks = profile.capacity_bytes() / PAGE;
     let scheduler = scheduler(settings, &profile)?;
-    let setup = Setup {
+    let setup = CachingSetup {
         clients: vec![level(upper); 2],
-        lower: vec![Lower {
+        lower: vec![LowerLevel {
             level: level(lower),
             coordinator: coordinator.to_owned(),
             link: Link {
@@ -50,7 +51,7 @@ pub(super) fn simulated(
         within: Interval::of(0, blocks),
         progress,
     };
-    let report = run(&mut system, &mut load, Pace::Closed).map_err(Failure::input)?;
+    let report = run(&mut system, &mut load, ArrivalTiming::Closed).map_err(Failure::input)?;
     let lower = &report.levels[1];
     let mb = |blocks: u64| (blocks * PAGE) as f64 / 1e6;
     Ok(CacheFigures {
@@ -71,7 +72,7 @@ fn scheduler(settings: &CachesBench, profile: &Profile) -> Result<Scheduler, Fai
     }
     let policy = policy::find(settings.policy()).map_err(Failure::input)?;
     let has_gaps = policy.depth() == Depth::JustInTime && profile.queue.depth > 1;
-    Ok(Scheduler::Engine(Scheduled {
+    Ok(Scheduler::Engine(EngineScheduling {
         policy: settings.policy().to_owned(),
         background: has_gaps.then(|| config::background(config::IMPACT_PPM)),
         prefetches: Class::default(),

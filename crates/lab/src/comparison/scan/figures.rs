@@ -3,8 +3,8 @@
 use scheduler::background::TaskPhase;
 use scheduler::freeblock::Caution;
 use serde::Serialize;
-use simulator::ledger::Report;
-use simulator::scenario::{Played, Scanned};
+use simulator::ledger::RunReport;
+use simulator::scenario::{ScanResult, ScenarioResult};
 
 use super::ScanPlan;
 
@@ -125,9 +125,9 @@ impl ScanFigures {
     pub fn new(
         plan: &ScanPlan,
         block_bytes: u32,
-        with: &Report,
-        scanned: &Scanned,
-        without: &Played,
+        with: &RunReport,
+        scanned: &ScanResult,
+        without: &ScenarioResult,
     ) -> Self {
         let (mean, p99) = responses(with);
         let (mean_alone, p99_alone) = responses(&without.ledger.report(&without.ran));
@@ -181,7 +181,7 @@ impl ScanFigures {
 }
 
 impl RatesByProgress {
-    fn new(scanned: &Scanned, block_bytes: u32) -> Self {
+    fn new(scanned: &ScanResult, block_bytes: u32) -> Self {
         let part = |hundredths| {
             scanned.reached(hundredths)?;
             Some(thousandth(scanned.rates(hundredths, block_bytes)[0]))
@@ -195,7 +195,7 @@ impl RatesByProgress {
 }
 
 /// The mean and the 99th percentile, in milliseconds.
-fn responses(report: &Report) -> (f64, f64) {
+fn responses(report: &RunReport) -> (f64, f64) {
     let response = report.all.response.as_ref();
     response.map_or((0.0, 0.0), |response| (response.mean_ms, response.p99_ms))
 }
@@ -220,7 +220,7 @@ fn state(state: TaskPhase) -> &'static str {
 /// Seconds in a day.
 pub const SECONDS_PER_DAY: f64 = 86_400.0;
 
-fn guard_figures(plan: &ScanPlan, scanned: &Scanned) -> GuardFigures {
+fn guard_figures(plan: &ScanPlan, scanned: &ScanResult) -> GuardFigures {
     let (rule, budget) = match plan.background.rules.caution {
         Caution::Fixed { .. } => ("fixed", None),
         Caution::Learned { impact_ppm } => ("learned", Some(f64::from(impact_ppm) / 1e4)),
@@ -233,7 +233,7 @@ fn guard_figures(plan: &ScanPlan, scanned: &Scanned) -> GuardFigures {
     }
 }
 
-fn gap_figures(scanned: &Scanned) -> GapFigures {
+fn gap_figures(scanned: &ScanResult) -> GapFigures {
     let gaps = &scanned.gaps;
     let [merged, detours, on_source_track, on_destination_track] = gaps.planned;
     GapFigures {
@@ -249,8 +249,8 @@ fn gap_figures(scanned: &Scanned) -> GapFigures {
     }
 }
 
-fn moments(scanned: &Scanned) -> Vec<Moment> {
-    let moment = |point: &simulator::run::Point| Moment {
+fn moments(scanned: &ScanResult) -> Vec<Moment> {
+    let moment = |point: &simulator::run::ScanPoint| Moment {
         percent: point.hundredths,
         seconds: thousandth(point.at.as_secs_f64()),
     };

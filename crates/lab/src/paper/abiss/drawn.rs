@@ -2,7 +2,7 @@
 
 use crate::claims::{self, Theirs};
 use crate::plot::{Curve, Panel};
-use simulator::playing::Report;
+use simulator::playing::PlayingReport;
 
 use super::run::Machine;
 use super::{AbissPaper, AbissRow, BACKGROUND, FIGURE_18, PAGES, ROWS, STREAMS, cell, ours};
@@ -55,7 +55,7 @@ fn figure_18(paper: &AbissPaper<'_>) -> Result<Drawing, Failure> {
 }
 
 /// The time and the delay of each read, over the first seconds.
-fn delays(report: &Report) -> Vec<(f64, f64)> {
+fn delays(report: &PlayingReport) -> Vec<(f64, f64)> {
     let mut all: Vec<(f64, f64)> = report
         .reads()
         .map(|read| (read.at.as_secs_f64(), read.took.as_millis_f64()))
@@ -66,7 +66,7 @@ fn delays(report: &Report) -> Vec<(f64, f64)> {
 }
 
 /// The distribution of the delays, in steps of a percentile, and the longest delay.
-fn distribution(report: &Report) -> Vec<(f64, f64)> {
+fn distribution(report: &PlayingReport) -> Vec<(f64, f64)> {
     let mut all: Vec<f64> = report
         .reads()
         .map(|read| read.took.as_millis_f64())

@@ -8,7 +8,8 @@ use drive::{Imperfections, Profile, catalog};
 use rayon::prelude::*;
 use scheduler::ordering::Phases;
 use simulator::playing::{
-    self, Beside, File, Greed, Guarantee, PAGE, Paced, Players, Rate, Report, Service, Setup,
+    self, GreedyLoad, Guarantee, OtherClients, PAGE, PacedBuffer, PlayedFile, PlayerService,
+    Players, PlayingReport, PlayingSetup, Rate,
 };
 
 use crate::Failure;
@@ -87,7 +88,7 @@ pub enum CompetingLoad {
 /// The results of runs.
 #[derive(Debug, Default)]
 pub struct AbissRuns {
-    all: Vec<(AbissRun, Report)>,
+    all: Vec<(AbissRun, PlayingReport)>,
 }
 
 impl AbissRun {
@@ -95,27 +96,27 @@ impl AbissRun {
     ///
     /// # Errors
     /// If the drive is not shipped, or something is refused.
-    pub fn play(&self, effort: Effort) -> Result<Report, Failure> {
+    pub fn play(&self, effort: Effort) -> Result<PlayingReport, Failure> {
         let setup = self.setup(effort)?;
         playing::play(&setup).map_err(|error| Failure::failed(format!("{self:?}: {error}")))
     }
 
-    fn setup(&self, effort: Effort) -> Result<Setup, Failure> {
+    fn setup(&self, effort: Effort) -> Result<PlayingSetup, Failure> {
         let truth = Arc::new(self.machine.profile()?);
         let policy = scheduler::policy::find(self.policy).map_err(Failure::failed)?;
         let (files, reader) = self.files(&truth)?;
         let beside = match self.others {
-            CompetingLoad::Reader(kb) => Beside::Reader {
+            CompetingLoad::Reader(kb) => OtherClients::Reader {
                 file: reader,
                 read_ahead: kb * KB,
             },
-            CompetingLoad::Tasks(tasks) => Beside::Tasks(Greed {
+            CompetingLoad::Tasks(tasks) => OtherClients::Tasks(GreedyLoad {
                 tasks,
                 bytes: engine::guarantees::FOREGROUND_BYTES,
                 seed: SEED,
             }),
         };
-        Ok(Setup {
+        Ok(PlayingSetup {
             belief: Arc::clone(&truth),
             truth,
             imperfections: Imperfections::default(),
@@ -138,7 +139,7 @@ impl AbissRun {
     }
 
     /// The files of the streams and of the background reader.
-    fn files(&self, truth: &Profile) -> Result<(Vec<File>, File), Failure> {
+    fn files(&self, truth: &Profile) -> Result<(Vec<PlayedFile>, PlayedFile), Failure> {
         let block = u64::from(truth.block_bytes);
         let blocks = truth.geometry.sectors().0;
         let most = self.streams as u64;
@@ -151,7 +152,7 @@ impl AbissRun {
                 let page = PAGE / block.min(PAGE);
                 first = Lba((blocks - bytes / block) / most.max(1) * at / page * page);
             }
-            let file = File::new(first, bytes, block);
+            let file = PlayedFile::new(first, bytes, block);
             let file = file.ok_or_else(|| Failure::failed("a file of no whole blocks"))?;
             first = file.end();
             Ok::<_, Failure>(file)
@@ -238,14 +239,14 @@ impl fmt::Display for Machine {
 }
 
 impl Scheme {
-    fn service(self) -> Service {
+    fn service(self) -> PlayerService {
         match self {
-            Scheme::Plain => Service::Plain,
-            Scheme::Theirs(pages) => Service::Abiss(Paced {
+            Scheme::Plain => PlayerService::Plain,
+            Scheme::Theirs(pages) => PlayerService::Abiss(PacedBuffer {
                 memory: their_kb(pages) * KB,
                 batch: pages * PAGE,
             }),
-            Scheme::Ours(Buffered { kb, pages }) => Service::Guaranteed(Guarantee {
+            Scheme::Ours(Buffered { kb, pages }) => PlayerService::Guaranteed(Guarantee {
                 memory: kb * KB,
                 longest_round: match pages {
                     Some(pages) => RATE.at_least(pages * PAGE),
@@ -301,7 +302,7 @@ impl AbissRuns {
     ///
     /// # Errors
     /// If it is none of them.
-    pub fn get(&self, run: &AbissRun) -> Result<&Report, Failure> {
+    pub fn get(&self, run: &AbissRun) -> Result<&PlayingReport, Failure> {
         let found = self.all.iter().find(|(other, _)| other == run);
         let found = found.ok_or_else(|| Failure::failed(format!("not run: {run:?}")));
         found.map(|(_, report)| report)

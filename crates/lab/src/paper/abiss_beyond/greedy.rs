@@ -1,6 +1,6 @@
 //! Greedy tasks beside streams: random reads and writes of 128 KiB, always outstanding.
 
-use simulator::playing::{PAGE, Report};
+use simulator::playing::{PAGE, PlayingReport};
 
 use crate::Failure;
 use crate::paper::abiss::run::{
@@ -113,7 +113,7 @@ impl Crowd {
     }
 }
 
-fn p99_ms(report: &Report) -> Result<String, Failure> {
+fn p99_ms(report: &PlayingReport) -> Result<String, Failure> {
     let p99 = report.tasks_permille(990);
     let p99 = p99.ok_or_else(|| Failure::failed("a run without greedy tasks"))?;
     Ok(format!("{:.0}", p99.as_millis_f64()))

@@ -1,7 +1,7 @@
 //! Figures 4 to 7: response times, the best case, hit ratios, and the two actions alone.
 
 use crate::plot::{Curve, Panel};
-use simulator::caching::cases::{ALGORITHMS, Case, L2_PERCENT, Upper};
+use simulator::caching::cases::{ALGORITHMS, CachingCase, L2_PERCENT, Upper};
 
 use super::PfcPaper;
 use super::loads::{NAMES, Which};
@@ -61,7 +61,7 @@ impl PfcPaper {
         for (load, name) in NAMES.into_iter().enumerate() {
             for algorithm in ALGORITHMS {
                 let title = format!("{name}, {}, H: {what}", algorithm.name);
-                let case = |percent| Case::homogeneous(algorithm, Upper::High, percent);
+                let case = |percent| CachingCase::homogeneous(algorithm, Upper::High, percent);
                 let which = Which::Calibrated(load, 1);
                 panels.push(Panel::Lines {
                     title,
@@ -79,7 +79,7 @@ impl PfcPaper {
 
     /// Hit ratio and response time of OLTP, RA, L.
     fn best_case_panels(&self) -> Result<Vec<Panel>, Failure> {
-        let case = |percent| Case::homogeneous(ALGORITHMS[0], Upper::Low, percent);
+        let case = |percent| CachingCase::homogeneous(ALGORITHMS[0], Upper::Low, percent);
         let served = |line: &DrawnLine, percent| {
             let run = CachingRun::new(Which::Calibrated(0, 1), case(percent), self.line(line));
             self.runs.get(&run).copied()

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use drive::Profile;
 use drive::catalog;
 use simulator::caching::cases;
-use simulator::caching::figures::Figures;
-use simulator::caching::synthetic::{self, Extent, Synthetic};
-use simulator::caching::{Arrival, BadSetup, Pace, traced};
-use simulator::trace::{OnBad, Reader, Record};
+use simulator::caching::figures::LoadFigures;
+use simulator::caching::synthetic::{self, CacheLoadSlice, SyntheticCacheLoad};
+use simulator::caching::{ArrivalTiming, BadSetup, CacheArrival, traced};
+use simulator::trace::{OnBad, Record, TraceReader};
 
 use crate::Failure;
 use crate::lent;
@@ -27,11 +27,11 @@ pub enum Which {
 #[derive(Clone, Debug)]
 pub struct Ready {
     /// The requests.
-    pub arrivals: Vec<Arrival>,
+    pub arrivals: Vec<CacheArrival>,
     /// The times of the requests.
-    pub pace: Pace,
+    pub pace: ArrivalTiming,
     /// The statistics of the load.
-    pub figures: Figures,
+    pub figures: LoadFigures,
     /// The factor of the recorded times.
     pub stretch: u64,
 }
@@ -78,7 +78,7 @@ pub fn drive() -> Result<(Arc<Profile>, u64), Failure> {
 ///
 /// # Errors
 /// Never: the files are built in.
-pub fn calibrated(at: usize) -> Result<Synthetic, Failure> {
+pub fn calibrated(at: usize) -> Result<SyntheticCacheLoad, Failure> {
     synthetic::ALL[at].load().map_err(Failure::failed)
 }
 
@@ -100,18 +100,18 @@ impl Which {
         match self {
             Which::Calibrated(at, clients) => {
                 let load = calibrated(at)?;
-                let extent = Extent {
+                let extent = CacheLoadSlice {
                     part,
                     clients,
                     seed: SEED,
                 };
                 let arrivals = load.arrivals(&extent, disk);
                 Ok(Ready {
-                    figures: Figures::of(&arrivals),
+                    figures: LoadFigures::of(&arrivals),
                     arrivals,
                     pace: match load.is_open() {
-                        true => Pace::Open,
-                        false => Pace::Closed,
+                        true => ArrivalTiming::Open,
+                        false => ArrivalTiming::Closed,
                     },
                     stretch: 1,
                 })
@@ -120,12 +120,12 @@ impl Which {
                 let records = records(GENUINE[at], part)?;
                 let bad = |error: BadSetup| Failure::input(format!("{}: {error}", GENUINE[at]));
                 let arrivals = traced::arrivals(&records, disk, 1).map_err(bad)?;
-                let figures = Figures::of(&arrivals);
+                let figures = LoadFigures::of(&arrivals);
                 let stretch = cases::stretch(&arrivals, figures.footprint, &drive);
                 let stretch = stretch.map_err(bad)?;
                 Ok(Ready {
                     arrivals: traced::arrivals(&records, disk, stretch).map_err(bad)?,
-                    pace: Pace::Open,
+                    pace: ArrivalTiming::Open,
                     figures,
                     stretch,
                 })
@@ -151,7 +151,7 @@ fn records(name: &str, part: u64) -> Result<Vec<Record>, Failure> {
     let path = lent::folder()
         .join("traces")
         .join(format!("{name}.csv.zst"));
-    let reader = Reader::open(&path, None, OnBad::Refuse).map_err(Failure::input)?;
+    let reader = TraceReader::open(&path, None, OnBad::Refuse).map_err(Failure::input)?;
     let mut records = Vec::new();
     let mut blocks = 0;
     for record in reader.take(MOST_GENUINE / part.max(1) as usize) {
@@ -219,8 +219,8 @@ fn row(name: String, ready: &Ready) -> Vec<String> {
     let figures = &ready.figures;
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
     let gap = |value: String| match ready.pace {
-        Pace::Open => value,
-        Pace::Closed => "-".to_owned(),
+        ArrivalTiming::Open => value,
+        ArrivalTiming::Closed => "-".to_owned(),
     };
     vec![
         name,

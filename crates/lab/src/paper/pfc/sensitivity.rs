@@ -1,7 +1,7 @@
 //! The effect of each reading of an ambiguity: the mean gain over some cases with one reading
 //! changed.
 
-use simulator::caching::cases::{ALGORITHMS, Case, Upper};
+use simulator::caching::cases::{ALGORITHMS, CachingCase, Upper};
 
 use super::loads::{NAMES, Which};
 use super::pfc;
@@ -105,12 +105,12 @@ pub(super) fn table(bench: &PaperBench) -> Result<Table, Failure> {
     Ok(table)
 }
 
-fn cases() -> Vec<(Which, Case)> {
+fn cases() -> Vec<(Which, CachingCase)> {
     let mut all = Vec::new();
     for load in 0..NAMES.len() {
         for algorithm in ALGORITHMS {
             for (upper, percent) in [(Upper::High, 200), (Upper::Low, 5)] {
-                let case = Case::homogeneous(algorithm, upper, percent);
+                let case = CachingCase::homogeneous(algorithm, upper, percent);
                 all.push((Which::Calibrated(load, 1), case));
             }
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use simulator::caching::cases::{self, Case};
-use simulator::caching::{BadSetup, Report, Scheduler};
+use simulator::caching::cases::{self, CachingCase};
+use simulator::caching::{BadSetup, CachingReport, Scheduler};
 
 use super::loads::{self, Ready, Which};
 use crate::Failure;
@@ -17,7 +17,7 @@ pub struct CachingRun {
     /// The load.
     pub load: Which,
     /// The caches.
-    pub case: Case,
+    pub case: CachingCase,
     /// The coordinator, in users' words.
     pub coordinator: String,
     /// The dispatcher to the disk.
@@ -67,7 +67,7 @@ pub struct CachingRuns {
 
 impl CachingRun {
     /// A run of this load through these caches.
-    pub fn new(load: Which, case: Case, coordinator: &str) -> Self {
+    pub fn new(load: Which, case: CachingCase, coordinator: &str) -> Self {
         CachingRun {
             load,
             case,
@@ -172,7 +172,7 @@ impl CachingRuns {
 }
 
 impl ServedCase {
-    fn of(report: &Report) -> Self {
+    fn of(report: &CachingReport) -> Self {
         let lower = report.levels.get(1).copied().unwrap_or_default();
         ServedCase {
             mean_ms: report.response.mean_ms(),

@@ -8,7 +8,7 @@ use super::served::CachingRun;
 use super::{PfcPaper, TABLE, TABLE_COLUMNS, TABLE_PERCENT, algorithm, cases, cell, named};
 use crate::Failure;
 use crate::paper::Table;
-use simulator::caching::cases::Case;
+use simulator::caching::cases::CachingCase;
 
 impl PfcPaper {
     /// The statistics of the loads.
@@ -38,7 +38,7 @@ impl PfcPaper {
                 for upper in Upper::ALL {
                     let mut row = vec![format!("{name}, {percent} %, {}", upper.name())];
                     for column in TABLE_COLUMNS {
-                        let case = Case::homogeneous(algorithm(column), upper, percent);
+                        let case = CachingCase::homogeneous(algorithm(column), upper, percent);
                         let case = (Which::Calibrated(load, 1), case);
                         let ours = self.runs.gain(&self.pfc(case))?;
                         let figure = claim.figure(Some(&cell(case)));

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use block::Duration;
-use simulator::caching::cases::{ALGORITHMS, Case, Upper};
-use simulator::caching::{Outside, Readmore, Scheduled, Scheduler};
+use simulator::caching::cases::{ALGORITHMS, CachingCase, Upper};
+use simulator::caching::{EngineScheduling, ExternalBelief, Readmore, Scheduler};
 
 use super::super::finding::{Finding, MeasuredFigure};
 use super::super::pfc::loads::{NAMES, Which};
@@ -45,7 +45,7 @@ enum BeliefKind {
     /// The truth.
     All,
     /// The profiler's findings, shared by all runs.
-    Found(Arc<Outside>),
+    Found(Arc<ExternalBelief>),
 }
 
 /// Noise of all external results beyond the papers (`freeblock-beyond`).
@@ -83,12 +83,12 @@ fn run(bench: &PaperBench, known: &BeliefKind) -> Result<MeasurementOutcome, Fai
     })
 }
 
-fn cases() -> Vec<(Which, Case)> {
+fn cases() -> Vec<(Which, CachingCase)> {
     let mut all = Vec::new();
     for load in 0..NAMES.len() {
         for algorithm in ALGORITHMS {
             for percent in PERCENT {
-                let case = Case::homogeneous(algorithm, Upper::High, percent);
+                let case = CachingCase::homogeneous(algorithm, Upper::High, percent);
                 all.push((Which::Calibrated(load, 1), case));
             }
         }
@@ -107,16 +107,21 @@ impl BeliefKind {
     /// The engine's configuration.
     fn engine(&self, readmore: Readmore) -> Scheduler {
         Scheduler::Engine(match self {
-            BeliefKind::All => Scheduled::exact(readmore),
-            BeliefKind::Found(outside) => Scheduled::external(Arc::clone(outside), readmore),
+            BeliefKind::All => EngineScheduling::exact(readmore),
+            BeliefKind::Found(outside) => EngineScheduling::external(Arc::clone(outside), readmore),
         })
     }
 
-    fn alone(&self, (load, case): (Which, Case)) -> CachingRun {
+    fn alone(&self, (load, case): (Which, CachingCase)) -> CachingRun {
         CachingRun::new(load, case, "none").over(self.engine(Readmore::Fetched))
     }
 
-    fn run(&self, (load, case): (Which, Case), coordinator: &str, way: Readmore) -> CachingRun {
+    fn run(
+        &self,
+        (load, case): (Which, CachingCase),
+        coordinator: &str,
+        way: Readmore,
+    ) -> CachingRun {
         CachingRun::new(load, case, coordinator).over(self.engine(way))
     }
 
@@ -125,7 +130,7 @@ impl BeliefKind {
         &self,
         runs: &CachingRuns,
         coordinator: &str,
-        case: (Which, Case),
+        case: (Which, CachingCase),
     ) -> Result<[f64; 4], Failure> {
         let way = |way| runs.get(&self.run(case, coordinator, way));
         Ok([

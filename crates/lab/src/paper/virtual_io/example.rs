@@ -1,7 +1,7 @@
 //! The paper's example, recomputed.
 
 use block::{Duration, Instant};
-use simulator::ledger::{Ledger, Ran};
+use simulator::ledger::{Ledger, RunTotals};
 
 use crate::Failure;
 use crate::paper::finding::{Finding, MeasuredFigure};
@@ -52,7 +52,7 @@ fn expected_wait(pause: Duration, commands: &[Duration]) -> Result<(f64, f64), F
         ledger.record_command(now, now + length);
         now += length;
     }
-    let report = ledger.report(&Ran::default());
+    let report = ledger.report(&RunTotals::default());
     let figures = report.commands;
     let figures = figures.ok_or_else(|| Failure::failed("an example without commands"))?;
     Ok((figures.expected_wait_ms, figures.expected_wait_if_busy_ms))

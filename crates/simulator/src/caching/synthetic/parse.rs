@@ -2,7 +2,7 @@
 
 use document::{Document, DocumentError, Section};
 
-use super::{Ends, Files, Gap, Length, Runs, Size, Synthetic, Target};
+use super::{Ends, FileKind, Gap, Length, PaperFigures, RunKind, Size, SyntheticCacheLoad};
 
 const KEYS: [&str; 19] = [
     "name",
@@ -26,18 +26,18 @@ const KEYS: [&str; 19] = [
     "overlap",
 ];
 
-impl Synthetic {
+impl SyntheticCacheLoad {
     /// The load that `text` describes; `file` is its name in errors.
     ///
     /// # Errors
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
-    pub fn parse(file: &str, text: &str) -> Result<Synthetic, DocumentError> {
+    pub fn parse(file: &str, text: &str) -> Result<SyntheticCacheLoad, DocumentError> {
         let document = Document::parse(file, text)?;
         let root = document.root();
         root.only(&KEYS)?;
         let target = target(&root)?;
         let footprint = target.footprint_mb * target.scale * 1e6 / 4096.0;
-        let load = Synthetic {
+        let load = SyntheticCacheLoad {
             name: root.text("name", "the name of the load")?.to_owned(),
             summary: root.text("summary", "one sentence")?.to_owned(),
             requests: positive(&root, "requests")?,
@@ -87,10 +87,10 @@ impl Synthetic {
     }
 }
 
-fn target(root: &Section<'_>) -> Result<Target, DocumentError> {
+fn target(root: &Section<'_>) -> Result<PaperFigures, DocumentError> {
     let known = ["files", "random_percent", "footprint_mb", "scale"];
     let from = root.need_section("target", &known)?;
-    let target = Target {
+    let target = PaperFigures {
         random_percent: from.number("random_percent", "percent of the requests")?,
         footprint_mb: from.number("footprint_mb", "millions of bytes")?,
         scale: match from.has("scale") {
@@ -123,11 +123,11 @@ fn gaps(root: &Section<'_>) -> Result<Vec<Gap>, DocumentError> {
     gaps.iter().map(gap).collect()
 }
 
-fn files(root: &Section<'_>) -> Result<Vec<Files>, DocumentError> {
+fn files(root: &Section<'_>) -> Result<Vec<FileKind>, DocumentError> {
     let expected = "a list such as [{ count = 22, from = 8, to = 64 }], in blocks";
     list(root, "files", expected, |from| {
         from.only(&["count", "from", "to"])?;
-        let files = Files {
+        let files = FileKind {
             count: positive(from, "count")?,
             from: positive(from, "from")?,
             to: positive(from, "to")?,
@@ -143,7 +143,7 @@ fn files(root: &Section<'_>) -> Result<Vec<Files>, DocumentError> {
     })
 }
 
-fn runs(root: &Section<'_>) -> Result<Vec<Runs>, DocumentError> {
+fn runs(root: &Section<'_>) -> Result<Vec<RunKind>, DocumentError> {
     let expected =
         "a list such as [{ weight = 9, from = 1, to = 8 }, { weight = 1, file = \"whole\" }]";
     list(root, "runs", expected, |from| {
@@ -167,7 +167,7 @@ fn runs(root: &Section<'_>) -> Result<Vec<Runs>, DocumentError> {
                 }
             }
         };
-        Ok(Runs { weight, length })
+        Ok(RunKind { weight, length })
     })
 }
 

@@ -3,8 +3,8 @@
 
 use block::Interval;
 
-use super::{Files, Synthetic, log_even};
-use crate::workload::dice::{Chance, Dice, Outcome};
+use super::{FileKind, SyntheticCacheLoad, log_even};
+use crate::workload::dice::{Chance, Dice, Toss};
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) struct Space {
 
 impl Space {
     /// One file in `part` of what `of` says, spread over the disk.
-    pub(super) fn new(of: &Synthetic, part: u64, disk: u64, dice: &mut Dice) -> Self {
+    pub(super) fn new(of: &SyntheticCacheLoad, part: u64, disk: u64, dice: &mut Dice) -> Self {
         let lengths = lengths(&of.files, part, disk, dice);
         let all: u64 = lengths.iter().sum();
         let gap = disk.saturating_sub(all) / lengths.len().max(1) as u64;
@@ -82,11 +82,16 @@ impl Space {
     }
 
     /// Room for a fresh run of about so many blocks: more than it needs.
-    pub(super) fn place(&mut self, blocks: u64, of: &Synthetic, dice: &mut Dice) -> RunPlace {
+    pub(super) fn place(
+        &mut self,
+        blocks: u64,
+        of: &SyntheticCacheLoad,
+        dice: &mut Dice,
+    ) -> RunPlace {
         let mut found = (0, 0, 0);
         for _ in 0..TRIES {
             let (file, first) = match dice.happens(Chance::new(of.near)) {
-                Outcome::Yes if !self.ends.is_empty() => self.near(dice),
+                Toss::Yes if !self.ends.is_empty() => self.near(dice),
                 _ => self.anywhere(dice),
             };
             let within = self.files[file];
@@ -151,7 +156,7 @@ impl Space {
     }
 }
 
-fn lengths(files: &[Files], part: u64, disk: u64, dice: &mut Dice) -> Vec<u64> {
+fn lengths(files: &[FileKind], part: u64, disk: u64, dice: &mut Dice) -> Vec<u64> {
     let mut lengths = Vec::new();
     for kind in files {
         // Volumes are few, and each of them stays.

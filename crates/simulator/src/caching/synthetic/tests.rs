@@ -1,18 +1,18 @@
 //! Each built-in load is what its file says, and a file that makes no sense is told with its line.
 
-use super::{ALL, Extent, Synthetic};
-use crate::caching::figures::Figures;
+use super::{ALL, CacheLoadSlice, SyntheticCacheLoad};
+use crate::caching::figures::LoadFigures;
 
 /// Blocks of the Cheetah 9LP.
 const DISK: u64 = 2_222_905;
 
-fn load(name: &str) -> Synthetic {
+fn load(name: &str) -> SyntheticCacheLoad {
     let found = ALL.iter().find(|built_in| built_in.name == name);
     found.expect("built in").load().expect("a good file")
 }
 
-fn extent(part: u64, clients: u32, seed: u64) -> Extent {
-    Extent {
+fn extent(part: u64, clients: u32, seed: u64) -> CacheLoadSlice {
+    CacheLoadSlice {
         part,
         clients,
         seed,
@@ -25,7 +25,7 @@ fn every_load_has_its_paper_s_figures_with_any_seed() {
         let load = built_in.load().expect("a good file");
         assert_eq!(load.name, built_in.name);
         for seed in [1, 2] {
-            let figures = Figures::of(&load.arrivals(&extent(1, 1, seed), DISK));
+            let figures = LoadFigures::of(&load.arrivals(&extent(1, 1, seed), DISK));
             let name = &load.name;
             let random = 100.0 * figures.random / load.target.random_percent;
             assert!((0.85..1.15).contains(&random), "{name}: random {random}");
@@ -63,7 +63,7 @@ fn what_was_read_is_read_again_only_when_the_footprint_is_ahead_of_its_due() {
     let load = load("multi-like");
     let arrivals = load.arrivals(&extent(10, 1, 1), DISK);
     let first_pass = (arrivals.len() as f64 * load.first_pass) as usize;
-    let footprint = |upto: usize| Figures::of(&arrivals[..upto]).footprint as f64;
+    let footprint = |upto: usize| LoadFigures::of(&arrivals[..upto]).footprint as f64;
     let share = footprint(first_pass) / footprint(arrivals.len());
     assert!(share > 0.9, "{share} of all blocks in the first pass");
 }
@@ -100,7 +100,7 @@ fn a_file_that_makes_no_sense_is_told_with_its_line() {
     ] {
         let wrong = text.replace(from, to);
         assert_ne!(wrong, text, "{from}");
-        let error = Synthetic::parse("x.toml", &wrong)
+        let error = SyntheticCacheLoad::parse("x.toml", &wrong)
             .expect_err(to)
             .to_string();
         assert!(error.starts_with("x.toml:"), "{error}");

@@ -4,22 +4,22 @@ use block::Class;
 use cache::BlockState;
 
 use super::*;
-use crate::caching::Scheduled;
+use crate::caching::EngineScheduling;
 
 /// Two clients over a disk that serves in the order of arrival, fetches ahead last.
 fn system(l1: &str, l2: &str) -> System {
     let mut setup = two_levels((20_000, 20_000), l1, "none");
     setup.lower[0].level.prefetcher = l2.to_owned();
     setup.clients.push(setup.clients[0].clone());
-    setup.scheduler = Scheduler::Engine(Scheduled {
+    setup.scheduler = Scheduler::Engine(EngineScheduling {
         prefetches: Class::Background,
-        ..Scheduled::by("fcfs")
+        ..EngineScheduling::by("fcfs")
     });
     System::new(&setup).expect("a system")
 }
 
 fn ask(system: &mut System, client: u32, first: u64, count: u64) {
-    let asked = Arrival {
+    let asked = CacheArrival {
         client,
         file: u64::from(client),
         ..read(0, first, first + count - 1)

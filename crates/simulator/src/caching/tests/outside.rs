@@ -4,15 +4,15 @@ use block::{Duration, Instant};
 use drive::{Angle, Imperfections, Spindle};
 
 use super::*;
-use crate::caching::{Outside, Readmore, Scheduled};
+use crate::caching::{EngineScheduling, ExternalBelief, Readmore};
 
 /// A belief by which the platter turns so many parts per million slower than it does, of a drive whose
 /// seeks scatter by so much.
-fn outside(slow_ppm: u64, seek_noise: Duration) -> Outside {
+fn outside(slow_ppm: u64, seek_noise: Duration) -> ExternalBelief {
     let mut belief = Profile::clone(&cheetah());
     let period = belief.spindle.period_ps();
     belief.spindle = Spindle::from_period_ps(period + period * slow_ppm / 1_000_000);
-    Outside {
+    ExternalBelief {
         belief: Arc::new(belief),
         imperfections: Imperfections {
             seek_noise,
@@ -24,17 +24,17 @@ fn outside(slow_ppm: u64, seek_noise: Duration) -> Outside {
 
 const NOISE: Duration = Duration::from_micros(60);
 
-fn system(outside: Outside) -> Result<System, BadSetup> {
-    let scheduled = Scheduled::external(Arc::new(outside), Readmore::Wished);
-    System::new(&Setup {
+fn system(outside: ExternalBelief) -> Result<System, BadSetup> {
+    let scheduled = EngineScheduling::external(Arc::new(outside), Readmore::Wished);
+    System::new(&CachingSetup {
         scheduler: Scheduler::Engine(scheduled),
         ..two_levels((600, 1_200), "ra(p=4)", "pfc")
     })
 }
 
-fn open(outside: Outside, load: impl Iterator<Item = Arrival>) -> Report {
+fn open(outside: ExternalBelief, load: impl Iterator<Item = CacheArrival>) -> CachingReport {
     let mut system = system(outside).expect("a system");
-    run(&mut system, &mut { load }, Pace::Open).expect("a run")
+    run(&mut system, &mut { load }, ArrivalTiming::Open).expect("a run")
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn what_an_engine_outside_cannot_know_is_in_the_drive() {
     let noisy = took(outside(0, NOISE));
     assert_eq!(noisy, took(outside(0, NOISE)));
     assert_ne!(noisy, took(outside(0, Duration::ZERO)));
-    let other = Outside {
+    let other = ExternalBelief {
         seed: 2,
         ..outside(0, NOISE)
     };
@@ -103,7 +103,7 @@ fn a_belief_of_another_drive_is_an_error() {
     let belief = Arc::new(entry.profile().expect("a profile"));
     let believed = belief.geometry.sectors().0;
     let sectors = cheetah().geometry.sectors().0;
-    let of_another = Outside {
+    let of_another = ExternalBelief {
         belief,
         ..outside(0, NOISE)
     };

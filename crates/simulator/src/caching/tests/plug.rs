@@ -8,7 +8,7 @@ use super::*;
 use crate::caching::engine_disk::EngineDisk;
 use crate::caching::jobs::{Asker, JobId, Jobs, NONE};
 use crate::caching::merging::next_of;
-use crate::caching::{Readmore, Scheduled};
+use crate::caching::{EngineScheduling, Readmore};
 
 /// A disk, and what was asked of it.
 struct Scene {
@@ -20,7 +20,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(scheduled: &Scheduled) -> Self {
+    fn new(scheduled: &EngineScheduling) -> Self {
         Scene {
             disk: EngineDisk::new(&cheetah(), scheduled).expect("a disk"),
             jobs: Jobs::new(),
@@ -30,9 +30,9 @@ impl Scene {
     }
 
     fn by_arrival(prefetches: Class) -> Self {
-        Scene::new(&Scheduled {
+        Scene::new(&EngineScheduling {
             prefetches,
-            ..Scheduled::by("fcfs")
+            ..EngineScheduling::by("fcfs")
         })
     }
 
@@ -194,7 +194,7 @@ fn only_what_is_asked_for_is_hastened() {
 
 #[test]
 fn what_is_no_longer_wished_is_not_read_and_not_told() {
-    let mut scene = Scene::new(&Scheduled::exact(Readmore::Wished));
+    let mut scene = Scene::new(&EngineScheduling::exact(Readmore::Wished));
     scene
         .disk
         .wish(Instant::ZERO, Wish::Want(Interval::new(1_000, 1_007)));

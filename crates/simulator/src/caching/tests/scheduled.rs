@@ -5,25 +5,28 @@ use engine::Rules;
 use scheduler::policy;
 
 use super::*;
-use crate::caching::Scheduled;
+use crate::caching::EngineScheduling;
 
 /// The system with the engine before its disk.
-fn over_engine(setup: &Setup, scheduled: Scheduled) -> Setup {
-    Setup {
+fn over_engine(setup: &CachingSetup, scheduled: EngineScheduling) -> CachingSetup {
+    CachingSetup {
         scheduler: Scheduler::Engine(scheduled),
         ..setup.clone()
     }
 }
 
-fn closed(setup: &Setup, requests: &[(u64, u64)]) -> Report {
+fn closed(setup: &CachingSetup, requests: &[(u64, u64)]) -> CachingReport {
     let mut system = System::new(setup).expect("a system");
     let mut load = requests.iter().map(|&(first, last)| read(0, first, last));
-    run(&mut system, &mut load, Pace::Closed).expect("a run")
+    run(&mut system, &mut load, ArrivalTiming::Closed).expect("a run")
 }
 
 #[test]
 fn over_the_engine_a_miss_costs_the_disk_and_one_reply() {
-    let setup = over_engine(&two_levels((4, 100), "none", "none"), Scheduled::by("sptf"));
+    let setup = over_engine(
+        &two_levels((4, 100), "none", "none"),
+        EngineScheduling::by("sptf"),
+    );
     let waits = waits(&setup, &[(1000, 1003), (1000, 1003), (5000, 5000)]);
     assert_eq!(waits[0], alone(1000, 1003) + 6_000_000 + 4 * 30_000);
     assert_eq!(waits[1], 0);
@@ -33,7 +36,7 @@ fn over_the_engine_a_miss_costs_the_disk_and_one_reply() {
 #[test]
 fn neighbours_of_one_instant_are_one_request_to_the_engine() {
     let two = two_levels((100, 100), "ra(p=4)", "none");
-    let setup = over_engine(&two, Scheduled::by("c-look"));
+    let setup = over_engine(&two, EngineScheduling::by("c-look"));
     // L1 asks for five blocks, L2 for nine; then both fetch ahead, and L2 has some of it.
     let waits = waits(&setup, &[(1000, 1000)]);
     assert_eq!(waits[0], alone(1000, 1008) + 6_000_000 + 5 * 30_000);
@@ -45,7 +48,7 @@ fn neighbours_of_one_instant_are_one_request_to_the_engine() {
 #[test]
 fn the_disk_is_busy_while_it_has_a_command() {
     let two = two_levels((100, 100), "none", "none");
-    let setup = over_engine(&two, Scheduled::by("fcfs"));
+    let setup = over_engine(&two, EngineScheduling::by("fcfs"));
     let report = closed(&setup, &[(1000, 1003)]);
     assert_eq!(report.disk.busy.as_nanos(), alone(1000, 1003));
 }
@@ -53,7 +56,7 @@ fn the_disk_is_busy_while_it_has_a_command() {
 #[test]
 fn prefetches_of_a_lower_class_let_demands_pass() {
     let two = two_levels((400, 400), "ra(p=16)", "none");
-    let mut scheduled = Scheduled::by("fcfs");
+    let mut scheduled = EngineScheduling::by("fcfs");
     let same = over_engine(&two, scheduled.clone());
     scheduled.prefetches = Class::Background;
     let lower = over_engine(&two, scheduled);
@@ -69,10 +72,10 @@ fn prefetches_of_a_lower_class_let_demands_pass() {
             read(turn * 1_000_000, first, first + 3)
         }
     });
-    let load: Vec<Arrival> = each.collect();
-    let serve = |setup: &Setup| {
+    let load: Vec<CacheArrival> = each.collect();
+    let serve = |setup: &CachingSetup| {
         let mut system = System::new(setup).expect("a system");
-        run(&mut system, &mut load.iter().copied(), Pace::Open).expect("a run")
+        run(&mut system, &mut load.iter().copied(), ArrivalTiming::Open).expect("a run")
     };
     let (same, lower) = (serve(&same), serve(&lower));
     assert!(lower.response.mean_ms() < same.response.mean_ms());
@@ -81,20 +84,20 @@ fn prefetches_of_a_lower_class_let_demands_pass() {
 
 #[test]
 fn an_engine_that_cannot_be_is_an_error() {
-    let expect = |scheduled: Scheduled, message: &str| {
+    let expect = |scheduled: EngineScheduling, message: &str| {
         let setup = over_engine(&two_levels((10, 10), "ra", "none"), scheduled);
         let error = System::new(&setup).err().expect(message);
         assert!(error.to_string().starts_with(message), "{error}");
     };
     let unknown = "no policy is called \"elevator\": expected one of fcfs";
-    expect(Scheduled::by("elevator"), unknown);
+    expect(EngineScheduling::by("elevator"), unknown);
     for class in [
         Class::BestEffort(7),
         Class::RealTime {
             deadline: Instant::ZERO,
         },
     ] {
-        let mut scheduled = Scheduled::by("sptf");
+        let mut scheduled = EngineScheduling::by("sptf");
         scheduled.prefetches = class;
         expect(scheduled, "prefetches of class ");
     }
@@ -112,7 +115,7 @@ proptest! {
         requests in prop::collection::vec((0u64..900, 1u64..20, 0u8..4), 1..80),
     ) {
         let names = (prefetch::ALL[which.0].name, coordinator::ALL[which.1].name);
-        let mut scheduled = Scheduled::by(policy::ALL[which.2].name);
+        let mut scheduled = EngineScheduling::by(policy::ALL[which.2].name);
         scheduled.background = has_background.then(Rules::default);
         let scheduler = Scheduler::Engine(scheduled);
         let report = many_over(&scheduler, levels, clients, names, &requests);
@@ -137,7 +140,7 @@ proptest! {
         // One client that waits for each answer: the order of requests is the load's own.
         let names = ("none", ["none", "du"][coordinator]);
         let elevator = many_over(&Scheduler::Elevator, levels, 1, names, &requests);
-        let scheduler = Scheduler::Engine(Scheduled::by("c-look"));
+        let scheduler = Scheduler::Engine(EngineScheduling::by("c-look"));
         let engine = many_over(&scheduler, levels, 1, names, &requests);
         prop_assert_eq!(&engine.levels, &elevator.levels);
         prop_assert_eq!(engine.disk.blocks, elevator.disk.blocks);
@@ -150,9 +153,9 @@ fn background_reads_of_a_drive_that_takes_one_command_are_refused() {
     let setup = |background| {
         let mut setup = two_levels((600, 1_200), "none", "none");
         Arc::make_mut(&mut setup.drive).queue.depth = 1;
-        setup.scheduler = Scheduler::Engine(Scheduled {
+        setup.scheduler = Scheduler::Engine(EngineScheduling {
             background,
-            ..Scheduled::by("sptf")
+            ..EngineScheduling::by("sptf")
         });
         setup
     };

@@ -4,7 +4,7 @@ use block::{Direction, Instant, Interval};
 use cache::coordinator;
 use cache::settings::Values;
 
-use super::{ALL, Arrival, Pace, Report, System, run};
+use super::{ALL, ArrivalTiming, CacheArrival, CachingReport, System, run};
 
 /// Requests of a long run: A10 begins anew after a thousand that are much longer than the mean.
 const REQUESTS: u64 = 5_000;
@@ -27,7 +27,7 @@ enum Jumps {
 }
 
 /// Four streams that are continued or begin elsewhere, a quarter of them writes.
-fn arrivals(seed: u64, requests: u64, jumps: Jumps) -> impl Iterator<Item = Arrival> {
+fn arrivals(seed: u64, requests: u64, jumps: Jumps) -> impl Iterator<Item = CacheArrival> {
     let mut state = seed;
     let mut roll = move |bound: u64| {
         // Knuth's MMIX generator: any would do.
@@ -48,7 +48,7 @@ fn arrivals(seed: u64, requests: u64, jumps: Jumps) -> impl Iterator<Item = Arri
         };
         let blocks = Interval::of(streams[stream], count);
         streams[stream] = blocks.last + 1;
-        Arrival {
+        CacheArrival {
             at: Instant::from_nanos(at * 4_000_000),
             client: 0,
             file: stream as u64,
@@ -65,11 +65,11 @@ fn arrivals(seed: u64, requests: u64, jumps: Jumps) -> impl Iterator<Item = Arri
 /// What three levels with this coordinator do, in some compositions: all that is counted.
 fn all_counts(coordinator: &str) -> Vec<String> {
     let compositions = [
-        ("none", (2, 60), Pace::Closed, Jumps::Always),
-        ("none", (16, 60), Pace::Closed, Jumps::Seldom),
-        ("amp", (60, 120), Pace::Closed, Jumps::Always),
-        ("linux-2.6", (100, 60), Pace::Open, Jumps::Always),
-        ("linux-6", (60, 120), Pace::Open, Jumps::Always),
+        ("none", (2, 60), ArrivalTiming::Closed, Jumps::Always),
+        ("none", (16, 60), ArrivalTiming::Closed, Jumps::Seldom),
+        ("amp", (60, 120), ArrivalTiming::Closed, Jumps::Always),
+        ("linux-2.6", (100, 60), ArrivalTiming::Open, Jumps::Always),
+        ("linux-6", (60, 120), ArrivalTiming::Open, Jumps::Always),
     ];
     let each = compositions.map(|(prefetch, (upper, below), pace, jumps)| {
         let mut system = three_levels((upper, below), prefetch, coordinator);
@@ -80,12 +80,12 @@ fn all_counts(coordinator: &str) -> Vec<String> {
     let short = (0..SHORT.0).map(|seed| {
         let mut system = three_levels((16, 60), "none", coordinator);
         let mut load = arrivals(seed, SHORT.1, Jumps::Always);
-        counts(&run(&mut system, &mut load, Pace::Closed).expect("a run"))
+        counts(&run(&mut system, &mut load, ArrivalTiming::Closed).expect("a run"))
     });
     each.into_iter().chain(short).collect()
 }
 
-fn counts(report: &Report) -> String {
+fn counts(report: &CachingReport) -> String {
     format!("{:?} {:?} {:?}", report.levels, report.disk, report.ended)
 }
 
@@ -126,7 +126,7 @@ fn one_submission_is_one_message_to_the_level_below() {
         setup.lower.push(third);
         let mut system = System::new(&setup).expect("a system");
         let mut load = [super::read(0, 1_000, 1_003)].into_iter();
-        let report = run(&mut system, &mut load, Pace::Closed).expect("a run");
+        let report = run(&mut system, &mut load, ArrivalTiming::Closed).expect("a run");
         // One block goes past L2, three are kept there: all four come through L3.
         assert_eq!((report.levels[1].bypassed, report.levels[2].asked), (1, 4));
         report.levels[2].requests

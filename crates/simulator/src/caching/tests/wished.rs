@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::caching::{Readmore, Scheduled};
+use crate::caching::{EngineScheduling, Readmore};
 
 pub(super) fn exact(readmore: Readmore) -> Scheduler {
-    Scheduler::Engine(Scheduled::exact(readmore))
+    Scheduler::Engine(EngineScheduling::exact(readmore))
 }
 
-fn setup(scheduler: &Scheduler, coordinator: &str) -> Setup {
-    Setup {
+fn setup(scheduler: &Scheduler, coordinator: &str) -> CachingSetup {
+    CachingSetup {
         scheduler: scheduler.clone(),
         ..two_levels((600, 1_200), "ra(p=4)", coordinator)
     }
@@ -18,30 +18,30 @@ fn setup(scheduler: &Scheduler, coordinator: &str) -> Setup {
 
 /// Eight streams far from each other, whose next requests come in pairs, so that the disk has one to do while
 /// it chooses the way to the other.
-pub(super) fn streams() -> impl Iterator<Item = Arrival> {
+pub(super) fn streams() -> impl Iterator<Item = CacheArrival> {
     (0..3_200u64).map(|number| {
         let (stream, turn) = (number % 8, number / 8);
         let first = 200_000 * stream + 4_000 * (turn / 40) + 4 * (turn % 40);
-        Arrival {
+        CacheArrival {
             file: stream,
             ..read(number / 2 * 40_000_000, first, first + 3)
         }
     })
 }
 
-pub(super) fn pairs(scheduler: &Scheduler, coordinator: &str) -> Report {
+pub(super) fn pairs(scheduler: &Scheduler, coordinator: &str) -> CachingReport {
     let mut system = System::new(&setup(scheduler, coordinator)).expect("a system");
-    run(&mut system, &mut streams(), Pace::Open).expect("a run")
+    run(&mut system, &mut streams(), ArrivalTiming::Open).expect("a run")
 }
 
 /// One of the streams, whose reader asks as soon as he has the answer.
-fn alone(scheduler: &Scheduler) -> Report {
+fn alone(scheduler: &Scheduler) -> CachingReport {
     let mut system = System::new(&setup(scheduler, "pfc")).expect("a system");
     let mut load = (0..3_200u64).map(|turn| {
         let first = 4_000 * (turn / 40) + 4 * (turn % 40);
         read(0, first, first + 3)
     });
-    run(&mut system, &mut load, Pace::Closed).expect("a run")
+    run(&mut system, &mut load, ArrivalTiming::Closed).expect("a run")
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn whoever_is_back_before_wishes_are_granted_gets_them_with_his_request() {
         Readmore::WishedWhileGranted,
     ];
     let [fetched, wished, either] = reports.map(|readmore| alone(&exact(readmore)));
-    let l2 = |report: &Report| report.levels[1];
+    let l2 = |report: &CachingReport| report.levels[1];
     assert!(
         l2(&wished).granted * 4 < l2(&wished).wished,
         "{:?}",
@@ -120,9 +120,9 @@ fn whoever_is_back_before_wishes_are_granted_gets_them_with_his_request() {
 #[test]
 fn wishes_that_nobody_could_grant_are_an_error() {
     let mut setup = two_levels((10, 10), "ra", "pfc");
-    setup.scheduler = Scheduler::Engine(Scheduled {
+    setup.scheduler = Scheduler::Engine(EngineScheduling {
         readmore: Readmore::Wished,
-        ..Scheduled::by("sptf")
+        ..EngineScheduling::by("sptf")
     });
     let error = System::new(&setup).err().expect("no rules");
     let expected = "readmore that is wished, without background reads: expected rules for these";

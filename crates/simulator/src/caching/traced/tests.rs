@@ -4,10 +4,10 @@ use block::{Direction, Instant};
 
 use super::{BLOCK, arrivals};
 use crate::caching::BadSetup;
-use crate::trace::{ByteRange, OnBad, Reader, Record};
+use crate::trace::{ByteRange, OnBad, Record, TraceReader};
 
 fn records(text: &'static str) -> Vec<Record> {
-    let reader = Reader::new("t.csv", text.as_bytes(), None, OnBad::Refuse).expect("a trace");
+    let reader = TraceReader::new("t.csv", text.as_bytes(), None, OnBad::Refuse).expect("a trace");
     reader.map(|record| record.expect("a record")).collect()
 }
 

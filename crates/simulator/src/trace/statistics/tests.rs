@@ -1,15 +1,15 @@
 //! Statistics against a naive count, and against the published table of the shared traces.
 
 use super::*;
-use crate::trace::{ByteRange, Format, OnBad, Reader};
+use crate::trace::{ByteRange, Format, OnBad, TraceReader};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The records of a canonical trace, and their statistics.
-fn statistics(text: &str) -> Summary {
+fn statistics(text: &str) -> TraceSummary {
     let input = std::io::Cursor::new(text.as_bytes().to_vec());
-    let mut reader = Reader::new("t", input, None, OnBad::Refuse).expect("canonical");
+    let mut reader = TraceReader::new("t", input, None, OnBad::Refuse).expect("canonical");
     let mut statistics = Statistics::default();
     for record in reader.by_ref() {
         statistics.add(&record.expect("good"));
@@ -185,7 +185,7 @@ fn the_table_of_the_shared_traces_comes_out() {
     };
     for row in &TABLE {
         let path = traces.join(format!("{}.csv.zst", row.name));
-        let mut reader = Reader::open(&path, None, OnBad::Refuse).expect("a trace");
+        let mut reader = TraceReader::open(&path, None, OnBad::Refuse).expect("a trace");
         let mut statistics = Statistics::default();
         for record in reader.by_ref() {
             statistics.add(&record.expect("good"));
@@ -235,7 +235,7 @@ fn the_measured_traces_of_the_shared_drives_are_read_whole() {
         ("seagate_st41601n_elite/st41601n.trace", 9_999),
     ] {
         let path = drives.join(path);
-        let reader = Reader::open(&path, None, OnBad::Refuse).expect("a trace");
+        let reader = TraceReader::open(&path, None, OnBad::Refuse).expect("a trace");
         assert_eq!(reader.format().name, "validate");
         assert!(Format::by_extension(&path, |_| true).is_some());
         let records: Vec<Record> = reader.collect::<Result<_, _>>().expect("good");

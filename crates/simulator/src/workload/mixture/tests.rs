@@ -50,8 +50,8 @@ fn mixture() -> Mixture {
     Mixture::parse("three.toml", TEXT).expect("a good file")
 }
 
-fn mixed() -> Mixed {
-    Mixed::new(&mixture(), 512, BLOCKS).expect("it fits")
+fn mixed() -> MixedLoad {
+    MixedLoad::new(&mixture(), 512, BLOCKS).expect("it fits")
 }
 
 fn finished(arrival: &Arrival, at: Instant) -> Finished {
@@ -75,12 +75,12 @@ fn finished(arrival: &Arrival, at: Instant) -> Finished {
 #[test]
 fn built_in_mixtures_parse_fit_and_bear_the_name_of_their_file() {
     for built_in in MIXTURES {
-        let Ok(Described::Mixture(mixture)) = built_in.described() else {
+        let Ok(LoadDescription::Mixture(mixture)) = built_in.described() else {
             panic!("{} is no mixture", built_in.name);
         };
         assert_eq!(mixture.name, built_in.name);
         assert!(!mixture.summary.is_empty(), "{}", built_in.name);
-        Mixed::new(&mixture, 4096, BLOCKS).expect("a built-in mixture fits");
+        MixedLoad::new(&mixture, 4096, BLOCKS).expect("a built-in mixture fits");
     }
 }
 
@@ -126,7 +126,7 @@ fn an_end_is_answered_by_the_part_that_asked() {
         let next = next.expect("no file").map(|next| next.demand);
         let told = next.map(|next| (next.part, next.class, next.extent.length().0));
         // Bulk goes on; an open part has nothing more to say.
-        let expected = (part == Part(1)).then_some((part, Class::Background, 2048));
+        let expected = (part == LoadPart(1)).then_some((part, Class::Background, 2048));
         assert_eq!(told, expected);
     }
 }
@@ -149,11 +149,11 @@ fn parts_have_chances_of_their_own_that_hang_on_the_mixture_s_seed() {
 
 #[test]
 fn a_file_without_parts_describes_one_load() {
-    let text = BuiltIn::find("oltp").expect("built in").text;
-    let described = Described::parse("oltp.toml", text).expect("a good file");
-    assert!(matches!(described, Described::Alone(load) if load.class == Class::default()));
-    let described = Described::parse("three.toml", TEXT).expect("a good file");
-    assert_eq!(described, Described::Mixture(mixture()));
+    let text = BuiltInWorkload::find("oltp").expect("built in").text;
+    let described = LoadDescription::parse("oltp.toml", text).expect("a good file");
+    assert!(matches!(described, LoadDescription::Alone(load) if load.class == Class::default()));
+    let described = LoadDescription::parse("three.toml", TEXT).expect("a good file");
+    assert_eq!(described, LoadDescription::Mixture(mixture()));
 }
 
 #[test]
@@ -161,11 +161,11 @@ fn what_makes_no_sense_is_refused_with_file_line_key_and_expectation() {
     for (old, new, complaint) in REFUSED {
         let text = TEXT.replacen(old, new, 1);
         assert_ne!(text, TEXT, "{old} is not in the file");
-        let error = Described::parse("load.toml", &text).expect_err(new);
+        let error = LoadDescription::parse("load.toml", &text).expect_err(new);
         assert_eq!(error.to_string(), *complaint);
     }
     let many = "[[part]]\nname = \"x\"\n".repeat(MOST_PARTS + 1);
-    let error = Described::parse("load.toml", &format!("name = \"many\"\n{many}"));
+    let error = LoadDescription::parse("load.toml", &format!("name = \"many\"\n{many}"));
     let error = error.expect_err("too many parts");
     assert!(error.to_string().contains("65 parts: expected at most 64"));
 }

@@ -25,7 +25,7 @@ fn what_does_not_fit_the_drive_is_refused() {
 #[test]
 fn what_makes_no_sense_of_files_and_even_sizes_is_refused() {
     for (name, old, new, complaint) in REFUSED_OF {
-        let text = BuiltIn::find(name).expect("a built-in load").text;
+        let text = BuiltInWorkload::find(name).expect("a built-in load").text;
         let changed = text.replacen(old, new, 1);
         assert_ne!(changed, text, "{old} is not in the file");
         let refused = Workload::parse("load.toml", &changed)
