@@ -1,4 +1,4 @@
-//! Caches in levels over a disk, in virtual time: the system model in which PFC was judged.
+//! Caches in levels over a disk, in virtual time: the system model of the PFC paper.
 //!
 //! ```text
 //!   clients        L1, L1, ..      a cache and a prefetcher for each client
@@ -13,8 +13,9 @@
 //!                    disk          a virtual drive, one command at a time; or as the engine likes
 //! ```
 //!
-//! `shared/specs/cache-and-pfc.md`, 9; Zhang, Lee, Ma, Zhou, ICDCS 2008, 4.1. Nothing here has a clock or
-//! opens a file: a load hands in requests, [`run()`] goes from event to event, and the answer is a report.
+//! `shared/specs/cache-and-pfc.md`, 9; Zhang, Lee, Ma, Zhou, ICDCS 2008, 4.1. Nothing here reads a
+//! clock or opens a file. A load supplies requests, and [`run()`] advances from event to event and
+//! returns a report.
 
 pub mod cases;
 pub mod disk;

@@ -22,7 +22,7 @@ use block::{Command, Finished, Instant, Outcome, Refused};
 use drive::VirtualDrive;
 use engine::Engine;
 
-/// A drive in virtual time: it takes commands and reports when each of them has ended.
+/// A drive in virtual time: accepts commands and reports when each of them has ended.
 pub trait SimulatedDrive {
     /// Gives the drive a command.
     ///
@@ -33,11 +33,11 @@ pub trait SimulatedDrive {
     /// The next command that has ended at `now` or before, in the order of their ends.
     fn poll(&mut self, now: Instant) -> Option<Outcome>;
 
-    /// When `poll` must be called next.
+    /// The time at which `poll` must be called next.
     fn next_wakeup(&self) -> Option<Instant>;
 }
 
-/// The clients of an engine in virtual time: a host submits requests and takes their ends.
+/// The clients of an engine in virtual time: a host submits requests and receives their ends.
 ///
 /// The driver calls the methods in the order of the rounds above. The same calls must give the same
 /// answers on every machine.
@@ -45,8 +45,8 @@ pub trait Host {
     /// Why the host stops the run. A command that the drive refuses stops the run too.
     type Error: From<Refused>;
 
-    /// A command has ended. The engine does not know it yet, so that it can still say what the
-    /// command was for.
+    /// A command has ended. The engine has not processed the end yet, so it still knows the purpose
+    /// of the command.
     fn command_ended(&mut self, now: Instant, engine: &Engine, outcome: &Outcome) {
         let _ = (now, engine, outcome);
     }
@@ -54,7 +54,7 @@ pub trait Host {
     /// A request has ended.
     ///
     /// # Errors
-    /// If the run cannot go on.
+    /// If the run must stop.
     fn request_ended(
         &mut self,
         now: Instant,
@@ -65,37 +65,37 @@ pub trait Host {
     /// Submits what arrives at `now`.
     ///
     /// # Errors
-    /// If the run cannot go on.
+    /// If the run must stop.
     fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, Self::Error>;
 
-    /// The drive has taken a command.
+    /// The drive has accepted a command.
     fn dispatched(&mut self, now: Instant, command: &Command) {
         let _ = (now, command);
     }
 
-    /// The engine has no more commands to give in this round.
+    /// The engine has no more commands for this round.
     fn round_ended(&mut self, now: Instant, engine: &mut Engine) {
         let _ = (now, engine);
     }
 
-    /// Whether the run ends here; asked once all of an instant has happened.
+    /// Whether the run ends now. The driver asks once per instant, after the last round.
     fn is_over(&mut self, now: Instant, engine: &mut Engine) -> bool {
         let _ = (now, engine);
         false
     }
 
-    /// When the host acts next by itself; later than `now`.
+    /// The time of the host's next action of its own; later than `now`.
     fn next_event(&self, now: Instant, engine: &Engine) -> Option<Instant>;
 
-    /// Whether the engine's wakeups keep the run alive. Behind the last request an engine may
-    /// calibrate for ever.
+    /// Whether the engine's wakeups keep the run alive. After the last request an engine may go on
+    /// calibrating for ever.
     fn waits_for_engine(&self, engine: &Engine) -> bool {
         let _ = engine;
         true
     }
 }
 
-/// Whether a host has more to do at the same instant.
+/// Whether a host has more work at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// The host waits for an end or for its next event.
@@ -104,7 +104,7 @@ pub enum Activity {
     Continues,
 }
 
-/// Owner of the clock, an engine and its drive.
+/// The owner of the clock, an engine and its drive.
 pub struct Driver<D = VirtualDrive> {
     now: Instant,
     engine: Engine,
@@ -121,7 +121,7 @@ impl<D: SimulatedDrive> Driver<D> {
         }
     }
 
-    /// The virtual time.
+    /// The current virtual time.
     pub fn now(&self) -> Instant {
         self.now
     }
@@ -131,19 +131,19 @@ impl<D: SimulatedDrive> Driver<D> {
         &self.engine
     }
 
-    /// The engine, for what its clients change beside requests.
+    /// The engine, for inputs other than requests.
     pub fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }
 
-    /// Goes from event to event until the host ends the run or nothing can happen any more.
+    /// Advances from event to event until the host ends the run or no event is left.
     ///
     /// # Errors
     /// Those of the host, and commands that the drive refuses.
     ///
     /// # Panics
-    /// If the engine, the drive or the host breaks its contract: a wakeup that is not in the future,
-    /// or requests that are still held when nothing can happen any more.
+    /// If the engine, the drive or the host breaks its contract: a wakeup that is not in the
+    /// future, or requests that are still held when no event is left.
     pub fn run<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
         loop {
             let drive = self.settle(host)?;
@@ -164,7 +164,7 @@ impl<D: SimulatedDrive> Driver<D> {
         }
     }
 
-    /// Moves the clock, for a host that has events beside this drive's.
+    /// Advances the clock, for a host that has events of its own beside this drive's.
     ///
     /// # Panics
     /// If time would go back.
@@ -177,7 +177,8 @@ impl<D: SimulatedDrive> Driver<D> {
         self.now = now;
     }
 
-    /// All that happens at the present instant; answers when the drive must be polled next.
+    /// Executes all rounds of the current instant. Returns the time at which the drive must be
+    /// polled next.
     ///
     /// # Errors
     /// Those of the host, and commands that the drive refuses.
@@ -198,7 +199,8 @@ impl<D: SimulatedDrive> Driver<D> {
         }
     }
 
-    /// Takes the commands and requests that have ended by now, and gives the drive nothing.
+    /// Collects the commands and requests that have ended by now, and gives the drive no new
+    /// commands.
     ///
     /// # Errors
     /// Those of the host.
@@ -214,13 +216,13 @@ impl<D: SimulatedDrive> Driver<D> {
         Ok(())
     }
 
-    /// When the drive or the engine must be asked next.
+    /// The next wakeup of the drive or the engine.
     pub fn next_wakeup(&self) -> Option<Instant> {
         earlier(self.drive.next_wakeup(), self.engine.next_wakeup())
     }
 
-    /// When something happens next, if the drive must be polled at `drive`; `None` if nothing ever
-    /// will.
+    /// The time of the next event, if the drive must be polled at `drive`; `None` if no event is
+    /// left.
     fn next_event<H: Host>(&self, host: &H, drive: Option<Instant>) -> Option<Instant> {
         let next = earlier(drive, host.next_event(self.now, &self.engine));
         match host.waits_for_engine(&self.engine) {
@@ -258,13 +260,13 @@ impl<D: SimulatedDrive> SimulatedDrive for &mut D {
     }
 }
 
-/// Gives an idle drive one command at `now`, without an engine, and answers its end.
+/// Executes one command at `now` on an idle drive, without an engine, and returns its outcome.
 ///
 /// # Errors
 /// If the extent is not on the drive.
 ///
 /// # Panics
-/// If the drive takes the command and never ends it.
+/// If the drive accepts the command and never ends it.
 pub fn serve_alone<D: SimulatedDrive>(
     drive: &mut D,
     mut now: Instant,

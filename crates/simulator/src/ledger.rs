@@ -1,12 +1,12 @@
-//! What a run's requests add up to: streaming, in a bounded piece of memory.
+//! Sums over the requests of a run, in bounded memory.
 //!
 //! ```text
 //!   response  = waited | queue | overhead | seek | rotation | transfer | bus
 //!               outside  in the drive's account
 //! ```
 //!
-//! Sums are whole nanoseconds in 128 bits, so that means are exact and do not depend on the order
-//! of the ends; percentiles come from a histogram of three significant digits.
+//! Sums are whole nanoseconds in 128 bits. Means are therefore exact and independent of the order
+//! of the ends. Percentiles come from a histogram of three significant digits.
 
 use block::{Account, BufferHit, Direction, Duration, Finished, Instant, Status};
 use hdrhistogram::Histogram;
@@ -23,22 +23,22 @@ pub use report::{
     AccountMeans, BufferHits, HeadShares, PartFigures, RequestFigures, ResponseTimes, RunReport,
 };
 
-/// What a run did, beside what the ledger has of each request.
+/// Totals of a run that the ledger does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunTotals {
-    /// Requests that were served.
+    /// Number of requests that ended.
     pub requests: u64,
-    /// Those that had to wait outside because the engine was full.
+    /// Number of requests that waited outside because the engine was full.
     pub held_back: u64,
-    /// Arrivals that were left out because their blocks are not on the drive.
+    /// Number of arrivals that were skipped because their blocks are not on the drive.
     pub skipped: u64,
-    /// How often the engine overruled its policy.
+    /// Number of times the engine overruled its policy.
     pub overruled: u64,
-    /// When the last one ended.
+    /// The end of the last request.
     pub end: Instant,
-    /// When the run was over: later than that if a scan went on.
+    /// The end of the run; later than `end` if a scan continued.
     pub over: Instant,
-    /// Between the first arrival and the last end, while no request was there.
+    /// Time between the first arrival and the last end without any request.
     pub idle: Duration,
 }
 
@@ -49,14 +49,14 @@ pub struct Ledger {
     actuators: u8,
     reads: DirectionSums,
     writes: DirectionSums,
-    /// By part of the load, if it has several.
+    /// One entry for each part of a mixed load.
     parts: Vec<(String, DirectionSums)>,
     commands: Commands,
     /// From the first arrival to the last end.
     span: Option<Span>,
 }
 
-/// A time in which something happened.
+/// An interval of time.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     first: Instant,
@@ -74,7 +74,7 @@ struct DirectionSums {
     shortest: Duration,
     longest: Duration,
     phases: Phases,
-    /// How many were a miss, a partial hit, a full hit.
+    /// Number of misses, partial hits and full hits of the drive's buffer.
     misses: u64,
     partial_hits: u64,
     full_hits: u64,
@@ -94,17 +94,17 @@ struct Phases {
     bus: u128,
 }
 
-/// The finest step of the percentiles: a microsecond is below what any drive's timing means.
+/// The resolution of the percentiles: one microsecond, below the accuracy of any drive's timing.
 const FINEST_NANOS: u64 = 1_000;
 
-/// Longer responses count as this long in the percentiles (not in means and maxima): an hour.
+/// The longest response in the percentiles: an hour. Means and maxima have no such limit.
 const LONGEST_NANOS: u64 = 3_600_000_000_000;
 
 /// Significant decimal digits of a percentile: finer than the runs' own noise.
 const DIGITS: u8 = 3;
 
 impl Ledger {
-    /// An empty ledger for a drive with blocks of `block_bytes` bytes and so many actuators.
+    /// An empty ledger for a drive with blocks of `block_bytes` bytes and this number of actuators.
     pub fn new(block_bytes: u32, actuators: u8) -> Self {
         Ledger {
             block_bytes,
@@ -117,14 +117,14 @@ impl Ledger {
         }
     }
 
-    /// The same, with sums for each of these parts of the load besides.
+    /// The same ledger with additional sums for each part of the load.
     pub fn with_parts(mut self, names: Vec<String>) -> Self {
         let parts = names.into_iter().map(|name| (name, DirectionSums::new()));
         self.parts = parts.collect();
         self
     }
 
-    /// Adds a request of a part of the load that has ended.
+    /// Adds an ended request of a part of the load.
     pub fn record(&mut self, part: LoadPart, finished: &Finished) {
         self.span = Some(Span::around(self.span, finished.submitted, finished.at));
         match finished.request.direction {
@@ -136,19 +136,19 @@ impl Ledger {
         }
     }
 
-    /// Adds a command that could have the head from one moment on, and ended at another.
+    /// Adds a command that could occupy the head from `began` to `ended`.
     pub fn record_command(&mut self, began: Instant, ended: Instant) {
         self.commands.record(began, ended);
     }
 
-    /// How many commands held the head for how long, for plots: the upper end of each step that holds
-    /// any, and how many.
+    /// The distribution of head times, for plots: the upper end of each non-empty step, and its
+    /// number of commands.
     pub fn command_distribution(&self) -> impl Iterator<Item = (Duration, u64)> {
         self.commands.distribution()
     }
 
-    /// How many requests ended within each step of the response time, for plots: the upper end of
-    /// each step that holds any, and how many.
+    /// The distribution of response times, for plots: the upper end of each non-empty step, and its
+    /// number of requests.
     pub fn distribution(&self, direction: Direction) -> impl Iterator<Item = (Duration, u64)> {
         let tally = match direction {
             Direction::Read => &self.reads,
@@ -158,7 +158,7 @@ impl Ledger {
     }
 }
 
-/// Exact to the nanosecond, rounded to nearest.
+/// The mean in milliseconds, rounded to the nearest nanosecond.
 fn mean(sum: u128, count: u64) -> f64 {
     let count = u128::from(count);
     millis((sum + count / 2) / count)
@@ -168,7 +168,7 @@ fn millis(nanos: u128) -> f64 {
     nanos as f64 / 1e6
 }
 
-/// The upper end of each step of a histogram that holds any, and how many.
+/// The upper end and the count of each non-empty step of a histogram.
 fn steps(histogram: &Histogram<u64>) -> impl Iterator<Item = (Duration, u64)> {
     histogram.iter_recorded().map(|step| {
         let upper = Duration::from_nanos(step.value_iterated_to());
@@ -177,7 +177,7 @@ fn steps(histogram: &Histogram<u64>) -> impl Iterator<Item = (Duration, u64)> {
 }
 
 impl Span {
-    /// One that has both in it.
+    /// The smallest interval that contains both.
     fn around(span: Option<Span>, first: Instant, last: Instant) -> Span {
         span.map_or(Span { first, last }, |span| Span {
             first: span.first.min(first),
@@ -190,7 +190,7 @@ impl Span {
     }
 }
 
-/// For times in nanoseconds.
+/// An empty histogram of times in nanoseconds.
 fn histogram() -> Histogram<u64> {
     let mut histogram = Histogram::new_with_bounds(FINEST_NANOS, LONGEST_NANOS, DIGITS)
         .expect("the bounds are in order, and there are fewer than six digits");
@@ -238,7 +238,7 @@ impl DirectionSums {
         }
     }
 
-    /// The sums of both.
+    /// The sums of both directions.
     fn with(&self, other: &DirectionSums) -> DirectionSums {
         let mut both = self.clone();
         both.requests += other.requests;
@@ -275,7 +275,7 @@ impl Phases {
         self.bus += u128::from(account.bus.as_nanos());
     }
 
-    /// In which the arm and the medium worked.
+    /// Time in which the arm or the medium worked.
     fn head(&self) -> u128 {
         self.seek + self.rotation + self.transfer
     }

@@ -1,4 +1,4 @@
-//! Where a run's requests come from: traces and synthetic loads, open and closed.
+//! The sources of a run's requests: traces and synthetic loads, open and closed.
 //!
 //! ```text
 //!                 arrivals that depend on nothing            arrivals that an end gives rise to
@@ -7,55 +7,55 @@
 //!   replay of a trace with think times: one next_arrival         on_finished, on_finished, ...
 //! ```
 //!
-//! The loop asks for one arrival ahead, never more: a load may be read from a file of any length.
+//! The run reads one independent arrival ahead, never more, so a load may be a file of any length.
 
 use std::error::Error;
 use std::fmt;
 
 use block::{Class, Direction, Extent, Finished, Instant};
 
-/// Which part of a load that has several a request belongs to, by its place among them.
+/// The part of a mixed load to which a request belongs: an index into [`Load::parts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LoadPart(pub u16);
 
 impl LoadPart {
-    /// All requests of a load that is alone.
+    /// The only part of a load that is not mixed.
     pub const ONLY: LoadPart = LoadPart(0);
 }
 
-/// What a client wants; the loop gives it a number and makes it a request.
+/// The parameters of a request; the run adds an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Which way the bytes go.
+    /// Read or write.
     pub direction: Direction,
-    /// Which blocks.
+    /// The blocks.
     pub extent: Extent,
-    /// How urgent.
+    /// The priority class.
     pub class: Class,
-    /// Of which part of the load.
+    /// The part of the load.
     pub part: LoadPart,
 }
 
-/// A demand and when it comes.
+/// A demand and its time of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When the client asks.
+    /// The time of arrival.
     pub at: Instant,
-    /// For what.
+    /// The parameters of the request.
     pub demand: Demand,
 }
 
 /// A source of requests. The same calls give the same arrivals on every machine.
 pub trait Load {
-    /// The next arrival that depends on no other request's end, at the same time as the one
-    /// before or later. Once it is `None` the loop does not ask again.
+    /// The next independent arrival, in order of time. After the first `None` the run does not call
+    /// again.
     ///
     /// # Errors
-    /// If the source cannot be read or is not what it claims to be; the run stops.
+    /// If the source cannot be read or is malformed; the run stops.
     fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError>;
 
-    /// A request of this part of the load has ended at `now`; answers the arrival that this gives rise to, at
-    /// `now` or later. Such arrivals may come in any order among each other.
+    /// A request of this part of the load has ended at `now`. Returns the arrival that the end
+    /// causes, at `now` or later. Dependent arrivals may come in any order.
     ///
     /// # Errors
     /// As for [`Load::next_arrival`].
@@ -69,9 +69,9 @@ pub trait Load {
         Ok(None)
     }
 
-    /// An arrival was left out at `now`, because its blocks are not on the drive and the user
-    /// chose to go on; answers the arrival that takes its place. A load whose arrivals depend on
-    /// ends must answer, or this client of it falls silent.
+    /// The run skipped an arrival at `now`, because its blocks are not on the drive. Returns its
+    /// replacement. A load with dependent arrivals must return one, or this client of the load
+    /// stops.
     ///
     /// # Errors
     /// As for [`Load::next_arrival`].
@@ -84,19 +84,18 @@ pub trait Load {
         Ok(None)
     }
 
-    /// Where the arrival that was handed out last stands in its source, such as `FILE:LINE`, for
-    /// error messages.
+    /// The source position of the last arrival, such as `FILE:LINE`, for error messages.
     fn place(&self) -> Option<String> {
         None
     }
 
-    /// The names of its parts, if it has several.
+    /// The names of the parts of a mixed load; empty for other loads.
     fn parts(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Why a load cannot go on: the error of its source, which names the file and the line.
+/// An error of a load's source, which names the file and the line.
 #[derive(Debug)]
 pub struct LoadError(Box<dyn Error + Send + Sync>);
 

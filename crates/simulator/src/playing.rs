@@ -1,4 +1,4 @@
-//! Applications that play files at a rate, in virtual time: the system model in which ABISS was judged.
+//! Applications that play files at a rate, in virtual time: the system model of the ABISS paper.
 //!
 //! ```text
 //!   players, 64 KiB when due        a background reader, greedy       tasks, greedy
@@ -13,13 +13,14 @@
 //!                                 a virtual drive
 //! ```
 //!
-//! `shared/specs/streams.md`; van den Brink, Almesberger: Active Block I/O Scheduling System (2004), 4.
-//! Nothing here has a clock or opens a file: [`play`] goes from event to event, and answers with a report.
+//! `shared/specs/streams.md`; van den Brink, Almesberger: Active Block I/O Scheduling System
+//! (2004), 4. Nothing here reads a clock or opens a file: [`play`] advances from event to event and
+//! returns a report.
 //!
-//! What the paper does not say is a choice, made before anything was measured: the applications read
-//! without read-ahead where nobody guarantees them anything (theirs read no faster than they play),
-//! they begin evenly within one period, and the processor copies for them, page by page, before it
-//! copies for the background reader (Linux 2.6 puts processes first that mostly sleep).
+//! Where the paper is silent, the model makes these choices, fixed before any measurement.
+//! Applications without a guarantee read without read-ahead, since theirs read no faster than they
+//! play. They start evenly within one period. The processor copies page by page, for the players
+//! before the background reader (Linux 2.6 favours processes that mostly sleep).
 
 mod buffer;
 mod copier;
@@ -44,8 +45,8 @@ pub use setup::{
 pub use stream::Rate;
 pub use system::play;
 
-/// Bytes of a page (ABISS, 4: 4 kB).
+/// Bytes per page (ABISS, 4: 4 kB).
 pub const PAGE: u64 = 4096;
 
-/// Bytes of one command at most: 256 sectors of 512 bytes, as many as a 28-bit ATA command names.
+/// Maximum bytes of a command: 256 sectors of 512 bytes, the limit of a 28-bit ATA command.
 pub const COMMAND: u64 = 128 * 1024;

@@ -1,4 +1,4 @@
-//! A trace as a load: at its own times, or as fast as the drive answers.
+//! A trace as a load: at its own times, or as fast as the drive completes its requests.
 //!
 //! ```text
 //!   record --device?--> bytes --outward--> blocks --fit--> blocks of this drive --> arrival
@@ -6,8 +6,8 @@
 //!          left out            counted           counted
 //! ```
 //!
-//! A replay reads the trace once, from the beginning to the end, and holds one record; only a scaled
-//! one reads it twice.
+//! A replay reads the trace once from beginning to end and holds one record. A scaled replay reads
+//! it twice.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -18,90 +18,91 @@ use serde::Serialize;
 use crate::load::{Arrival, Demand, Load, LoadError, LoadPart};
 use crate::trace::{Format, OnBad, Record, TraceError, TraceReader};
 
-/// Which trace, and how it is replayed.
+/// A trace and the parameters of its replay.
 #[derive(Clone, Debug)]
 pub struct ReplayPlan {
     /// The file.
     pub path: PathBuf,
-    /// Its format, if it is not to be told from the file.
+    /// The format; `None`: detected from the file.
     pub format: Option<&'static Format>,
-    /// What becomes of bad lines.
+    /// Treatment of bad lines.
     pub on_bad: OnBad,
-    /// Whose requests.
+    /// The devices whose requests are replayed.
     pub devices: DeviceChoice,
-    /// When they come.
+    /// The times of requests.
     pub pace: ReplayPace,
-    /// How the addresses of the trace become those of the drive.
+    /// The mapping of the trace's addresses to those of the drive.
     pub fit: AddressFit,
 }
 
-/// Whose requests are replayed.
+/// The devices whose requests are replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The trace's only device; a trace of several is refused.
+    /// The only device of the trace; a trace of several devices is refused.
     Only,
     /// The device of this name.
     Named(String),
-    /// All, as if they were one.
+    /// All devices, merged into one.
     All,
 }
 
-/// When requests come.
+/// The times of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplayPace {
-    /// At the trace's times from its first request on, multiplied by this.
+    /// The trace's times from its first request on, multiplied by a factor.
     Timed {
-        /// One is real time, a half is twice as fast.
+        /// 1 is real time, 0.5 is twice as fast.
         factor: f64,
     },
-    /// As fast as they are answered, always so many at once.
+    /// As fast as requests complete, with a constant number outstanding.
     Closed {
-        /// How many.
+        /// Number of outstanding requests.
         depth: u32,
     },
 }
 
-/// How the addresses of the trace become those of the drive.
+/// The mapping of the trace's addresses to those of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressFit {
-    /// They are; what is not on the drive is the run's business.
+    /// Unchanged; [`PastEnd`](crate::run::PastEnd) applies to blocks that are not on the drive.
     AsTheyAre,
-    /// Modulo the drive's capacity; a request over the end moves down to end there.
+    /// Modulo the capacity of the drive; a request across the end moves down to end there.
     Wrap,
-    /// If the trace goes past the end of the drive, shrunk in proportion; lengths stay.
+    /// Scaled down in proportion if the trace extends past the end of the drive; lengths are
+    /// unchanged.
     Scale,
 }
 
-/// What a replay had to do to a trace.
+/// The changes that a replay made to a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReplayCounts {
-    /// Requests that were handed out.
+    /// Number of replayed requests.
     pub requests: u64,
-    /// Those that were not whole blocks of the drive and were made larger.
+    /// Number of requests that were extended to whole blocks of the drive.
     pub rounded: u64,
-    /// Those that `AddressFit` put elsewhere.
+    /// Number of requests that [`AddressFit`] moved.
     pub moved: u64,
-    /// Requests of other devices, left out.
+    /// Number of skipped requests of other devices.
     pub of_other_devices: u64,
 }
 
-/// Why a trace cannot be replayed.
+/// An error of a replay.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// It is no proper trace.
+    /// The trace is malformed.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// Addresses of several devices mean different places.
+    /// The trace has several devices, whose addresses are unrelated.
     #[error(
         "{place}: a request for device \"{second}\" after some for \"{first}\": expected one \
          device; choose with --device NAME, or take them as one with --device all"
     )]
     SeveralDevices {
-        /// Where.
+        /// The source position.
         place: String,
-        /// The device before.
+        /// The first device.
         first: String,
-        /// The other one.
+        /// The second device.
         second: String,
     },
     /// The device is not in the trace.
@@ -109,24 +110,24 @@ pub enum ReplayError {
     NoSuchDevice {
         /// The trace.
         file: String,
-        /// Whose requests were asked for.
+        /// The requested device.
         device: String,
-        /// Those that there are.
+        /// The devices of the trace.
         known: String,
     },
 }
 
-/// A trace under way.
+/// A trace during its replay.
 pub struct Replay {
     plan: ReplayPlan,
     reader: TraceReader,
     block_bytes: NonZeroU64,
     capacity: u64,
-    /// Blocks that the trace needs, if it is to be scaled and needs more than there are.
+    /// Number of blocks that the trace needs, if it is scaled down.
     scaled_from: Option<u64>,
     /// The time of the first request.
     origin: Option<Instant>,
-    /// Requests that are still to come unasked, of a closed replay.
+    /// Number of initial requests of a closed replay that are still to come.
     unasked: u32,
     counts: ReplayCounts,
 }
@@ -162,22 +163,22 @@ impl Replay {
         Ok(replay)
     }
 
-    /// What was done so far.
+    /// The changes so far.
     pub fn counts(&self) -> ReplayCounts {
         self.counts
     }
 
-    /// The trace.
+    /// The reader of the trace.
     pub fn reader(&self) -> &TraceReader {
         &self.reader
     }
 
-    /// Blocks that the trace needs, if it was scaled to the drive.
+    /// Number of blocks that the trace needs, if it was scaled down.
     pub fn scaled_from(&self) -> Option<u64> {
         self.scaled_from
     }
 
-    /// The block after the last one that the trace touches: a first reading of all of it.
+    /// The block after the last one that the trace touches, from a first pass over all of it.
     fn measured(&self) -> Result<Option<u64>, ReplayError> {
         let mut reader = TraceReader::open(&self.plan.path, self.plan.format, self.plan.on_bad)?;
         let mut end = None;
@@ -233,7 +234,7 @@ impl Replay {
         }
     }
 
-    /// The blocks of the drive that stand for a record's bytes.
+    /// The blocks of the drive that represent a record's bytes.
     fn fitted(&mut self, record: &Record) -> Extent {
         let asked = record.bytes.blocks(self.block_bytes);
         let block = self.block_bytes.get();

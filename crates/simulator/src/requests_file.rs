@@ -1,4 +1,4 @@
-//! The account of every single request, as a file: CSV or JSON lines.
+//! The account of every request as a file: CSV or JSON lines.
 
 use std::io::{self, Write};
 
@@ -7,16 +7,16 @@ use serde::Serialize;
 
 use crate::run::Watch;
 
-/// How the lines are written.
+/// The format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestsFormat {
-    /// A header, then comma-separated values; empty where nothing is known.
+    /// A header, then comma-separated values; unknown values are empty.
     Csv,
-    /// One JSON object per line; null where nothing is known.
+    /// One JSON object per line; unknown values are null.
     JsonLines,
 }
 
-/// Writes a line for every request that ends.
+/// Writes one line for each ended request.
 #[derive(Debug)]
 pub struct RequestsFile<W> {
     to: W,
@@ -49,7 +49,7 @@ const HEADER: &str = "request,direction,lbn,blocks,arrived_ns,ended_ns,response_
                       waited_ns,queue_ns,overhead_ns,seek_ns,rotation_ns,transfer_ns,bus_ns,hit";
 
 impl<W: Write> RequestsFile<W> {
-    /// Begins a file. `to` should be buffered.
+    /// Starts a file. `to` should be buffered.
     ///
     /// # Errors
     /// If the header cannot be written.
@@ -60,10 +60,10 @@ impl<W: Write> RequestsFile<W> {
         Ok(RequestsFile { to, format })
     }
 
-    /// Ends the file.
+    /// Completes the file.
     ///
     /// # Errors
-    /// If what is still buffered cannot be written.
+    /// If buffered lines cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
         self.to.flush()?;
         Ok(self.to)

@@ -1,4 +1,4 @@
-//! Serves a load on an engine and a simulated drive, and records every end.
+//! Serves a load with an engine and a simulated drive, and records the end of every request.
 //!
 //! ```text
 //!   load --arrival--> [held back while the engine is full] --request--> engine --command--> drive
@@ -6,7 +6,7 @@
 //!    '------------- on_finished ---- ledger, watch <---- finished --------'  '--- outcome ----'
 //! ```
 //!
-//! The load is a [`Host`] of the [`Driver`], which says in which order things happen at one instant.
+//! The load is a [`Host`] of the [`Driver`], which defines the order of events at one instant.
 
 use std::io;
 
@@ -31,51 +31,51 @@ pub use audience::Audience;
 pub use scan::{AfterLoad, BackgroundScan, ScanPoint};
 pub use shared::{ProbeSchedule, ProfiledDrive, ProfilingProgress};
 
-/// When a run stops taking arrivals, and what it does with bad ones. What was taken is always
-/// served to its end.
+/// The limits of a run, and its treatment of arrivals past the end of the drive. Every accepted
+/// request is served to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// At most so many requests.
+    /// Maximum number of requests.
     pub requests: Option<u64>,
-    /// No arrivals after this moment.
+    /// The run accepts no arrivals after this time.
     pub until: Option<Instant>,
-    /// What becomes of an arrival whose blocks are not on the drive.
+    /// Treatment of an arrival whose blocks are not on the drive.
     pub past_end: PastEnd,
-    /// How many ends lie between two reports of progress.
+    /// Number of ended requests between two progress reports.
     pub progress_every: u64,
-    /// The background task that is watched.
+    /// The background task that the run observes.
     pub scan: Option<BackgroundScan>,
-    /// Of so many requests, the slowest, it is told where their time went.
+    /// Number of slowest requests for which the run explains where their time went.
     pub slowest: usize,
 }
 
-/// What becomes of an arrival whose blocks are not on the drive.
+/// Treatment of an arrival whose blocks are not on the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PastEnd {
     /// The run stops with an error.
     Stop,
-    /// It is left out and counted.
+    /// The run skips and counts the arrival.
     Skip,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunProgress {
     /// Requests that have ended.
     pub finished: u64,
-    /// The virtual time.
+    /// The current virtual time.
     pub now: Instant,
-    /// The share of the scan's blocks that was read, if there is a scan.
+    /// The fraction of the scan's blocks that has been read; `None` without a scan.
     pub scanned: Option<f64>,
 }
 
-/// Sees every request that ends, and how the run gets on.
+/// An observer of a run: receives every ended request and the progress.
 pub trait Watch {
-    /// A request has ended. Its number is its place among all arrivals, and it was submitted when
-    /// it arrived, even if the engine was full then.
+    /// A request has ended. Its number is its position among all arrivals. Its time of submission
+    /// is its arrival, even if the engine was full at that time.
     ///
     /// # Errors
-    /// If it cannot be written down; the run stops.
+    /// If the record cannot be written; the run stops.
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
         let _ = finished;
         Ok(())
@@ -86,30 +86,29 @@ pub trait Watch {
         let _ = progress;
     }
 
-    /// The run is over, and this was one of its slowest requests; the slowest is the first.
+    /// The run is over, and this is one of its slowest requests, slowest first.
     fn slow(&mut self, number: u64, explanation: &Explanation) {
         let _ = (number, explanation);
     }
 
-    /// Another hundredth of the scan was read.
+    /// Another hundredth of the scan has been read.
     fn scanned(&mut self, point: &ScanPoint) {
         let _ = point;
     }
 }
 
-/// The last moment at which a request may arrive, a century: what is then still to be served ends
-/// far below the 584 years of a 64-bit clock. A choice.
+/// The latest arrival of a request: a century. Outstanding requests then end far below the 584
+/// years of a 64-bit clock. A choice.
 pub const LATEST_ARRIVAL: Instant = Instant::from_nanos(3_200_000_000 * NANOS);
 
-/// Arrivals in a row that may be left out before a run is given up: a closed load that only asks
-/// for blocks past the end would never end. A choice, above the length of any published trace of a
-/// single day.
+/// Maximum number of consecutive skipped arrivals. A closed load whose requests all lie past the
+/// end would never end. A choice, above the length of any published trace of a single day.
 pub const MOST_SKIPPED: u64 = 10_000_000;
 
-/// In a second.
+/// Nanoseconds in a second.
 const NANOS: u64 = 1_000_000_000;
 
-/// Nobody watches.
+/// An observer that ignores everything.
 impl Watch for () {}
 
 impl From<Refused> for RunError {
@@ -118,23 +117,23 @@ impl From<Refused> for RunError {
     }
 }
 
-/// Why a run stopped early.
+/// An error that stops a run early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The load cannot go on.
+    /// The load failed.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The load's times are not in order.
+    /// The times of the load decrease.
     #[error(
         "{}an arrival at {at_ns} ns after one at {before_ns} ns: expected times that never go back",
         at(place)
     )]
     Backwards {
-        /// Where in the load's source.
+        /// The position in the load's source.
         place: Option<String>,
-        /// When it should arrive.
+        /// The time of the arrival.
         at_ns: u64,
-        /// The time before which nothing can arrive any more.
+        /// The earliest time at which a request may still arrive.
         before_ns: u64,
     },
     /// An arrival is so late that times could overflow.
@@ -143,34 +142,34 @@ pub enum RunError {
         at(place), at_ns / NANOS, LATEST_ARRIVAL.as_nanos() / NANOS
     )]
     TooLate {
-        /// Where in the load's source.
+        /// The position in the load's source.
         place: Option<String>,
-        /// When it should arrive.
+        /// The time of the arrival.
         at_ns: u64,
     },
-    /// Nothing but arrivals past the end of the drive.
+    /// All recent arrivals lie past the end of the drive.
     #[error(
         "{}{MOST_SKIPPED} requests in a row end past the last block of the drive: expected one \
          that does not",
         at(place)
     )]
     NeverFits {
-        /// Where in the load's source.
+        /// The position in the load's source.
         place: Option<String>,
     },
     /// The blocks of an arrival are not on the drive.
     #[error("{}{refused}", at(place))]
     PastEnd {
-        /// Where in the load's source.
+        /// The position in the load's source.
         place: Option<String>,
-        /// Which blocks, and how many the drive has.
+        /// The blocks of the request and the capacity of the drive.
         refused: Refused,
     },
-    /// The drive does not take what the engine gives it: the belief or the engine's limit of
-    /// commands at the drive does not fit the drive.
+    /// The drive refused a command of the engine: the belief or the engine's limit of commands at
+    /// the drive does not fit the drive.
     #[error("the drive refused a command that the engine gave it: {0}")]
     Drive(Refused),
-    /// A watcher could not write down what it saw.
+    /// An observer could not write a record.
     #[error("a request's record cannot be written: {0}")]
     Record(#[from] io::Error),
 }
@@ -189,10 +188,10 @@ impl Default for Options {
     }
 }
 
-/// Serves the load until it ends or `options` say so.
+/// Serves the load until it ends or `options` stop it.
 ///
 /// # Errors
-/// If the load is bad, the drive does not fit the engine, or a watcher cannot write.
+/// If the load is bad, the drive does not fit the engine, or an observer cannot write.
 ///
 /// # Panics
 /// If the engine or the drive breaks its contract: a wakeup that is not in the future, or a
@@ -207,7 +206,7 @@ pub fn run<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized>(
     run_beside(driver, load, options, ledger, watch, &mut ())
 }
 
-/// The same beside an audience, which stays until it has left by itself.
+/// Serves the load beside an audience. The run lasts until the audience has left.
 ///
 /// # Errors
 /// As [`run`].
@@ -249,7 +248,7 @@ pub fn run_beside<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Aud
     Ok(host.ran)
 }
 
-/// The host of a run: submits the arrivals of a load, and records their ends.
+/// The host of a run: submits the arrivals of a load and records their ends.
 struct LoadHost<'a, L: ?Sized, W: ?Sized, A> {
     arrivals: Arrivals<'a, L>,
     ledger: &'a mut Ledger,
@@ -259,7 +258,7 @@ struct LoadHost<'a, L: ?Sized, W: ?Sized, A> {
     heads: Heads,
     /// The latest end so far, as the drive reports it.
     last_end: Instant,
-    /// No request is there, and one was.
+    /// The engine holds no request, and held one before.
     is_idle: bool,
     ran: RunTotals,
     progress_every: u64,
@@ -267,10 +266,10 @@ struct LoadHost<'a, L: ?Sized, W: ?Sized, A> {
     slowest: Slowest<u64>,
 }
 
-/// What the engine is not told of the requests that it holds.
+/// The arrival data of the requests in the engine.
 #[derive(Default)]
 struct RequestTable {
-    /// By the number under which the engine knows the request.
+    /// Indexed by the id that the request has in the engine.
     known: Vec<Arrived>,
     free: Vec<u32>,
 }
@@ -426,7 +425,7 @@ impl RequestTable {
     }
 }
 
-/// A place in front of a message.
+/// The source position as the prefix of a message.
 fn at(place: &Option<String>) -> String {
     place
         .as_ref()

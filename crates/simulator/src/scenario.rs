@@ -1,8 +1,7 @@
-//! One run and all that it needs: a drive as it is, a drive as it is believed to be, a policy, and
-//! perhaps a background task.
+//! One simulated run: a truth, a belief, a policy and, optionally, a background task.
 //!
-//! Every command that simulates something says what in these terms, so that `simulate`,
-//! `experiment` and `paper` cannot differ in how they run it.
+//! All commands that simulate describe their runs in these terms, so that `simulate`, `experiment`
+//! and `paper` run them alike.
 
 use std::sync::Arc;
 
@@ -22,98 +21,98 @@ use crate::run::{
     self, AfterLoad, Audience, BackgroundScan, Load, Options, RunError, ScanPoint, Watch,
 };
 
-/// What is run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What the scheduler believes.
+    /// The profile that the scheduler believes.
     pub belief: Arc<Profile>,
-    /// What the drive is.
+    /// The profile of the simulated drive.
     pub truth: Arc<Profile>,
-    /// What it is besides.
+    /// Deviations of the drive from its profile.
     pub imperfections: Imperfections,
-    /// The seed of the drive's dice.
+    /// The seed of the drive's random numbers.
     pub seed: u64,
-    /// Who chooses.
+    /// The scheduling policy.
     pub policy: NamedPolicy,
-    /// The engine's bounds.
+    /// The limits of the engine.
     pub limits: Limits,
-    /// How larger requests step aside for more urgent ones.
+    /// The rules by which large requests yield to more urgent ones.
     pub preemption: Option<Preemption>,
-    /// What is read in the background.
+    /// The background task.
     pub background: Option<Background>,
 }
 
-/// A background task of a run.
+/// The background task of a run.
 #[derive(Clone, Debug)]
 pub struct Background {
-    /// How its reads are fitted in.
+    /// The rules for background reads.
     pub rules: Rules,
-    /// What it reads.
+    /// The blocks to read.
     pub wanted: WantedBlocks,
-    /// When it should be done.
+    /// The target time of completion.
     pub deadline: Option<Instant>,
-    /// Once so many hundredths were read, no more requests arrive.
+    /// Percentage of the blocks after which no more requests arrive.
     pub hundredths: u32,
-    /// What happens when the load ends before.
+    /// Treatment of the task if the load ends first.
     pub after_load: AfterLoad,
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct ScenarioResult {
-    /// The run.
+    /// Totals of the run.
     pub ran: RunTotals,
-    /// Its requests.
+    /// Sums over all requests.
     pub ledger: Ledger,
-    /// Its background task.
+    /// Results of the background task.
     pub scan: Option<ScanResult>,
-    /// What the ends of commands said of the belief, unless it is the truth.
-    pub told: Option<Tallies>,
-    /// What the belief was used for at the end.
+    /// Comparison of the ends of commands with the belief; `None` if the belief is the truth.
+    pub tallies: Option<Tallies>,
+    /// The use of the belief at the end of the run.
     pub mode: BeliefMode,
-    /// What stepping aside came to.
+    /// Results of preemption.
     pub preempted: Preempted,
 }
 
-/// What a background task came to.
+/// The results of a background task.
 #[derive(Clone, Debug)]
 pub struct ScanResult {
-    /// The moments at which another hundredth was read.
+    /// One point for each hundredth of the blocks.
     pub points: Vec<ScanPoint>,
-    /// How far it came.
+    /// Final progress.
     pub progress: TaskProgress,
-    /// What came of the gaps.
+    /// Use of the gaps.
     pub gaps: Gaps,
     /// The last guards: of reads after short and long seeks, then of writes.
     pub guards: [Duration; 4],
-    /// The share of the mean response time that the scheduler believes to have cost, over its
-    /// last few thousand requests.
+    /// The scheduler's estimate of its cost, as a fraction of the mean response time over the last
+    /// few thousand requests.
     pub impact: f64,
-    /// When the run ended.
+    /// The end of the run.
     pub end: Instant,
-    /// The blocks that are left.
+    /// The blocks that were not read.
     pub left: WantedBlocks,
 }
 
-/// Why a scenario could not be run to its end.
+/// An error of a scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// The load or the drive.
+    /// The load or the drive failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The background task.
+    /// The background task was refused.
     #[error(transparent)]
     Task(#[from] TaskRefused),
 }
 
 impl Scenario {
-    /// Whether the scheduler knows all that there is to know: its results are then *in-firmware*.
-    /// Otherwise it follows its drive.
+    /// Whether the belief is the exact truth: the results are then *in-firmware*. Otherwise the
+    /// scheduler tracks its drive, and they are *external*.
     pub fn is_in_firmware(&self) -> bool {
         Arc::ptr_eq(&self.belief, &self.truth) && self.imperfections == Imperfections::default()
     }
 
-    /// The same without its background task, for as long as it took.
+    /// The same scenario without its background task.
     pub fn baseline(&self) -> Scenario {
         Scenario {
             background: None,
@@ -121,10 +120,10 @@ impl Scenario {
         }
     }
 
-    /// Runs it from the beginning.
+    /// Runs the scenario from the beginning.
     ///
     /// # Errors
-    /// If the load is bad or does not fit the drive, the watcher cannot write, or the background
+    /// If the load is bad or does not fit the drive, the observer cannot write, or the background
     /// task is refused.
     pub fn play<L: Load + ?Sized, W: Watch + ?Sized>(
         &self,
@@ -154,8 +153,7 @@ impl Scenario {
         engine
     }
 
-    /// Runs it from the beginning, with its [`engine`](Scenario::engine), beside an audience that
-    /// has come.
+    /// Runs the scenario from the beginning on an [`engine`](Scenario::engine), beside an audience.
     ///
     /// # Errors
     /// As [`Scenario::play`].
@@ -213,7 +211,7 @@ impl Scenario {
             ran,
             ledger,
             scan,
-            told: engine.belief().tallies(),
+            tallies: engine.belief().tallies(),
             mode: engine.belief().mode(),
             preempted: engine.preemption().tally(),
         })
@@ -221,8 +219,8 @@ impl Scenario {
 }
 
 impl ScanResult {
-    /// Wanted blocks a second by each means, in MB/s of `block_bytes`, until so many hundredths
-    /// were read, or the end of the run: free, idle, paid.
+    /// Transfer rates of wanted blocks in MB/s of `block_bytes` until `hundredths` were read, or
+    /// the end of the run. The order is free, idle, paid.
     pub fn rates(&self, hundredths: u32, block_bytes: u32) -> [f64; 3] {
         let point = self.points.iter().find(|p| p.hundredths >= hundredths);
         let (account, at) = match point {
@@ -236,14 +234,14 @@ impl ScanResult {
         [account.free, account.idle, account.paid].map(|moved| rate(moved.blocks))
     }
 
-    /// When so many hundredths were read.
+    /// The time at which `hundredths` were read.
     pub fn reached(&self, hundredths: u32) -> Option<Instant> {
         let point = self.points.iter().find(|p| p.hundredths >= hundredths)?;
         Some(point.at)
     }
 }
 
-/// Keeps the points of a scan beside what another watcher sees.
+/// Collects the points of a scan beside another observer.
 struct Points<'a, W: ?Sized> {
     watch: &'a mut W,
     points: Vec<ScanPoint>,

@@ -1,4 +1,4 @@
-//! Applications with guaranteed streams beside a load: readers that play files, recorders that
+//! Applications with guaranteed streams beside a load: readers that play files and recorders that
 //! write them, each at its rate.
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //!   keep:    what had to wait, what came too late, how long the head was held
 //! ```
 //!
-//! Reports between two freezings change nothing for a stream that is served, and are left out: a
-//! day of a hundred streams is then a matter of minutes.
+//! Position reports between two freezings do not affect a stream in service and are omitted. A day
+//! of a hundred streams then takes minutes.
 
 mod hostile;
 pub mod trial;
@@ -31,91 +31,92 @@ use stream::{LocationMap, Rate};
 
 use crate::run::Audience;
 
-/// What the applications are.
+/// The parameters of the applications.
 #[derive(Clone, Debug)]
 pub struct StreamingSetup {
-    /// Readers; none: as many as are granted.
+    /// Number of readers; `None`: as many as are granted.
     pub readers: Option<usize>,
-    /// Recorders, which ask before the readers.
+    /// Number of recorders, which attach before the readers.
     pub recorders: usize,
-    /// Bytes in a second, of each.
+    /// Bytes per second of each application.
     pub rate: Rate,
-    /// Bytes of memory, of each.
+    /// Bytes of buffer memory of each application.
     pub memory: u64,
     /// Bytes that an application reads or writes at once.
     pub at_once: u64,
-    /// By how many bytes more than it said it goes beyond its playout point: so much of its buffer
-    /// is missing.
+    /// Bytes by which an application runs ahead of its declared playout point: this part of its
+    /// buffer is missing.
     pub further: u64,
-    /// Where the files are.
+    /// The extent that contains the files.
     pub place: Extent,
-    /// Where in it they begin, and when they are played.
+    /// The positions of the files in the extent, and the start of playing.
     pub layout: FileStarts,
-    /// How late the host may notice anything: the time between two reports.
+    /// The reaction time of the host: the interval between two position reports.
     pub latency: Duration,
-    /// When all of them leave.
+    /// The time at which all applications leave.
     pub until: Instant,
-    /// Where the files begin is drawn from it.
+    /// The seed for the positions of the files.
     pub seed: u64,
 }
 
-/// Where files begin, and when they are played.
+/// The positions of files, and the start of playing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileStarts {
-    /// Anywhere, each from when it is served.
+    /// Random positions; each file is played as soon as its stream is in service.
     Anywhere,
-    /// These blocks, all of them at once, when all are served; no more than there are blocks.
+    /// These blocks; all files start together when all streams are in service. The number of
+    /// streams is at most the number of blocks.
     At(Vec<Lba>),
 }
 
-/// What came of it, from the moment on at which all were served.
+/// The results of the applications, counted from the time at which all streams were in service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamingFigures {
-    /// Streams that were granted.
+    /// Number of granted streams.
     pub streams: usize,
-    /// How rounds went when all were there.
+    /// The plan of the rounds when all streams were attached.
     pub plan: Option<Plan>,
-    /// Since when all were served; none: never.
+    /// The time from which all streams were in service; `None` if that never happened.
     pub since: Option<Instant>,
-    /// Accesses of applications.
+    /// Number of accesses by applications.
     pub accesses: u64,
-    /// Those that did not find their memory, and waited for the disk.
+    /// Number of accesses that missed their buffer and waited for the disk.
     pub waited: u64,
-    /// The longest that one waited.
+    /// The longest wait of an access.
     pub longest_wait: Duration,
-    /// Those that were not taken, because too many waited.
+    /// Number of accesses that were refused because too many were waiting.
     pub refused: u64,
-    /// Those that the disk could not do.
+    /// Number of accesses that failed on the disk.
     pub failed: u64,
-    /// Those that were answered otherwise: outside of the buffer or of the file, or passed by the
-    /// playout point before the disk was there.
+    /// Number of accesses outside of the buffer or the file, or passed by the playout point before
+    /// their data arrived.
     pub elsewhere: u64,
-    /// Batches that ended.
+    /// Number of batches that ended.
     pub batches: u64,
-    /// Those that ended after their deadline.
+    /// Number of batches that ended after their deadline.
     pub late: u64,
-    /// How late the latest was.
+    /// The largest delay of a batch.
     pub latest: Duration,
-    /// How often a guarantee lapsed.
+    /// Number of times a guarantee lapsed.
     pub lapsed: u64,
-    /// For how long commands of streams held the head.
+    /// The time for which commands of streams held the head.
     pub head: Duration,
-    /// Until when all this was counted.
+    /// The end of the measurement.
     pub until: Instant,
 }
 
-/// The applications.
+/// The simulated applications.
 #[derive(Debug)]
 pub struct Applications {
     wish: StreamingSetup,
     all: Vec<Application>,
-    /// When each of them accesses its file next.
+    /// The next access of each application.
     due: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// How many are not served yet.
+    /// Number of streams that are not yet in service.
     coming: usize,
-    /// When it was last told where they are.
+    /// The last position report.
     last_report: Instant,
-    /// When they did something last.
+    /// The time of the last action.
     now: Instant,
     stage: SessionStage,
     accesses: u64,
@@ -125,7 +126,7 @@ pub struct Applications {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SessionStage {
     Playing,
-    /// So many have not left.
+    /// The number of streams that have not detached yet.
     Leaving(usize),
 }
 
@@ -139,7 +140,7 @@ struct Application {
 }
 
 impl StreamingFigures {
-    /// The share of head time that streams took.
+    /// The fraction of head time that streams used.
     pub fn head_share(&self) -> f64 {
         let time = self
             .since
@@ -152,10 +153,10 @@ impl StreamingFigures {
 }
 
 impl Applications {
-    /// Those that are granted of what is wished for, at the beginning of a run.
+    /// Attaches the streams at the beginning of a run.
     ///
     /// # Errors
-    /// The refusal, if a number was wished for and not granted; or if the engine promises nothing.
+    /// If a stream of a fixed number is refused, or the engine gives no guarantees.
     pub fn attach(engine: &mut Engine, wish: StreamingSetup) -> Result<Applications, NotGranted> {
         let mut dice = Pcg64Mcg::seed_from_u64(wish.seed);
         let wanted = wish.readers.map(|readers| readers + wish.recorders);
@@ -200,18 +201,18 @@ impl Applications {
         })
     }
 
-    /// What came of it.
+    /// The results.
     pub fn kept(&self) -> &StreamingFigures {
         &self.kept
     }
 
-    /// The tick of the host at `then` or before.
+    /// The last tick of the host at or before `then`.
     fn tick_before(&self, then: Instant) -> Instant {
         let tick = self.wish.latency.as_nanos();
         Instant::from_nanos(then.as_nanos() / tick * tick)
     }
 
-    /// When the applications tell next where they are: at the last tick before a freezing.
+    /// The time of the next position report: the last tick before a freezing.
     fn next_report(&self, engine: &Engine) -> Option<Instant> {
         let tick = self.wish.latency;
         if self.coming > 0 {
@@ -223,7 +224,7 @@ impl Applications {
         (then > self.last_report).then_some(then.max(self.now))
     }
 
-    /// All tell where they are; those that are served now begin.
+    /// Reports the positions of all applications, and starts those whose streams came into service.
     fn report_positions(&mut self, now: Instant, engine: &mut Engine) {
         self.last_report = now;
         let serves =
@@ -401,7 +402,7 @@ impl Audience for Applications {
     }
 }
 
-/// The blocks of each file.
+/// The number of blocks of each file.
 fn file_blocks(engine: &Engine, wish: &StreamingSetup) -> u64 {
     let block = u64::from(engine.belief().profile().block_bytes);
     let seconds = wish.until.as_nanos().div_ceil(stream::rate::SECOND) + 1;
@@ -410,7 +411,7 @@ fn file_blocks(engine: &Engine, wish: &StreamingSetup) -> u64 {
     blocks.min(wish.place.length().0)
 }
 
-/// Where a file begins, from the beginning of the place.
+/// A random offset of a file in the extent.
 fn anywhere(engine: &Engine, wish: &StreamingSetup, dice: &mut Pcg64Mcg) -> u64 {
     let page = PAGE / u64::from(engine.belief().profile().block_bytes);
     match wish.place.length().0 - file_blocks(engine, wish) {
@@ -419,7 +420,7 @@ fn anywhere(engine: &Engine, wish: &StreamingSetup, dice: &mut Pcg64Mcg) -> u64 
     }
 }
 
-/// Asks for one stream over a file in one piece.
+/// Attaches one stream over a contiguous file.
 fn attach(
     engine: &mut Engine,
     wish: &StreamingSetup,
@@ -448,5 +449,5 @@ fn attach(
     Ok(engine.attach(Instant::ZERO, ask)?.stream)
 }
 
-/// Bytes of a page (ABISS, 4).
+/// Bytes per page (ABISS, 4).
 pub const PAGE: u64 = 4096;

@@ -1,4 +1,4 @@
-//! Traces of block requests: what a record is, and which formats there are.
+//! Traces of block requests: records and formats.
 //!
 //! ```text
 //!   file --zstd?--> lines --format's parser--> order check --> Record, Record, ...
@@ -6,9 +6,9 @@
 //!                     '------------+----------------'--> TraceError: refused, or skipped and counted
 //! ```
 //!
-//! A [`TraceReader`] is an iterator and holds one buffer, however long the trace is. A [`TraceWriter`] puts
-//! its file under its name only when it is whole. A new format is one file beside this one, one
-//! line in [`ALL`], and one fuzz target: the tests then include it.
+//! A [`TraceReader`] is an iterator with one buffer, independent of the length of the trace. A
+//! [`TraceWriter`] gives its file its name only when it is complete. A new format is one file
+//! beside this one, one line in [`ALL`], and one fuzz target; the tests then include it.
 
 mod blkparse;
 mod canonical;
@@ -38,38 +38,38 @@ use block::Duration;
 use std::path::Path;
 use writer::Encode;
 
-/// The longest line, without its end; a longer line is a bad one, and is not held in memory. A
+/// Maximum length of a line without its end; a longer line is bad, and is not held in memory. A
 /// choice: the longest field of any format, a file name in a fio log, has at most 256 bytes.
 pub const MAX_LINE_BYTES: usize = 8192;
 
-/// Devices in one trace; a record of a further one is bad. A choice, far above the 36 volumes of
-/// the MSR Cambridge traces.
+/// Maximum number of devices in a trace; a record of a further one is bad. A choice, far above the
+/// 36 volumes of the MSR Cambridge traces.
 pub const MAX_DEVICES: usize = 4096;
 
-/// The longest name of a device: what `fio` reads (its buffer is 256 bytes).
+/// Maximum length of a device name: the limit of `fio` (its buffer is 256 bytes).
 pub const MAX_DEVICE_NAME_BYTES: usize = 255;
 
-/// The longest request: lengths in NBD and in `fio` logs have 32 bits.
+/// Maximum length of a request: lengths in NBD and in `fio` logs have 32 bits.
 pub const MAX_REQUEST_BYTES: u64 = u32::MAX as u64;
 
-/// The block in which SPC, DiskSim and `blkparse` count.
+/// The block size of SPC, DiskSim and `blkparse`.
 const BLOCK_BYTES: u64 = 512;
 
-/// One way to write a trace down.
+/// A trace format.
 pub struct Format {
-    /// What the command line calls it.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it is, for the help.
+    /// A description for the help.
     pub summary: &'static str,
-    /// How its lines look, for the help and for messages.
+    /// The fields of a line, for the help and for messages.
     pub shape: &'static str,
-    /// Endings of file names, without the dot and without `.zst`.
+    /// File extensions, without the dot and without `.zst`.
     pub extensions: &'static [&'static str],
     /// The field that holds the time, for messages.
     pub time_field: &'static str,
-    /// A parser at the beginning of a trace.
+    /// Creates a parser at the beginning of a trace.
     parser: fn() -> Box<dyn Parse>,
-    /// An encoder at the beginning of a trace, where we write the format.
+    /// Creates an encoder, if the format can be written.
     encoder: Option<fn() -> Box<dyn Encode>>,
 }
 
@@ -85,27 +85,27 @@ pub static ALL: &[Format] = &[
     fio::V2,
 ];
 
-/// What a parser makes of a line.
+/// The result of parsing a line.
 enum Parsed {
     /// A request.
     Request(Record),
-    /// A line that the format has and that is no request: counted and passed over.
+    /// A valid line of the format that is no request: counted and ignored.
     Other,
 }
 
-/// Turns the lines of one trace into records, one after the other.
+/// Parses the lines of one trace in order.
 trait Parse: Send {
-    /// Takes the next line, without its end.
+    /// Parses the next line, given without its end.
     fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault>;
 }
 
 impl Format {
-    /// The format that the command line calls `name`.
+    /// The format with this name on the command line.
     pub fn named(name: &str) -> Option<&'static Format> {
         ALL.iter().find(|format| format.name == name)
     }
 
-    /// The first format of that ending, `.zst` apart, among those that `wanted` accepts.
+    /// The first format with this file extension (before `.zst`) that `wanted` accepts.
     pub fn by_extension(path: &Path, wanted: impl Fn(&Format) -> bool) -> Option<&'static Format> {
         let name = path.file_name()?.to_str()?;
         let (_, extension) = name.strip_suffix(".zst").unwrap_or(name).rsplit_once('.')?;
@@ -113,13 +113,12 @@ impl Format {
             .find(|format| wanted(format) && format.extensions.contains(&extension))
     }
 
-    /// Whether we write the format.
+    /// Whether the format can be written.
     pub fn is_written(&self) -> bool {
         self.encoder.is_some()
     }
 
-    /// The step of the times that we write in this format, where we write it; a time between two
-    /// steps is rounded down.
+    /// The resolution of written times, if the format can be written; times are rounded down.
     pub fn resolution(&self) -> Option<Duration> {
         self.encoder.map(|encoder| encoder().resolution())
     }
@@ -131,8 +130,8 @@ impl Format {
             .is_ok()
     }
 
-    /// The format of a trace, from its first complete lines: the one that understands the earliest
-    /// of them. No line is understood by two formats (tested).
+    /// The format of a trace, detected from its first complete lines: the one that parses the
+    /// earliest of them. No line is valid in two formats (tested).
     fn sniff(head: &[u8]) -> Option<&'static Format> {
         head.split(|&byte| byte == b'\n')
             .take(SNIFFED_LINES)
@@ -147,7 +146,7 @@ impl std::fmt::Debug for Format {
     }
 }
 
-/// Lines that are looked at to find the format: a few may be bad. A choice.
+/// Number of lines that detection examines: a few may be bad. A choice.
 const SNIFFED_LINES: usize = 16;
 
 #[cfg(test)]

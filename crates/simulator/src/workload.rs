@@ -1,8 +1,8 @@
-//! Synthetic loads: who asks how often, for how much, and where.
+//! Synthetic loads: arrival times, directions, sizes and positions of requests.
 //!
-//! A load is *closed* (so many tasks, each of which asks again some time after it was answered)
-//! or *open* (requests come at their own times, answered or not). The same load, seed and drive
-//! give the same requests on every machine.
+//! A load is *closed* (a number of tasks, each of which sends a request some time after its
+//! previous one ended) or *open* (requests arrive at their own times). The same load, seed and
+//! drive give the same requests on every machine.
 //!
 //! ```toml
 //! name = "example"
@@ -20,7 +20,7 @@
 //! kind = "uniform"
 //! ```
 //!
-//! Several loads at once are a [`Mixture`].
+//! Several concurrent loads are a [`Mixture`].
 
 pub mod class;
 pub mod dice;
@@ -48,89 +48,89 @@ pub use synthetic::Synthetic;
 
 use origins::ValueOrigins;
 
-/// A load: everything about it except the drive.
+/// A load, independent of a drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Workload {
-    /// What it is called.
+    /// The name of the load.
     pub name: String,
-    /// What it is like, in one sentence of its file; not in reports, where flags may have changed
-    /// what it describes.
+    /// A description in one sentence; not in reports, where flags may have changed the described
+    /// values.
     #[serde(skip)]
     pub summary: String,
-    /// The seed that is used if the user names none.
+    /// The default seed.
     pub seed: u64,
-    /// How urgent its requests are.
+    /// The priority class of the requests.
     #[serde(serialize_with = "class::serialize")]
     pub class: Class,
-    /// The share of requests that read.
+    /// The fraction of requests that read.
     pub read_fraction: f64,
-    /// When requests come.
+    /// The arrival times.
     pub arrivals: Arrivals,
-    /// How large they are.
+    /// The sizes of requests.
     pub sizes: Sizes,
-    /// Where they go.
+    /// The positions of requests.
     pub placement: Placement,
-    /// Jumps go to multiples of so many bytes; of the drive's blocks if it is not given.
+    /// Alignment of random positions in bytes; by default the drive's block size.
     pub align_bytes: Option<u64>,
     #[serde(skip)]
     origins: ValueOrigins,
 }
 
-/// When requests come.
+/// The arrival times of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "model", rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// Each task asks, waits for the answer, thinks, and asks again.
+    /// Each task sends a request, waits for its end, thinks, and sends the next one.
     Closed {
-        /// How many tasks.
+        /// Number of tasks.
         tasks: u32,
-        /// The mean time from an answer to the next question.
+        /// The mean think time.
         think_ms: f64,
-        /// How that time varies.
+        /// The distribution of think times.
         think: Spread,
     },
-    /// Requests come whether or not the ones before are done.
+    /// Requests arrive independently of earlier requests.
     Open {
         /// The mean rate.
         per_second: f64,
-        /// How the times between them vary.
+        /// The distribution of the gaps.
         gaps: Spread,
     },
 }
 
-/// How a time varies around its mean.
+/// The distribution of a time around its mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
-    /// Not at all.
+    /// Constant.
     Constant,
-    /// Exponentially: as the gaps of a Poisson process.
+    /// Exponential, as the gaps of a Poisson process.
     Exponential,
 }
 
-/// What flags put in the place of a load's own values.
+/// Values from command-line flags that replace those of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// The seed.
     pub seed: Option<u64>,
-    /// The share of requests that read.
+    /// The fraction of requests that read.
     pub read_fraction: Option<f64>,
-    /// Tasks; makes an open load closed.
+    /// Number of tasks; makes an open load closed.
     pub tasks: Option<u32>,
     /// Think time in milliseconds; makes an open load closed, with one task.
     pub think_ms: Option<f64>,
-    /// One size for all requests.
+    /// The size of all requests.
     pub size_kib: Option<f64>,
     /// Requests per second; makes a closed load open, with Poisson arrivals.
     pub rate: Option<f64>,
 }
 
-/// A load that is built in.
+/// A built-in load.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltInWorkload {
-    /// What it is called.
+    /// The name of the load.
     pub name: &'static str,
-    /// Its file's text.
+    /// The text of its file.
     pub text: &'static str,
 }
 
@@ -174,7 +174,7 @@ impl BuiltInWorkload {
         ALL.iter().find(|load| load.name == name)
     }
 
-    /// The load.
+    /// Parses the load.
     ///
     /// # Errors
     /// Never for a load of [`ALL`]: a test reads them all.
@@ -184,7 +184,7 @@ impl BuiltInWorkload {
 }
 
 impl Overrides {
-    /// The first flag that is about one load, if there is one: all but the seed are.
+    /// The first flag that applies to a single load only: any but the seed.
     fn of_one_load(&self) -> Option<&'static str> {
         let given = [
             ("--read-fraction", self.read_fraction.is_some()),
@@ -199,10 +199,10 @@ impl Overrides {
 }
 
 impl Workload {
-    /// The load with some values replaced by flags.
+    /// The load with the values of flags.
     ///
     /// # Errors
-    /// If a value makes no sense, or `rate` meets `tasks` or `think_ms`: a load is open or closed.
+    /// If a value is invalid, or `rate` is combined with `tasks` or `think_ms`.
     pub fn with(mut self, flags: &Overrides) -> Result<Workload, DocumentError> {
         if let Some(seed) = flags.seed {
             self.seed = seed;
@@ -258,7 +258,7 @@ impl Workload {
         })
     }
 
-    /// Whether the values make sense by themselves, without a drive.
+    /// Whether the values are valid independently of a drive.
     fn check(&self) -> Result<(), DocumentError> {
         self.range("read_fraction", self.read_fraction, 0.0, 1.0)?;
         match self.arrivals {
@@ -322,7 +322,7 @@ impl Workload {
         }
     }
 
-    /// Whether the load is one of files.
+    /// Whether the values are valid for a load of files.
     fn check_files(&self) -> Result<(), DocumentError> {
         if !matches!(self.sizes, Sizes::Fixed { .. }) {
             let problem = "expected \"fixed\", the size of every file, with placement small-files";
@@ -383,20 +383,20 @@ impl fmt::Display for Arrivals {
     }
 }
 
-/// The largest number of tasks, streams, regions, and the largest weight: each task is a pending
-/// request and each region a table entry, and no drive has more of either to offer.
+/// Maximum number of tasks, streams and regions, and the maximum weight. Each task is an
+/// outstanding request and each region a table entry; drives support fewer of either.
 pub const LARGEST_COUNT: u32 = 65_536;
 
-/// The largest size and group, 1 TiB: far above any request, far below where sums overflow.
+/// Maximum size of requests and groups, 1 TiB: far above any request, far below overflow.
 pub const LARGEST_BYTES: u64 = 1 << 40;
 
-/// The longest mean think time: a day.
+/// Maximum mean think time: a day.
 pub const LONGEST_THINK_MS: f64 = 86_400_000.0;
 
-/// The lowest rate: a request in about twelve days.
+/// Minimum rate: one request in about twelve days.
 pub const LOWEST_RATE: f64 = 1e-6;
 
-/// The highest rate: a thousand times what the fastest disk serves.
+/// Maximum rate: a thousand times the rate of the fastest disk.
 pub const HIGHEST_RATE: f64 = 1e6;
 
 #[cfg(test)]

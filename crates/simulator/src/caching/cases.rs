@@ -1,5 +1,5 @@
-//! The cases of Zhang et al., ICDCS 2008, and those beyond them: which caches stand where, by the load's
-//! footprint.
+//! The cases of Zhang et al., ICDCS 2008, and further ones: cache sizes relative to the load's
+//! footprint, and algorithms.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::run::run;
 use super::setup::{BadSetup, CacheSpec, CachingSetup, Link, LowerLevel, Scheduler};
 use super::system::System;
 
-/// A prefetching algorithm of the paper, with the replacement that belongs to it.
+/// A prefetching algorithm of the paper with its replacement policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Algorithm {
-    /// As the paper's tables call it.
+    /// The name in the paper's tables.
     pub name: &'static str,
-    /// As ours do.
+    /// The name of the prefetcher here.
     pub prefetcher: &'static str,
-    /// The replacement of both levels.
+    /// The replacement policy of both levels.
     pub replacement: &'static str,
 }
 
-/// The four of the paper: RA with P = 4, and LRU at both levels, except SARC.
+/// The four algorithms of the paper: RA with P = 4; LRU at both levels, except for SARC.
 pub const ALGORITHMS: [Algorithm; 4] = [
     algorithm("ra", "ra(p=4)", "lru"),
     algorithm("linux", "linux-2.4", "lru"),
@@ -43,7 +43,7 @@ const fn algorithm(
     }
 }
 
-/// L1's share of the footprint: the paper's H and L.
+/// The size of L1 relative to the footprint: the paper's H and L.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Upper {
     /// 5 %.
@@ -53,10 +53,10 @@ pub enum Upper {
 }
 
 impl Upper {
-    /// Both.
+    /// Both sizes.
     pub const ALL: [Upper; 2] = [Upper::High, Upper::Low];
 
-    /// As the paper calls it.
+    /// The name in the paper.
     pub fn name(self) -> &'static str {
         match self {
             Upper::High => "H",
@@ -64,7 +64,7 @@ impl Upper {
         }
     }
 
-    /// Blocks of L1, of all clients together.
+    /// The number of blocks of L1, over all clients.
     fn of(self, footprint: u64) -> u64 {
         match self {
             Upper::High => footprint / 20,
@@ -73,28 +73,28 @@ impl Upper {
     }
 }
 
-/// L2 in percent of L1: the paper's four.
+/// The size of L2 in percent of L1: the paper's four values.
 pub const L2_PERCENT: [u64; 4] = [200, 100, 10, 5];
 
-/// Which caches.
+/// A combination of caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachingCase {
-    /// At the clients.
+    /// The algorithm at the clients.
     pub above: Algorithm,
-    /// At all levels below.
+    /// The algorithm at all lower levels.
     pub below: Algorithm,
-    /// L1.
+    /// The size of L1.
     pub upper: Upper,
-    /// L2 in percent of L1; a third level is as large as the second.
+    /// The size of L2 in percent of L1; a third level has the size of the second.
     pub percent: u64,
-    /// Clients that share L1's blocks evenly.
+    /// Number of clients, which share L1's blocks evenly.
     pub clients: u32,
-    /// Levels, two or more.
+    /// Number of levels, two or more.
     pub levels: u32,
 }
 
 impl CachingCase {
-    /// One of the paper's: the same at both levels, one client.
+    /// A case of the paper: one algorithm at both levels, one client.
     pub const fn homogeneous(of: Algorithm, upper: Upper, percent: u64) -> CachingCase {
         CachingCase {
             above: of,
@@ -106,7 +106,7 @@ impl CachingCase {
         }
     }
 
-    /// The system, for a load of so many distinct blocks.
+    /// The system for a load with a footprint of this many blocks.
     pub fn setup(&self, footprint: u64, coordinator: &str, drive: &Arc<Profile>) -> CachingSetup {
         let upper = self.upper.of(footprint);
         let each = (upper / u64::from(self.clients.max(1))).max(1);
@@ -131,7 +131,7 @@ impl CachingCase {
     }
 }
 
-/// Requests of several clients, each of whom asks when the last one was answered.
+/// One queue of requests per client; each request is sent when the one before has ended.
 #[derive(Clone, Debug)]
 struct PerClientQueues(Vec<VecDeque<CacheArrival>>);
 
@@ -141,7 +141,7 @@ impl CacheLoad for PerClientQueues {
     }
 }
 
-/// Runs a load through a system.
+/// Runs a load on a system.
 ///
 /// # Errors
 /// If the system cannot be built, or cannot serve a request.
@@ -166,9 +166,9 @@ pub fn serve(
     }
 }
 
-/// By how much recorded times are stretched so that the disk is busy in at most [`BUSY`] percent of them: the
-/// least whole number, by what the disk does without prefetching. Traces of several volumes come at the rate of
-/// several disks, and here is one.
+/// The least integer factor for recorded times at which the disk is busy at most [`BUSY`] percent
+/// of the time, measured without prefetching. Traces of several volumes have the rate of several
+/// disks; the system has one.
 ///
 /// # Errors
 /// If a request cannot be served.
@@ -188,5 +188,5 @@ pub fn stretch(
     Ok((busy * 100).div_ceil(span * BUSY).max(1))
 }
 
-/// Percent. A choice: a disk that is busier than that has no time to fetch ahead.
+/// Percent. A choice: a busier disk has no time for prefetching.
 pub const BUSY: u64 = 70;

@@ -1,5 +1,5 @@
-//! The disk with the I/O scheduler before it: neighbours are merged, and commands go upwards by block
-//! number, then back to the lowest. The drive has one command at a time.
+//! The disk behind a simple I/O scheduler: it merges neighbours and dispatches in ascending block
+//! order, then restarts at the lowest block. The drive has one command at a time.
 //!
 //! "Imitates Linux 2.6" (Zhang et al., 4.1): merging up to 128 sectors and a one-way elevator, no
 //! priorities.
@@ -16,36 +16,36 @@ use super::jobs::{JobId, Jobs};
 use super::merging::MergedRead;
 use super::setup::BadSetup;
 
-/// The bytes of a block.
+/// Bytes per block.
 const BLOCK: u64 = 4096;
 
-/// A drive and what is to be read from it.
+/// A drive and the reads that wait for it.
 #[derive(Debug)]
 pub(super) struct ElevatorDisk {
     drive: VirtualDrive,
-    /// Sectors of a block.
+    /// Sectors per block.
     sectors: u64,
     blocks: u64,
-    /// What waits.
+    /// Waiting reads.
     elevator: Elevator,
-    /// What the drive is doing, and since when.
+    /// The command in service and its dispatch time.
     active: Option<(MergedRead, Instant)>,
-    /// When it has something to tell of that.
+    /// The time at which the drive must be polled.
     wakes: Option<Instant>,
-    /// Where the elevator is.
+    /// The block at which the elevator continues.
     position: u64,
     order: u64,
     pub(super) counts: DiskCounts,
 }
 
-/// What the disk did.
+/// Totals of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounts {
-    /// Commands.
+    /// Number of commands.
     pub commands: u64,
-    /// Blocks of all commands.
+    /// Number of blocks of all commands.
     pub blocks: u64,
-    /// For how long it had a command.
+    /// Time during which the drive had a command.
     pub busy: Duration,
 }
 
@@ -66,12 +66,12 @@ impl ElevatorDisk {
         })
     }
 
-    /// How many blocks it has.
+    /// Number of blocks of the disk.
     pub(super) fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// A job of at most [`LARGEST`](super::merging::LARGEST) blocks is to be read.
+    /// Adds a job of at most [`LARGEST`](super::merging::LARGEST) blocks.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
         let mut entry = MergedRead::of(blocks, job);
         if let Some(before) = self.elevator.up_to(entry.blocks.first)
@@ -90,7 +90,7 @@ impl ElevatorDisk {
         self.elevator.add(entry, self.order);
     }
 
-    /// Gives the drive the next command if it has none.
+    /// Gives the drive the next command if it is idle.
     pub(super) fn dispatch(&mut self, now: Instant) {
         if self.active.is_some() || self.elevator.is_empty() {
             return;
@@ -117,18 +117,18 @@ impl ElevatorDisk {
         self.settle(now);
     }
 
-    /// The first block of what it is doing.
+    /// The first block of the command in service.
     #[cfg(test)]
     pub(super) fn reading(&self) -> Option<u64> {
         Some(self.active?.0.blocks.first)
     }
 
-    /// When something happens.
+    /// The time of the next event.
     pub(super) fn next_event(&self) -> Option<Instant> {
         self.wakes
     }
 
-    /// The first of the jobs of the command that has ended by now.
+    /// The first job of the command that has ended by now.
     pub(super) fn ended(&mut self, now: Instant) -> Option<JobId> {
         self.wakes.filter(|wakes| *wakes <= now)?;
         if self.drive.poll(now).is_none() {
@@ -141,7 +141,7 @@ impl ElevatorDisk {
         Some(entry.first)
     }
 
-    /// Lets the drive take up its command: commands take time, so that none ends at once.
+    /// Lets the drive accept its command; no command ends immediately.
     fn settle(&mut self, now: Instant) {
         let ended = self.drive.poll(now);
         assert!(ended.is_none(), "a command that takes no time");
@@ -149,7 +149,7 @@ impl ElevatorDisk {
     }
 }
 
-/// How many of the drive's sectors a block is.
+/// Sectors per block on this drive.
 pub(super) fn sectors_of_a_block(profile: &Profile) -> Result<u64, BadSetup> {
     let bytes = u64::from(profile.block_bytes);
     match bytes != 0 && BLOCK.is_multiple_of(bytes) {

@@ -1,18 +1,18 @@
-//! Entries that wait for the disk, upwards by their first blocks; those with the same one by age.
+//! Waiting disk reads, ordered by first block, then by age.
 //!
 //! ```text
 //!   chunks:   | 3 7 9 . |  | 12 15 . . |  | 20 . . . |      none is empty, but the only one; a full one is
 //!   spare:    | . . . . |                                   cut in half, and emptied ones are used again
 //! ```
 //!
-//! Nothing is allocated once as many waited as ever will.
+//! The list stops allocating once it has reached its maximum length.
 
 use super::merging::MergedRead;
 
-/// What waits.
+/// The list of waiting reads.
 #[derive(Debug)]
 pub(super) struct Elevator {
-    /// At least one.
+    /// The list, divided into chunks; at least one.
     chunks: Vec<Vec<QueuedRead>>,
     spare: Vec<Vec<QueuedRead>>,
 }
@@ -20,22 +20,22 @@ pub(super) struct Elevator {
 #[derive(Clone, Copy, Debug)]
 struct QueuedRead {
     entry: MergedRead,
-    /// Grows from entry to entry.
+    /// Increases with each entry.
     age: u64,
 }
 
-/// Where an entry stands, until another one is added or taken.
+/// The position of an entry; valid until the next change of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChunkSlot {
     chunk: usize,
     at: usize,
 }
 
-/// Entries of a chunk: about a KiB, which is soon moved. A choice.
+/// Entries per chunk: about a KiB, which is cheap to move. A choice.
 const CHUNK: usize = 32;
 
 impl Elevator {
-    /// Without entries.
+    /// An empty list.
     pub(super) fn new() -> Self {
         Elevator {
             chunks: vec![Vec::with_capacity(CHUNK)],
@@ -43,12 +43,12 @@ impl Elevator {
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether the list is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.chunks[0].is_empty()
     }
 
-    /// The lowest and oldest entry that begins at the block or above it.
+    /// The first entry that starts at `block` or above; the oldest one of equal blocks.
     pub(super) fn from(&self, block: u64) -> Option<ChunkSlot> {
         let is_below = |waiting: &QueuedRead| waiting.entry.blocks.first < block;
         let chunk = self.chunk_of(is_below);
@@ -56,7 +56,7 @@ impl Elevator {
         (at < self.chunks[chunk].len()).then_some(ChunkSlot { chunk, at })
     }
 
-    /// The highest and youngest entry that begins at the block or below it.
+    /// The last entry that starts at `block` or below; the youngest one of equal blocks.
     pub(super) fn up_to(&self, block: u64) -> Option<ChunkSlot> {
         let is_there = |waiting: &QueuedRead| waiting.entry.blocks.first <= block;
         let chunk = self.chunk_of(is_there);
@@ -71,18 +71,18 @@ impl Elevator {
         }
     }
 
-    /// The lowest entry.
+    /// The first entry.
     pub(super) fn lowest(&self) -> Option<ChunkSlot> {
         let lowest = ChunkSlot { chunk: 0, at: 0 };
         (!self.is_empty()).then_some(lowest)
     }
 
-    /// The entry in a place.
+    /// The entry at a position.
     pub(super) fn get(&self, place: ChunkSlot) -> &MergedRead {
         &self.chunks[place.chunk][place.at].entry
     }
 
-    /// Takes the entry out of a place.
+    /// Removes the entry at a position.
     pub(super) fn take(&mut self, place: ChunkSlot) -> MergedRead {
         let chunk = &mut self.chunks[place.chunk];
         let taken = chunk.remove(place.at);
@@ -92,7 +92,7 @@ impl Elevator {
         taken.entry
     }
 
-    /// Adds an entry; it is younger than those of a smaller age.
+    /// Adds an entry; entries of equal blocks are ordered by age.
     pub(super) fn add(&mut self, entry: MergedRead, age: u64) {
         let key = (entry.blocks.first, age);
         let is_before = |waiting: &QueuedRead| (waiting.entry.blocks.first, waiting.age) < key;
@@ -110,7 +110,7 @@ impl Elevator {
         chunk.insert(at, QueuedRead { entry, age });
     }
 
-    /// The first chunk with an entry that is not like this, or else the last one.
+    /// The first chunk whose last entry does not satisfy `is_like`, or the last chunk.
     fn chunk_of(&self, is_like: impl Fn(&QueuedRead) -> bool) -> usize {
         let others = &self.chunks[..self.chunks.len() - 1];
         others.partition_point(|chunk| chunk.last().is_some_and(&is_like))

@@ -1,5 +1,5 @@
-//! The disk with our engine before it: whatever is asked for at one instant is merged, then the engine's
-//! policy says which command the drive gets.
+//! The disk behind an engine: reads of one instant are merged, then the engine's policy chooses the
+//! commands of the drive.
 //!
 //! ```text
 //!   jobs --add--> [ plugged: neighbours of one instant are one request ] --> engine --command--> drive
@@ -7,9 +7,9 @@
 //!    '------------- ended ------ first job of a request <------- finished ----'  '---- outcome ----'
 //! ```
 //!
-//! Requests that the engine has no room for stay plugged. What the level above wishes is wanted by a
-//! standing task of the engine; sectors that it reads for that are blocks again when all of one are there
-//! ([`DiskWishes`]).
+//! Requests wait in the plug while the engine is full. Wished blocks of the level above belong to a
+//! standing background task of the engine. [`DiskWishes`] turns the sectors that it reads into
+//! whole blocks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,37 +34,37 @@ use super::setup::{BadSetup, EngineScheduling, ExternalBelief, Readmore};
 use super::wishes::DiskWishes;
 use crate::driver::{Activity, Driver, Host};
 
-/// A drive behind an engine, and the queue before both.
+/// A drive behind an engine, and the plug in front of both.
 pub(super) struct EngineDisk {
     driver: Driver,
     queue: Plug,
     blocks: u64,
 }
 
-/// The host of the driver: what is to be read, merged before the engine gets it.
+/// The host of the driver: merges reads before the engine gets them.
 struct Plug {
-    /// Sectors of a block.
+    /// Sectors per block.
     sectors: u64,
-    /// The class of prefetches that come by themselves.
+    /// The class of independent prefetches.
     prefetches: Class,
-    /// Demands, and what is less urgent, each in the order in which they came.
+    /// Demands, and less urgent reads, each in order of arrival.
     plugged: [VecDeque<(Class, MergedRead)>; 2],
-    /// What was asked of the engine that is less urgent than demands: first jobs, and blocks.
+    /// The less urgent reads in the engine: first job, and blocks.
     ahead: Vec<(JobId, Interval)>,
-    /// First jobs of requests that have ended.
+    /// The first jobs of ended requests.
     ended: VecDeque<JobId>,
-    /// Since when the drive has commands.
+    /// The time since which the drive has commands.
     busy_since: Option<Instant>,
-    /// If the level above may wish.
+    /// The wished blocks, if the level above uses wishes.
     wishes: Option<DiskWishes>,
-    /// For how long the drive had commands.
+    /// Time during which the drive had commands.
     busy: Duration,
     commands: u64,
     /// Sectors of all commands.
     read: u64,
 }
 
-/// A request joins one of the last so many that are plugged: as many as Linux holds in a task's plug
+/// Number of recent plugged requests that a new one may join: the size of a task's plug in Linux
 /// (`BLK_MAX_REQUEST_COUNT`).
 const PLUGGED: usize = 32;
 
@@ -121,12 +121,12 @@ impl EngineDisk {
         })
     }
 
-    /// How many blocks it has.
+    /// Number of blocks of the disk.
     pub(super) fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// What it did.
+    /// Totals of the disk.
     pub(super) fn counts(&self) -> DiskCounts {
         DiskCounts {
             commands: self.queue.commands,
@@ -135,7 +135,7 @@ impl EngineDisk {
         }
     }
 
-    /// What it read in the background.
+    /// Totals of background reads.
     pub(super) fn slack(&self) -> Slack {
         let account = self.driver.engine().background().account();
         let losses = self.driver.engine().background().losses();
@@ -147,7 +147,7 @@ impl EngineDisk {
         }
     }
 
-    /// What is wished changes.
+    /// Changes the set of wished blocks.
     pub(super) fn wish(&mut self, now: Instant, wish: Wish) {
         let wishes = self.queue.wishes.as_mut().expect("a level with wishes");
         let engine = self.driver.engine_mut();
@@ -172,34 +172,34 @@ impl EngineDisk {
         changed.expect("blocks of the disk, and a task that stands");
     }
 
-    /// The next block that was read for wishes.
+    /// The next wished block that has been read.
     pub(super) fn poll_read(&mut self) -> Option<u64> {
         self.queue.wishes.as_mut()?.poll()
     }
 
-    /// A job is to be read.
+    /// Adds a job.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
         self.queue.add(blocks, job, jobs);
     }
 
-    /// Whether what is fetched ahead waits for all that is demanded.
+    /// Whether prefetches wait for all demands.
     pub(super) fn puts_prefetches_last(&self) -> bool {
         is_less_urgent(self.queue.prefetches)
     }
 
-    /// A demand waits for these blocks: what reads them is as urgent as a demand.
+    /// A demand waits for these blocks: raises the reads that fetch them to the class of demands.
     pub(super) fn hasten(&mut self, now: Instant, blocks: Interval) {
         self.queue.hasten(now, self.driver.engine_mut(), blocks);
     }
 
-    /// Gives the engine what is plugged, and the drive what the engine chooses.
+    /// Gives the engine the plugged requests, and the drive the engine's commands.
     pub(super) fn dispatch(&mut self, now: Instant) {
         self.driver.advance(now);
         let settled = self.driver.settle(&mut self.queue);
         settled.expect("a command that the drive has room for, on the disk");
     }
 
-    /// When something happens.
+    /// The time of the next event.
     pub(super) fn next_event(&self) -> Option<Instant> {
         match self.queue.ended.is_empty() {
             false => Some(self.driver.now()),
@@ -207,8 +207,8 @@ impl EngineDisk {
         }
     }
 
-    /// Whether nothing is left to do. In the firmware what is still wished is read first; outside the engine
-    /// looks where the platter is for ever.
+    /// Whether no work is left. An in-firmware engine reads remaining wishes first. The calibration
+    /// of an external engine does not count, since it never ends.
     pub(super) fn is_over(&self) -> bool {
         let engine = self.driver.engine();
         let wakes = match engine.belief().tallies() {
@@ -220,12 +220,12 @@ impl EngineDisk {
         is_idle && !is_any_plugged && self.queue.ended.is_empty() && wakes.is_none()
     }
 
-    /// What the ends of commands said of the belief, if that is not the truth.
-    pub(super) fn told(&self) -> Option<Tallies> {
+    /// Comparison of the ends of commands with the belief; `None` if the belief is the truth.
+    pub(super) fn tallies(&self) -> Option<Tallies> {
         self.driver.engine().belief().tallies()
     }
 
-    /// The first of the jobs of a request that has ended by now.
+    /// The first job of a request that has ended by now.
     pub(super) fn ended(&mut self, now: Instant) -> Option<JobId> {
         self.driver.advance(now);
         let collected = self.driver.collect(&mut self.queue);
@@ -235,7 +235,7 @@ impl EngineDisk {
 }
 
 impl Plug {
-    /// A job is to be read; it joins a plugged neighbour of its class.
+    /// Adds a job; it joins a plugged neighbour of its class.
     fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
         let class = match jobs.get(job).asked.purpose {
             Purpose::Demand => Class::default(),
@@ -254,7 +254,7 @@ impl Plug {
         queue.push_back((class, entry));
     }
 
-    /// What reads these blocks becomes as urgent as a demand.
+    /// Raises the reads of these blocks to the class of demands.
     fn hasten(&mut self, now: Instant, engine: &mut Engine, blocks: Interval) {
         let [demanded, ahead] = &mut self.plugged;
         ahead.retain(|(_, entry)| {
@@ -276,7 +276,7 @@ impl Plug {
         });
     }
 
-    /// What the engine is to be asked next, if it has room.
+    /// The next request for the engine, if the engine has room.
     fn unplug(&mut self, engine: &Engine) -> Option<(Class, MergedRead)> {
         let queue = self.plugged.iter_mut().find(|queue| !queue.is_empty())?;
         let (class, _) = queue.front()?;
@@ -349,7 +349,7 @@ fn is_less_urgent(class: Class) -> bool {
     PriorityLevel::of(class) > PriorityLevel::of(Class::default())
 }
 
-/// A drive that is not quite what it is believed to be.
+/// A drive that deviates from its profile.
 fn imperfect(truth: &Arc<Profile>, outside: &ExternalBelief) -> Result<VirtualDrive, BadSetup> {
     let (believed, sectors) = (&outside.belief.geometry, &truth.geometry);
     let (believed, sectors) = (believed.sectors().0, sectors.sectors().0);
@@ -364,14 +364,14 @@ fn imperfect(truth: &Arc<Profile>, outside: &ExternalBelief) -> Result<VirtualDr
     ))
 }
 
-/// Blocks in sectors.
+/// The sectors of these blocks.
 fn extent(blocks: Interval, sectors: u64) -> Extent {
     let start = Lba(blocks.first * sectors);
     let length = Sectors(blocks.len() * sectors);
     Extent::new(start, length).expect("a run of blocks is not empty")
 }
 
-/// One request for both, if one of them begins where the other ends.
+/// One request for both reads, if they are neighbours.
 fn either_way(one: &MergedRead, other: &MergedRead, jobs: &mut Jobs) -> Option<MergedRead> {
     let behind = one.followed_by(other, jobs);
     behind.or_else(|| other.followed_by(one, jobs))

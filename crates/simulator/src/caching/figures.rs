@@ -1,46 +1,48 @@
-//! What a load of requests is like: what generated loads are calibrated by, and compared with genuine ones.
+//! Statistics of a load: the basis for calibrating generated loads and for comparing them with
+//! genuine ones.
 //!
-//! All of it is counted in blocks, as caches see it. A request *continues* if it begins with the last block of
-//! one of the last 32 requests for its file, or with the one behind it; otherwise it is *random*.
+//! All counts are in blocks, the unit of caches. A request *continues* if it begins with the last
+//! block of one of the last 32 requests for its file, or with the next block. Otherwise it is
+//! *random*.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::load::CacheArrival;
 
-/// The figures of a load.
+/// The statistics of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadFigures {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// Those that continue nothing, of all.
+    /// The fraction of requests that are random.
     pub random: f64,
-    /// Distinct blocks.
+    /// Number of distinct blocks.
     pub footprint: u64,
-    /// Files or volumes.
+    /// Number of files or volumes.
     pub files: u64,
-    /// Blocks of a request, in the mean.
+    /// Mean number of blocks per request.
     pub blocks: f64,
-    /// Blocks that are asked for the first time, of all that are asked for.
+    /// First references to a block as a fraction of all references.
     pub cold: f64,
-    /// Blocks of which less than 2^8 others were asked for since the last time, of all.
+    /// The fraction of references whose reuse distance is below 2^8 blocks.
     pub near_reuse: f64,
-    /// The same for less than 2^12.
+    /// The fraction of references whose reuse distance is below 2^12 blocks.
     pub far_reuse: f64,
-    /// Requests that continue the request just before, of those that continue one.
+    /// The fraction of continuing requests that continue the immediately preceding one.
     pub next: f64,
-    /// Requests that continue one from which more than 24 others came, of the same.
+    /// The fraction of continuing requests with more than 24 others in between.
     pub late: f64,
-    /// Requests in runs of 8 and more, of all.
+    /// The fraction of requests in runs of 8 and more.
     pub long_runs: f64,
-    /// Blocks of the 256 KiB regions that are touched, to the footprint.
+    /// Blocks of all touched 256 KiB regions, divided by the footprint.
     pub spread: f64,
     /// The mean gap between requests, in milliseconds.
     pub gap_ms: f64,
-    /// The standard deviation of gaps, to the mean.
+    /// The standard deviation of gaps, divided by the mean.
     pub gap_deviation: f64,
 }
 
-/// The end of a request, and of the run that it belongs to.
+/// The end of a request, and the run that it belongs to.
 #[derive(Clone, Copy, Debug)]
 struct RunEnd {
     block: u64,
@@ -48,14 +50,14 @@ struct RunEnd {
     run: u64,
 }
 
-/// Requests that are remembered of each file. As in `shared/traces/README.md`.
+/// Number of requests to remember per file, as in `shared/traces/README.md`.
 const REMEMBERED: usize = 32;
 
-/// Blocks of a region: 256 KiB.
+/// Blocks per region: 256 KiB.
 const REGION: u64 = 64;
 
 impl LoadFigures {
-    /// Of these requests.
+    /// The statistics of these requests.
     pub fn of(arrivals: &[CacheArrival]) -> Self {
         let mut figures = LoadFigures {
             requests: arrivals.len() as u64,
@@ -105,8 +107,8 @@ impl LoadFigures {
         self.long_runs = long as f64 / requests;
     }
 
-    /// Reuse distances by a tree of sums over the references: those that are the last one of their block
-    /// count.
+    /// Computes reuse distances with a tree of sums over the references; only the last reference of
+    /// each block counts.
     fn count_reuse(&mut self, arrivals: &[CacheArrival], asked: u64) {
         let mut tree = vec![0u32; asked as usize + 1];
         let add = |tree: &mut Vec<u32>, at: u64, by: i32| {

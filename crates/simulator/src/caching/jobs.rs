@@ -1,36 +1,37 @@
-//! Requests under way between the levels.
+//! Outstanding requests between the levels.
 //!
 //! ```text
 //!   a client's request   --fetch-->   a message to L2   --fetch-->   a run of blocks at the disk
 //! ```
 //!
-//! A job is served by one node, for a fetch of another one; the levels know who waits for which fetch. Jobs are
-//! kept in a slab: nothing is allocated once as many were under way as ever will be.
+//! A node serves a job for a fetch of another node; the levels know which request waits for which
+//! fetch. Jobs live in a slab, which stops allocating at its maximum size.
 
 use block::{Instant, Interval};
 use cache::coordinator::UpperRequest;
 use cache::level::FetchId;
 
-/// Names a job while it is under way.
+/// The index of an outstanding job.
 pub(super) type JobId = u32;
 
-/// No job, or nobody.
+/// No job, or no node.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// One outstanding job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LevelJob {
     pub(super) asked: UpperRequest,
-    /// The node that serves it; [`NONE`] is the disk.
+    /// The node that serves the job; [`NONE`] is the disk.
     pub(super) server: u32,
-    /// Whose it is.
+    /// The recipient of the reply.
     pub(super) asker: Asker,
-    /// When it was asked.
+    /// The time of the request.
     pub(super) at: Instant,
-    /// The next job of the same disk command; of a free job: the next free one.
+    /// The next job of the same disk command; for a free slot, the next free slot.
     pub(super) next: JobId,
 }
 
-/// Who waits for a job.
+/// The recipient of a job's reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asker {
     /// The client.
@@ -39,7 +40,7 @@ pub(super) enum Asker {
     Node(u32, FetchId),
 }
 
-/// All jobs that are under way.
+/// All outstanding jobs.
 #[derive(Debug)]
 pub(super) struct Jobs {
     jobs: Vec<LevelJob>,
@@ -56,12 +57,12 @@ impl Jobs {
         }
     }
 
-    /// How many there are.
+    /// Number of outstanding jobs.
     pub(super) fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// Which the next one will be.
+    /// The id of the next job.
     pub(super) fn next(&self) -> JobId {
         match self.free {
             NONE => self.jobs.len() as JobId,
@@ -105,7 +106,7 @@ impl Jobs {
         &mut self.jobs[id as usize]
     }
 
-    /// The job is over.
+    /// Ends the job.
     pub(super) fn end(&mut self, id: JobId) {
         self.jobs[id as usize].next = self.free;
         self.free = id;
@@ -113,7 +114,7 @@ impl Jobs {
     }
 }
 
-/// Whether two runs of blocks have one in common.
+/// Whether two intervals of blocks have a block in common.
 pub(super) fn overlap(one: Interval, other: Interval) -> bool {
     one.first <= other.last && other.first <= one.last
 }

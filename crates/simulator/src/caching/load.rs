@@ -1,4 +1,4 @@
-//! Where requests come from, and when: at their own times, or as soon as the last one is answered.
+//! The requests of clients: at their own times, or as soon as the previous one has ended.
 
 use block::{Direction, Instant, Interval};
 
@@ -7,37 +7,37 @@ use super::setup::BadSetup;
 /// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheArrival {
-    /// When; not looked at in a closed loop.
+    /// The time of arrival; ignored in a closed loop.
     pub at: Instant,
-    /// Who.
+    /// The client.
     pub client: u32,
-    /// Which file, or which volume where there are no files.
+    /// The file, or the volume if there are no files.
     pub file: u64,
-    /// Which blocks of the disk.
+    /// The blocks of the disk.
     pub blocks: Interval,
-    /// All blocks of the file, or of the volume.
+    /// All blocks of the file or the volume.
     pub within: Interval,
-    /// Which way the bytes go. Caches and the disk take a write for a read of its blocks, as earlier simulators
-    /// did (`shared/specs/cache-and-pfc.md`, 9); coordinators may see it.
+    /// Read or write. Caches and the disk treat a write as a read of its blocks, as earlier
+    /// simulators did (`shared/specs/cache-and-pfc.md`, 9). Coordinators may distinguish them.
     pub direction: Direction,
 }
 
-/// Hands out requests.
+/// A source of requests.
 pub trait CacheLoad {
-    /// The next request: in an open loop that of any client, in the order of their times, and
-    /// otherwise that of this one.
+    /// The next request: of any client and in order of time in an open loop, of this client in a
+    /// closed loop.
     ///
     /// # Errors
-    /// Whatever makes the load end before its end.
+    /// If the load stops before its end.
     fn arrival(&mut self, client: u32) -> Result<Option<CacheArrival>, BadSetup>;
 }
 
-/// When requests come.
+/// The times of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalTiming {
-    /// At their times, whatever is under way.
+    /// At their own times, independent of outstanding requests.
     Open,
-    /// Each client's next one as soon as its last one is answered: no think time.
+    /// A client's next request follows the end of its previous one, without think time.
     Closed,
 }
 

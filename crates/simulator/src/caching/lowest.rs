@@ -1,4 +1,4 @@
-//! What the lowest level reads from: a disk behind an elevator, or behind our engine.
+//! The disk below the lowest level: behind an elevator, or behind an engine.
 
 use block::{Instant, Interval};
 use cache::level::Wish;
@@ -10,11 +10,11 @@ use super::jobs::{JobId, Jobs};
 use super::report::Slack;
 use super::setup::{BadSetup, CachingSetup, Scheduler};
 
-/// One of them.
+/// The disk and its scheduler.
 pub(super) enum Lowest {
-    /// The paper's.
+    /// The paper's elevator.
     Elevator(Box<ElevatorDisk>),
-    /// Ours.
+    /// The engine.
     Engine(Box<EngineDisk>),
 }
 
@@ -28,7 +28,7 @@ impl Lowest {
         })
     }
 
-    /// How many blocks it has.
+    /// Number of blocks of the disk.
     pub(super) fn blocks(&self) -> u64 {
         match self {
             Lowest::Elevator(disk) => disk.blocks(),
@@ -36,7 +36,7 @@ impl Lowest {
         }
     }
 
-    /// What it did.
+    /// Totals of the disk.
     pub(super) fn counts(&self) -> DiskCounts {
         match self {
             Lowest::Elevator(disk) => disk.counts,
@@ -44,7 +44,7 @@ impl Lowest {
         }
     }
 
-    /// What it read in the background.
+    /// Totals of background reads.
     pub(super) fn slack(&self) -> Slack {
         match self {
             Lowest::Elevator(_) => Slack::default(),
@@ -52,7 +52,7 @@ impl Lowest {
         }
     }
 
-    /// What is wished changes.
+    /// Changes the set of wished blocks.
     pub(super) fn wish(&mut self, now: Instant, wish: Wish) {
         match self {
             Lowest::Elevator(_) => unreachable!("no level above an elevator has wishes"),
@@ -60,7 +60,7 @@ impl Lowest {
         }
     }
 
-    /// The next block that was read for wishes.
+    /// The next wished block that has been read.
     pub(super) fn poll_read(&mut self) -> Option<u64> {
         match self {
             Lowest::Elevator(_) => None,
@@ -68,7 +68,7 @@ impl Lowest {
         }
     }
 
-    /// A job of at most [`super::merging::LARGEST`] blocks is to be read.
+    /// Adds a job of at most [`super::merging::LARGEST`] blocks.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
         match self {
             Lowest::Elevator(disk) => disk.add(blocks, job, jobs),
@@ -76,7 +76,7 @@ impl Lowest {
         }
     }
 
-    /// Whether what is fetched ahead waits for all that is demanded.
+    /// Whether prefetches wait for all demands.
     pub(super) fn puts_prefetches_last(&self) -> bool {
         match self {
             Lowest::Elevator(_) => false,
@@ -84,7 +84,7 @@ impl Lowest {
         }
     }
 
-    /// Somebody waits for these blocks, which were to be fetched ahead.
+    /// A demand waits for these blocks, which are being prefetched.
     pub(super) fn hasten(&mut self, now: Instant, blocks: Interval) {
         match self {
             Lowest::Elevator(_) => {}
@@ -92,7 +92,7 @@ impl Lowest {
         }
     }
 
-    /// Gives the drive what it should have now.
+    /// Gives the drive its next commands.
     pub(super) fn dispatch(&mut self, now: Instant) {
         match self {
             Lowest::Elevator(disk) => disk.dispatch(now),
@@ -100,7 +100,7 @@ impl Lowest {
         }
     }
 
-    /// When something happens.
+    /// The time of the next event.
     pub(super) fn next_event(&self) -> Option<Instant> {
         match self {
             Lowest::Elevator(disk) => disk.next_event(),
@@ -108,7 +108,7 @@ impl Lowest {
         }
     }
 
-    /// Whether nothing is left to do.
+    /// Whether no work is left.
     pub(super) fn is_over(&self) -> bool {
         match self {
             Lowest::Elevator(disk) => disk.next_event().is_none(),
@@ -116,15 +116,15 @@ impl Lowest {
         }
     }
 
-    /// What the ends of commands said of what is believed of the drive, if that is not the truth.
-    pub(super) fn told(&self) -> Option<Tallies> {
+    /// Comparison of the ends of commands with the belief; `None` if the belief is the truth.
+    pub(super) fn tallies(&self) -> Option<Tallies> {
         match self {
             Lowest::Elevator(_) => None,
-            Lowest::Engine(disk) => disk.told(),
+            Lowest::Engine(disk) => disk.tallies(),
         }
     }
 
-    /// The first of the jobs of something that has ended by now.
+    /// The first job of a command or request that has ended by now.
     pub(super) fn ended(&mut self, now: Instant) -> Option<JobId> {
         match self {
             Lowest::Elevator(disk) => disk.ended(now),

@@ -1,13 +1,13 @@
-//! Neighbouring jobs that the disk reads with one command.
+//! Neighbouring jobs that one command of the disk reads.
 
 use block::Interval;
 
 use super::jobs::{JobId, Jobs, NONE};
 
-/// The largest command in blocks: 128 sectors, the default of Linux 2.6 and the paper's time.
+/// The largest command in blocks: 128 sectors, the default of Linux 2.6 at the paper's time.
 pub const LARGEST: u64 = 16;
 
-/// Jobs that are read by one command, as a list.
+/// A list of jobs that one command reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MergedRead {
     pub(super) blocks: Interval,
@@ -16,7 +16,7 @@ pub(super) struct MergedRead {
 }
 
 impl MergedRead {
-    /// One job.
+    /// A read of one job.
     pub(super) fn of(blocks: Interval, job: JobId) -> MergedRead {
         MergedRead {
             blocks,
@@ -25,7 +25,7 @@ impl MergedRead {
         }
     }
 
-    /// One command for both, if `after` begins where this one ends and it is not too large.
+    /// One read for both, if `after` starts at the end of this one and the sum is within the limit.
     pub(super) fn followed_by(&self, after: &MergedRead, jobs: &mut Jobs) -> Option<MergedRead> {
         let is_too_large = self.blocks.len() + after.blocks.len() > LARGEST;
         if self.blocks.last + 1 != after.blocks.first || is_too_large {
@@ -40,7 +40,7 @@ impl MergedRead {
     }
 }
 
-/// The job after this one in the same command.
+/// The next job of the same command.
 pub(super) fn next_of(job: JobId, jobs: &Jobs) -> Option<JobId> {
     Some(jobs.get(job).next).filter(|&next| next != NONE)
 }

@@ -1,4 +1,4 @@
-//! One cache of the system: a level, whom it asks for what is missing, and how its replies travel.
+//! One cache of the system: a level, the node below it, and the link of its replies.
 
 use cache::coordinator::Retention;
 use cache::level::{BadLevel, Composition, LevelCounters};
@@ -11,18 +11,18 @@ use super::setup::{BadSetup, CacheSpec, Link, Readmore};
 
 pub(super) struct LevelNode {
     pub(super) level: cache::Level,
-    /// Which node is asked for what is missing; [`NONE`] is the disk.
+    /// The node that serves its fetches; [`NONE`] is the disk.
     pub(super) below: u32,
     pub(super) link: Link,
-    /// Requests of the level above, or of clients.
+    /// Number of requests of the level above, or of clients.
     pub(super) requests: u64,
 }
 
-/// As many requests at a time as there may be fetches above it: nothing is refused.
+/// Maximum number of outstanding requests: as many as fetches above it, so that none is refused.
 const REQUESTS: u32 = u32::MAX;
 
 impl LevelNode {
-    /// The level with this number, counted from 1 at the top.
+    /// The node of the level with this number, counted from 1 at the top.
     pub(super) fn new(
         of: &CacheSpec,
         coordinator: &str,
@@ -54,7 +54,7 @@ impl LevelNode {
         })
     }
 
-    /// What becomes of what its coordinator reads more.
+    /// The same node with this treatment of its coordinator's readmore.
     pub(super) fn with(self, readmore: Readmore) -> Self {
         let level = match readmore {
             Readmore::Fetched => self.level,
@@ -64,7 +64,7 @@ impl LevelNode {
         LevelNode { level, ..self }
     }
 
-    /// What happened, if this is the end of the run.
+    /// The totals at the end of the run.
     pub(super) fn report(&self) -> LevelReport {
         let LevelCounters {
             asked,
@@ -98,7 +98,7 @@ impl LevelNode {
         }
     }
 
-    /// Blocks that were fetched ahead, are there and were not used.
+    /// Number of prefetched blocks that are resident and unused.
     fn unused(&self) -> u64 {
         let residency = self.level.residency();
         let is_unused = |&frame: &FrameId| {
@@ -107,7 +107,7 @@ impl LevelNode {
         residency.frames().filter(is_unused).count() as u64
     }
 
-    /// Blocks that are in both.
+    /// Number of blocks that are in both caches.
     pub(super) fn in_common_with(&self, other: &LevelNode) -> u64 {
         let (residency, other) = (self.level.residency(), other.level.residency());
         let is_common = |&frame: &FrameId| other.is_resident(residency.block(frame));

@@ -1,4 +1,4 @@
-//! What a run came to: the metrics of `shared/specs/cache-and-pfc.md`, 9.
+//! The results of a run: the metrics of `shared/specs/cache-and-pfc.md`, 9.
 
 use block::{Duration, Instant};
 use engine::Tallies;
@@ -6,48 +6,49 @@ use hdrhistogram::Histogram;
 
 use super::disk::DiskCounts;
 
-/// A whole run.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct CachingReport {
-    /// Requests of clients.
+    /// Number of requests of clients.
     pub requests: u64,
-    /// The times from a request until all its blocks are in L1.
+    /// Times from a request until all its blocks are in L1.
     pub response: Responses,
     /// The clients' caches together, then each lower level.
     pub levels: Vec<LevelReport>,
-    /// The disk.
+    /// Totals of the disk.
     pub disk: DiskCounts,
-    /// What it read in the background.
+    /// Totals of background reads.
     pub slack: Slack,
-    /// What the ends of commands said of what is believed of the drive, if that is not the truth.
-    pub told: Option<Tallies>,
-    /// Blocks that stand both in a client's cache and in the level below at the end.
+    /// Comparison of the ends of commands with the belief; `None` if the belief is the truth.
+    pub tallies: Option<Tallies>,
+    /// Number of blocks that are both in a client's cache and in the level below at the end.
     pub duplicated: u64,
-    /// When the last event happened.
+    /// The time of the last event.
     pub ended: Instant,
 }
 
-/// What was read for wishes, and what it cost. Of what was read a part comes too late.
+/// The yield and the cost of background reads for wishes. Some of the blocks arrive too late to be
+/// used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slack {
-    /// Wished sectors that were read on the way to requests.
+    /// Wished sectors that were read in gaps of requests.
     pub free: u64,
-    /// Wished sectors that were read while no request was there.
+    /// Wished sectors that were read in idle time.
     pub idle: u64,
-    /// Nanoseconds by which requests were later than without, as far as the engine can tell.
+    /// The engine's estimate of the delay of all requests, in nanoseconds.
     pub lost: i64,
-    /// Nanoseconds that all requests took at the disk, if it has background reads.
+    /// The sum of all response times at the disk in nanoseconds, if it has background reads.
     pub responses: u64,
 }
 
 impl Slack {
-    /// What requests lost, in percent of what they took.
+    /// The delay of requests in percent of their response times.
     pub fn lost_percent(&self) -> f64 {
         100.0 * self.lost as f64 / self.responses.max(1) as f64
     }
 }
 
-/// Response times, to three digits; those of nought are counted exactly.
+/// Response times, to three digits; the sum is exact.
 #[derive(Clone, Debug)]
 pub struct Responses {
     times: Histogram<u64>,
@@ -55,47 +56,47 @@ pub struct Responses {
     count: u64,
 }
 
-/// One level.
+/// The totals of one level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelReport {
-    /// Requests of the level above, or of clients.
+    /// Number of requests of the level above, or of clients.
     pub requests: u64,
-    /// Blocks that were asked for.
+    /// Number of requested blocks.
     pub asked: u64,
-    /// Those that were there.
+    /// Number of hits.
     pub valid: u64,
-    /// Those that were on their way.
+    /// Number of hits on blocks in flight.
     pub in_flight: u64,
-    /// Those, of both, that the native part of the level did not see.
+    /// Number of hits, of both kinds, that the native part of the level did not see.
     pub silent: u64,
-    /// Blocks that were read past the cache.
+    /// Number of blocks read past the cache.
     pub bypassed: u64,
-    /// Blocks that the prefetcher fetched.
+    /// Number of blocks that the prefetcher fetched.
     pub prefetched: u64,
-    /// Blocks that the coordinator added.
+    /// Number of blocks that the coordinator added.
     pub readmore: u64,
-    /// Those of them that were used.
+    /// Number of added blocks that were used.
     pub readmore_used: u64,
-    /// Blocks that the coordinator wished.
+    /// Number of blocks that the coordinator wished.
     pub wished: u64,
-    /// Those of them that were read and kept: they are among those that it added.
+    /// Number of wished blocks that were read and kept; included in `readmore`.
     pub granted: u64,
-    /// Of all that was fetched ahead, what was evicted unused, or stand there unused at the end.
+    /// Number of prefetched or added blocks that were evicted unused, or are unused at the end.
     pub unused: u64,
-    /// Blocks that found every frame in flight and were not kept.
+    /// Number of blocks that were not kept because every frame was in flight.
     pub refused: u64,
 }
 
-/// A longer response counts as one of so many nanoseconds, a day, in percentiles.
+/// The longest response in percentiles, in nanoseconds: a day.
 const LONGEST: u64 = 86_400_000_000_000;
 
 impl LevelReport {
-    /// The share of blocks that were there or on their way.
+    /// The fraction of requested blocks that were resident or in flight.
     pub fn hit_ratio(&self) -> f64 {
         (self.valid + self.in_flight) as f64 / self.asked.max(1) as f64
     }
 
-    /// All that was fetched ahead, by whomever.
+    /// Number of blocks fetched ahead, by prefetcher and coordinator.
     pub fn fetched_ahead(&self) -> u64 {
         self.prefetched + self.readmore
     }
@@ -135,22 +136,22 @@ impl Responses {
         self.times.saturating_record(nanos);
     }
 
-    /// How many.
+    /// Number of responses.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The sum of all, in nanoseconds, exact.
+    /// The exact sum of all response times, in nanoseconds.
     pub fn total_nanos(&self) -> u128 {
         self.total
     }
 
-    /// The mean in milliseconds.
+    /// The mean response time in milliseconds.
     pub fn mean_ms(&self) -> f64 {
         self.total as f64 / self.count.max(1) as f64 / 1e6
     }
 
-    /// In milliseconds, the time within which `percent` of all were answered.
+    /// A percentile of the response time, in milliseconds.
     pub fn percentile_ms(&self, percent: f64) -> f64 {
         self.times.value_at_percentile(percent) as f64 / 1e6
     }

@@ -1,11 +1,11 @@
-//! Serves a load on the system model, from event to event.
+//! Runs a load on the system model, from event to event.
 
 use super::load::{ArrivalTiming, CacheLoad};
 use super::report::CachingReport;
 use super::setup::BadSetup;
 use super::system::System;
 
-/// Runs all of a load.
+/// Runs a load to its end.
 ///
 /// # Errors
 /// If a request cannot be served.

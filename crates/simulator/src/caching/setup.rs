@@ -1,4 +1,4 @@
-//! What a system is built from.
+//! The parameters of a system.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use engine::Rules;
 use scheduler::freeblock::{Caution, Ranges, SameTrack};
 use scheduler::policy::UnknownPolicy;
 
-/// A cache, by the names that users write.
+/// A cache, by the names of its algorithms in configuration files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSpec {
-    /// Frames of 4 KiB.
+    /// Number of frames of 4 KiB.
     pub frames: u64,
-    /// Which replacement, as `lru`.
+    /// The replacement policy, such as `lru`.
     pub replacement: String,
-    /// Which prefetcher, as `ra(p=4)`.
+    /// The prefetcher, such as `ra(p=4)`.
     pub prefetcher: String,
 }
 
@@ -26,74 +26,73 @@ pub struct CacheSpec {
 pub struct LowerLevel {
     /// The cache.
     pub level: CacheSpec,
-    /// Which coordinator stands in front of it, as `pfc`.
+    /// The coordinator in front of it, such as `pfc`.
     pub coordinator: String,
-    /// How its replies travel upwards.
+    /// The link of its replies to the level above.
     pub link: Link,
 }
 
-/// What a reply costs.
+/// The cost of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// For each reply.
+    /// Time per reply.
     pub start: Duration,
-    /// For each page of it.
+    /// Time per page.
     pub page: Duration,
 }
 
 /// A whole system.
 #[derive(Clone, Debug)]
 pub struct CachingSetup {
-    /// The first level: a cache for each client.
+    /// The first level: one cache per client.
     pub clients: Vec<CacheSpec>,
-    /// The levels that they share, from the upper one downwards; none: the clients' caches stand
-    /// before the disk.
+    /// The shared levels in order, upper level first; empty: the disk serves the clients' caches.
     pub lower: Vec<LowerLevel>,
-    /// The disk.
+    /// The profile of the disk.
     pub drive: Arc<Profile>,
-    /// What stands before it.
+    /// The scheduler of the disk.
     pub scheduler: Scheduler,
 }
 
-/// What the drive is given its commands by.
+/// The scheduler of the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// A one-way elevator that merges neighbours, one command at a time: the paper's.
+    /// The paper's scheduler: a one-way elevator with merging, one command at a time.
     #[default]
     Elevator,
-    /// Our engine.
+    /// The engine.
     Engine(EngineScheduling),
 }
 
-/// How the engine serves the lowest level.
+/// The engine's parameters below the lowest level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineScheduling {
-    /// Which policy, as `sptf`.
+    /// The policy, such as `sptf`.
     pub policy: String,
-    /// How background reads are fitted in; none: there are none.
+    /// The rules for background reads; `None`: no background reads.
     pub background: Option<Rules>,
-    /// The class of prefetches that come by themselves; demands have the default one.
+    /// The class of independent prefetches; demands have the default class.
     pub prefetches: Class,
-    /// What becomes of what the lowest level's coordinator reads more.
+    /// Treatment of the readmore of the lowest level's coordinator.
     pub readmore: Readmore,
-    /// If the engine stands outside the drive: its results are *external*. Without, it believes of the drive
-    /// what is true, and its results are *in-firmware*.
+    /// The belief of an engine outside of the drive: its results are *external*. Without it the
+    /// engine knows the truth, and its results are *in-firmware*.
     pub outside: Option<Arc<ExternalBelief>>,
 }
 
-/// What an engine outside its drive believes of it, and what it cannot know.
+/// The belief of an engine outside of its drive, and the deviations that it does not know.
 #[derive(Clone, Debug)]
 pub struct ExternalBelief {
-    /// What the profiler found from timings; the engine follows the drive from there.
+    /// The profile that the profiler found; the engine tracks the drive from there.
     pub belief: Arc<Profile>,
-    /// What the drive is besides its profile.
+    /// Deviations of the drive from its profile.
     pub imperfections: Imperfections,
-    /// The seed of the drive's dice: another one than while it was profiled.
+    /// The seed of the drive's random numbers; different from the seed during profiling.
     pub seed: u64,
 }
 
 impl PartialEq for ExternalBelief {
-    /// The same finding, of a drive that does the same.
+    /// Equal beliefs about drives with the same behaviour.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.belief, &other.belief)
             && self.imperfections == other.imperfections
@@ -103,96 +102,97 @@ impl PartialEq for ExternalBelief {
 
 impl Eq for ExternalBelief {}
 
-/// What becomes of what a coordinator reads more.
+/// Treatment of the blocks that a coordinator adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readmore {
-    /// It is fetched with the request.
+    /// The level fetches them with the request.
     #[default]
     Fetched,
-    /// It is wished, and read in the background.
+    /// The level wishes them, and they are read in the background.
     Wished,
-    /// It is wished as long as most wishes come true before somebody asks for the blocks, and else fetched.
+    /// The level wishes them while most wishes are granted before the blocks are requested, and
+    /// fetches them otherwise.
     WishedWhileGranted,
 }
 
-/// Why a system cannot be built, or is asked for what it has not.
+/// An error in the parameters of a system or in a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSetup {
-    /// A replacement or a cache that there is not.
+    /// The replacement policy does not exist, or does not fit the cache.
     #[error("{level}: {source}")]
     Replacement {
-        /// Which level, counted from 1.
+        /// The level, counted from 1.
         level: String,
-        /// Why.
+        /// The reason.
         source: BadReplacement,
     },
-    /// A prefetcher or coordinator that there is not.
+    /// The prefetcher or coordinator does not exist.
     #[error("{level}: {source}")]
     Settings {
-        /// Which level, counted from 1.
+        /// The level, counted from 1.
         level: String,
-        /// Why.
+        /// The reason.
         source: BadSettings,
     },
-    /// A coordinator that marks what was sent, above a replacement that has no marks.
+    /// A coordinator that marks sent blocks needs a replacement policy with marks.
     #[error("{level}: coordinator du with replacement {replacement}: expected replacement du")]
     Unmarked {
-        /// Which level.
+        /// The level, counted from 1.
         level: String,
-        /// What stands there.
+        /// The replacement policy.
         replacement: String,
     },
-    /// Nobody asks.
+    /// The system has no clients.
     #[error("a system without clients: expected at least one")]
     NoClients,
-    /// The drive has blocks of another size.
+    /// The sector size of the drive does not divide a block.
     #[error("a drive of {0} bytes a sector: expected a part of 4096")]
     SectorSize(u64),
-    /// A request past the end of the disk.
+    /// The request extends past the end of the disk.
     #[error("blocks {first} to {last}: expected at most {most}, the last one of the disk")]
     PastEnd {
         /// The first block.
         first: u64,
         /// The last block.
         last: u64,
-        /// The last block that the disk has.
+        /// The last block of the disk.
         most: u64,
     },
-    /// A policy that there is not.
+    /// The policy does not exist.
     #[error(transparent)]
     Policy(#[from] UnknownPolicy),
-    /// A class that requests of caches cannot have.
+    /// The class is not permitted for prefetches.
     #[error("prefetches of class {0:?}: expected best effort 0 to 6, or background")]
     Class(Class),
-    /// Wishes that nobody could grant.
+    /// Wishes without background reads are never granted.
     #[error("readmore that is wished, without background reads: expected rules for these")]
     NeverGranted,
-    /// Background reads on a drive that takes one command at a time.
+    /// Background reads need a drive that accepts two commands.
     #[error(
         "background reads of a drive that takes one command at a time: expected one that takes two, since \
          they are given while the command before them is in service"
     )]
     OneCommand,
-    /// What is believed is another drive's.
+    /// The belief has another number of sectors than the drive.
     #[error("a belief of {believed} sectors: expected {sectors}, those of the drive")]
     Belief {
-        /// Of the belief.
+        /// Sectors of the belief.
         believed: u64,
-        /// Of the drive.
+        /// Sectors of the drive.
         sectors: u64,
     },
-    /// A trace that touches more than the disk has.
+    /// The trace touches more blocks than the disk has.
     #[error("{blocks} distinct blocks: expected at most {disk}, those of the disk")]
     TooLarge {
-        /// Blocks that the trace touches.
+        /// Number of blocks that the trace touches.
         blocks: u64,
-        /// Blocks of the disk.
+        /// Number of blocks of the disk.
         disk: u64,
     },
-    /// A request of a client that the system has not.
+    /// The system has no such client.
     #[error("client {0}: expected less than {1}")]
     NoSuchClient(u32, usize),
-    /// Requests of no blocks, or of more than a request may have.
+    /// The length of the request is outside of the permitted range.
     #[error("a request of {0} blocks: expected 1 to {most}", most = cache::coordinator::LONGEST_REQUEST)]
     Length(u64),
 }
@@ -204,14 +204,14 @@ impl Link {
         page: Duration::from_micros(30),
     };
 
-    /// How long a reply of so many pages takes.
+    /// The time of a reply of `pages` pages.
     pub fn reply(&self, pages: u64) -> Duration {
         self.start + self.page * pages
     }
 }
 
 impl EngineScheduling {
-    /// Under this policy, everything of one class, without background reads.
+    /// The engine with this policy, one class for all requests, and no background reads.
     pub fn by(policy: &str) -> Self {
         EngineScheduling {
             policy: policy.to_owned(),
@@ -222,8 +222,8 @@ impl EngineScheduling {
         }
     }
 
-    /// Under SPTF, with background reads that keep no distance, as a scheduler in the firmware can: it
-    /// knows the drive as it is.
+    /// SPTF with background reads without a safety margin, as in the firmware: the scheduler knows
+    /// the drive exactly.
     pub fn exact(readmore: Readmore) -> Self {
         let rules = Rules {
             caution: Caution::Fixed {
@@ -241,8 +241,8 @@ impl EngineScheduling {
         }
     }
 
-    /// Under SPTF, with background reads as carefully as the engine keeps to its budget by itself, outside a
-    /// drive that reads ahead where it likes: no reads of their own on the tracks of requests.
+    /// SPTF outside of a drive with look-ahead of its own. Background reads keep the engine's
+    /// default margins and stay off the tracks of requests.
     pub fn external(outside: Arc<ExternalBelief>, readmore: Readmore) -> Self {
         EngineScheduling {
             background: Some(Rules::default()),
@@ -254,7 +254,7 @@ impl EngineScheduling {
 }
 
 impl CacheSpec {
-    /// From names.
+    /// A cache with these algorithms.
     pub fn new(frames: u64, replacement: &str, prefetcher: &str) -> Self {
         CacheSpec {
             frames,

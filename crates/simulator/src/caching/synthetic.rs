@@ -1,5 +1,5 @@
-//! Loads for caches, synthetic: made after a trace's figures and those that papers give of traces that
-//! nobody has any more.
+//! Synthetic loads for caches, modelled on the statistics of a trace and on those that papers give
+//! of unpublished traces.
 //!
 //! ```text
 //!   places    | run 1 |  run 7 |     | run 3 |        the disk; fresh runs stand where nothing was read
@@ -7,10 +7,10 @@
 //!   request   which reader goes on? if its run is over, it begins a fresh one or an old one again
 //! ```
 //!
-//! A fresh run begins whenever less than its due of the footprint has been read, so that all of it has
-//! been read in time; otherwise a run is read again: in the order of a loop, or one that began a time ago
-//! whose logarithm is about evenly spread, as the reuse distances of the genuine prefixes are. What a load is made
-//! from is a file of `workloads/levels`; [`super::figures`] says what it came to.
+//! A fresh run starts whenever the load is behind its share of the footprint, so that all of it is
+//! read in time. Otherwise a run is read again: in the order of a loop, or one whose age is
+//! log-uniformly distributed, like the reuse distances of the genuine prefixes. The parameters are
+//! a file of `workloads/levels`; [`super::figures`] measures the result.
 
 use block::{Direction, Instant, Interval};
 use document::DocumentError;
@@ -23,95 +23,94 @@ mod space;
 
 use space::{RunPlace, Space};
 
-/// A load that can be generated.
+/// The parameters of a generated load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyntheticCacheLoad {
-    /// What it is called.
+    /// The name of the load.
     pub name: String,
-    /// What it is like, in a sentence.
+    /// A description in one sentence.
     pub summary: String,
-    /// Requests of the whole load.
+    /// Number of requests of the whole load.
     pub requests: u64,
-    /// Blocks that have been read at its end.
+    /// Number of distinct blocks of the whole load.
     pub footprint: u64,
-    /// When requests come; none: each when the last one is answered.
+    /// The gaps between requests; empty: a closed loop.
     pub gaps: Vec<Gap>,
-    /// The share of the requests in which all of the footprint is read for the first time.
+    /// The fraction of the requests in which all of the footprint is read for the first time.
     pub first_pass: f64,
-    /// What is read.
+    /// The files or volumes.
     pub files: Vec<FileKind>,
-    /// Whether prefetchers know where files end.
+    /// Whether prefetchers know the ends of files.
     pub ends: Ends,
-    /// Requests begin at multiples of so many blocks where a run begins.
+    /// The first request of a run starts at a multiple of this number of blocks.
     pub align: u64,
-    /// The share of fresh runs that stand near an earlier one.
+    /// The fraction of fresh runs that start near an earlier one.
     pub near: f64,
-    /// Runs that are read side by side.
+    /// Number of runs that are read concurrently.
     pub readers: u32,
-    /// The share of requests of the reader that had the last one.
+    /// The fraction of requests of the reader that sent the last one.
     pub same_reader: f64,
-    /// How much likelier the other readers are that had a request not long ago: 1 is not at all.
+    /// The preference for recently active readers among the others: 1 is none.
     pub skew: f64,
-    /// Lengths of runs, and what is fresh of them.
+    /// The lengths of runs.
     pub runs: Vec<RunKind>,
-    /// Blocks of the first request of a run.
+    /// The size of the first request of a run.
     pub first: Vec<Size>,
-    /// Blocks of the others.
+    /// The size of its other requests.
     pub following: Vec<Size>,
-    /// The share of runs that are read again in the order in which they were read first, from the
-    /// oldest on: a loop over all that has been read.
+    /// The fraction of repeated runs that follow the order of first reads, oldest first: a loop
+    /// over all blocks.
     pub looping: f64,
-    /// How much likelier the others are read again that were begun not long ago: 1 is an evenly spread
-    /// logarithm of the time.
+    /// The preference for recent runs among the other repeated ones: 1 is a log-uniform age.
     pub recency: f64,
-    /// The share of the others that begin with the last block of the one before.
+    /// The fraction of non-first requests that begin with the last block of the one before.
     pub overlap: f64,
-    /// What papers say of the trace in whose place it stands.
+    /// The paper's statistics of the trace that the load replaces.
     pub target: PaperFigures,
 }
 
-/// Gaps between requests: exponential ones, of several means.
+/// An exponential distribution of gaps, with its weight in a mixture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gap {
-    /// How often.
+    /// The weight.
     pub weight: u64,
-    /// The mean, in milliseconds; 0 for requests that come together.
+    /// The mean in milliseconds; 0 for simultaneous requests.
     pub mean_ms: f64,
 }
 
-/// Files or volumes of one kind.
+/// Files or volumes with one distribution of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileKind {
-    /// How many.
+    /// Number of files.
     pub count: u64,
-    /// Blocks of each, from; the logarithm is evenly spread.
+    /// The minimum.
     pub from: u64,
-    /// Blocks of each, to.
+    /// The maximum.
     pub to: u64,
 }
 
-/// Whether prefetchers know where files end.
+/// Whether prefetchers know the ends of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
     /// They do, as in a file system.
     Known,
-    /// They do not: a server of blocks does not see files.
+    /// They do not: a block server does not see files.
     Unknown,
 }
 
-/// Runs of one kind.
+/// A kind of run, with its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunKind {
-    /// How often.
+    /// The weight.
     pub weight: u64,
-    /// How long.
+    /// The length.
     pub length: Length,
 }
 
-/// How long a run is.
+/// The length of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// So many requests; the logarithm is evenly spread.
+    /// A log-uniform number of requests.
     Requests {
         /// From.
         from: u64,
@@ -122,34 +121,34 @@ pub enum Length {
     File,
 }
 
-/// A size of requests, in blocks.
+/// A size of requests, with its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// How often.
+    /// The weight.
     pub weight: u64,
-    /// How many blocks.
+    /// Number of blocks.
     pub blocks: u64,
 }
 
-/// What a paper says of a trace.
+/// A paper's statistics of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PaperFigures {
-    /// Requests that are no continuation, in percent.
+    /// Random requests, in percent.
     pub random_percent: f64,
-    /// All blocks that are read, in megabytes of 10^6 bytes, times `scale`.
+    /// The footprint in units of 10^6 bytes.
     pub footprint_mb: f64,
-    /// Files, where there are any.
+    /// Number of files, if the trace has files.
     pub files: Option<u64>,
-    /// The part of the paper's footprint that the load has: 1 is all of it.
+    /// The fraction of the paper's footprint that the load has: 1 is all of it.
     pub scale: f64,
 }
 
-/// A load that is built in.
+/// A built-in load.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltInCacheLoad {
-    /// What it is called.
+    /// The name of the load.
     pub name: &'static str,
-    /// Its file's text.
+    /// The text of its file.
     pub text: &'static str,
 }
 
@@ -170,7 +169,7 @@ pub const ALL: &[BuiltInCacheLoad] = &[
 ];
 
 impl BuiltInCacheLoad {
-    /// The load.
+    /// Parses the load.
     ///
     /// # Errors
     /// Never for a load of [`ALL`]: a test reads them all.
@@ -179,28 +178,28 @@ impl BuiltInCacheLoad {
     }
 }
 
-/// How much of a load, and whose.
+/// The part of a load that is generated, and its distribution among clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLoadSlice {
-    /// One part in so many of its requests and of its footprint.
+    /// The divisor of the number of requests and of the footprint.
     pub part: u64,
-    /// The readers are dealt to so many clients.
+    /// Number of clients, to which the readers are dealt.
     pub clients: u32,
-    /// Chance.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// A run under way.
+/// A run in progress.
 #[derive(Clone, Debug, Default)]
 struct ActiveRun {
     place: RunPlace,
     /// The next block.
     at: u64,
-    /// Sizes of the requests that are left, the next one last.
+    /// The sizes of the remaining requests, the next one last.
     left: Vec<u64>,
 }
 
-/// A run that was read.
+/// A completed run.
 #[derive(Clone, Copy, Debug)]
 struct FinishedRun {
     place: RunPlace,
@@ -208,18 +207,18 @@ struct FinishedRun {
 }
 
 impl SyntheticCacheLoad {
-    /// Its requests, on a disk of so many blocks, in the order of their times.
+    /// The requests on a disk of `disk` blocks, in order of time.
     pub fn arrivals(&self, extent: &CacheLoadSlice, disk: u64) -> Vec<CacheArrival> {
         Walk::new(self, extent, disk).collect()
     }
 
-    /// Whether requests come at their own times.
+    /// Whether requests have times of their own.
     pub fn is_open(&self) -> bool {
         !self.gaps.is_empty()
     }
 }
 
-/// A load being made.
+/// The generator of a load.
 struct Walk<'a> {
     of: &'a SyntheticCacheLoad,
     requests: u64,
@@ -229,11 +228,11 @@ struct Walk<'a> {
     now: f64,
     space: Space,
     readers: Vec<ActiveRun>,
-    /// Readers, the one that had the last request last.
+    /// Readers in order of activity, the last active one at the end.
     order: Vec<usize>,
-    /// Runs in the order in which they were begun.
+    /// Runs in order of their start.
     history: Vec<FinishedRun>,
-    /// The fresh ones of them, and which was the last one in the loop.
+    /// The fresh runs among them, and the position of the loop.
     first_reads: Vec<FinishedRun>,
     looped: usize,
     dice: Dice,
@@ -264,7 +263,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The reader that goes on.
+    /// Chooses the reader of the next request.
     fn reader(&mut self) -> usize {
         let last = self.order.len() - 1;
         let is_same = self.dice.happens(Chance::new(self.of.same_reader));
@@ -280,12 +279,12 @@ impl<'a> Walk<'a> {
         reader
     }
 
-    /// Evenly spread from 0 to 1.
+    /// A random number, uniform from 0 to 1.
     fn even(&mut self) -> f64 {
         (self.dice.any() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number between the two whose logarithm is evenly spread.
+    /// A log-uniform random number between the bounds.
     fn log_even(&mut self, from: u64, to: u64) -> u64 {
         let even = self.even();
         log_even(even, from, to)
@@ -334,7 +333,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// An earlier run once more.
+    /// An earlier run, repeated.
     fn again(&mut self) -> FinishedRun {
         let runs = self.history.len() as u64;
         if self.dice.happens(Chance::new(self.of.looping)) == Toss::Yes {
@@ -429,7 +428,7 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// Which of several, by their weights.
+/// A random index with these weights.
 fn drawn(dice: &mut Dice, weights: impl Iterator<Item = u64> + Clone) -> usize {
     let mut left = dice.below(weights.clone().sum());
     for (at, weight) in weights.enumerate() {
@@ -441,14 +440,14 @@ fn drawn(dice: &mut Dice, weights: impl Iterator<Item = u64> + Clone) -> usize {
     0
 }
 
-/// `even`, from 0 to 1, as a number between the two whose logarithm is evenly spread.
+/// Maps `even`, uniform from 0 to 1, to a log-uniform number between the bounds.
 fn log_even(even: f64, from: u64, to: u64) -> u64 {
     let ratio = (to + 1) as f64 / from as f64;
     let drawn = from as f64 * libm::pow(ratio, even);
     (drawn as u64).clamp(from, to)
 }
 
-/// Marks a size: the request begins with the last block of the one before.
+/// Flag in a size: the request begins with the last block of the one before.
 const OVERLAPS: u64 = 1 << 63;
 
 const NANOS_PER_MS: f64 = 1e6;

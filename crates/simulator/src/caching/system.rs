@@ -25,28 +25,28 @@ pub struct System {
     /// The clients' caches, then the lower levels.
     nodes: Vec<LevelNode>,
     clients: usize,
-    /// Whether the lowest level may wish.
+    /// Whether the lowest level uses wishes.
     wishes: Switch,
     disk: Lowest,
     jobs: Jobs,
-    /// Where fetches ahead are less urgent than demands.
+    /// The outstanding prefetches, if they are less urgent than demands.
     ahead: Option<FetchesAhead>,
-    /// Replies that travel: when they arrive, in which order they were sent, whose they are.
+    /// Replies in transit: time of arrival, sequence number, job.
     replies: BinaryHeap<Reverse<(Instant, u64, JobId)>>,
     sent: u64,
     now: Instant,
-    /// Jobs to be served, in the order in which they were made.
+    /// New jobs in order.
     to_serve: Vec<JobId>,
-    /// Clients whose requests were answered, in this order.
+    /// Clients whose requests have ended, in order.
     answered: VecDeque<u32>,
     response: Responses,
 }
 
-/// Why a level takes every request.
+/// Levels accept every request.
 const SERVED: &str = "blocks of the disk, and any number of requests";
 
 impl System {
-    /// With empty caches.
+    /// A system with empty caches.
     ///
     /// # Errors
     /// If a level cannot be built.
@@ -95,7 +95,7 @@ impl System {
         })
     }
 
-    /// How many clients there are.
+    /// Number of clients.
     pub fn clients(&self) -> usize {
         self.clients
     }
@@ -105,10 +105,10 @@ impl System {
         self.now
     }
 
-    /// A client asks at `at`, not before the last event.
+    /// A client sends a request at `at`, not before the last event.
     ///
     /// # Errors
-    /// If there is no such client, or there are no such blocks.
+    /// If the client or the blocks do not exist.
     pub fn request(&mut self, at: Instant, arrival: &CacheArrival) -> Result<(), BadSetup> {
         let (blocks, end) = (arrival.blocks, self.disk.blocks());
         if arrival.client as usize >= self.clients {
@@ -141,7 +141,7 @@ impl System {
         Ok(())
     }
 
-    /// A client's request is served; if it need not wait and nothing is fetched for it, it becomes no job.
+    /// Serves a client's request. It becomes a job only if it waits or causes fetches.
     fn serve_client(&mut self, asked: UpperRequest) {
         let (now, client) = (self.now, asked.client);
         let node = &mut self.nodes[client as usize];
@@ -166,7 +166,7 @@ impl System {
         self.settle();
     }
 
-    /// What the lowest level wishes and what is to be read comes to the disk.
+    /// Passes wishes and reads of the lowest level to the disk.
     fn settle(&mut self) {
         if self.wishes == Switch::On {
             self.tell_wishes();
@@ -174,7 +174,7 @@ impl System {
         self.disk.dispatch(self.now);
     }
 
-    /// When something happens next, if anything is under way.
+    /// The time of the next event, if there is one.
     pub fn next_event(&self) -> Option<Instant> {
         let reply = self.replies.peek().map(|Reverse((at, _, _))| *at);
         match (reply, self.disk.next_event()) {
@@ -183,13 +183,12 @@ impl System {
         }
     }
 
-    /// Whether nothing is under way any more. An engine outside its drive has events for ever: it looks where
-    /// the platter is.
+    /// Whether no work is left. An engine outside of its drive has calibration events for ever.
     pub fn is_over(&self) -> bool {
         self.jobs.under_way() == 0 && self.disk.is_over()
     }
 
-    /// Lets the next event happen.
+    /// Executes the next event.
     pub fn step(&mut self) {
         let Some(at) = self.next_event() else {
             return;
@@ -214,12 +213,12 @@ impl System {
         self.settle();
     }
 
-    /// The next client whose request was answered.
+    /// The next client whose request has ended.
     pub fn answered(&mut self) -> Option<u32> {
         self.answered.pop_front()
     }
 
-    /// What it came to. Everything has been answered.
+    /// The results. All requests must have ended.
     pub fn report(&self) -> CachingReport {
         assert_eq!(
             self.jobs.under_way(),
@@ -247,13 +246,13 @@ impl System {
             levels,
             disk: self.disk.counts(),
             slack: self.disk.slack(),
-            told: self.disk.told(),
+            tallies: self.disk.tallies(),
             duplicated,
             ended: self.now,
         }
     }
 
-    /// The first block of what the disk is doing.
+    /// The first block of the command in service.
     #[cfg(test)]
     pub(super) fn disk_position(&self) -> Option<u64> {
         match &self.disk {
@@ -262,7 +261,7 @@ impl System {
         }
     }
 
-    /// A level: the clients' first.
+    /// The cache with this index; those of the clients come first.
     #[cfg(test)]
     pub(super) fn level(&self, number: usize) -> &cache::Level {
         &self.nodes[number].level
@@ -292,7 +291,7 @@ impl System {
         self.to_serve.clear();
     }
 
-    /// What a node's level fetches becomes jobs of the node below.
+    /// Turns the fetches of a node into jobs of the node below.
     fn fetch_all(&mut self, server: u32) {
         let node = &mut self.nodes[server as usize];
         while let Some(fetch) = node.level.poll() {
@@ -305,7 +304,7 @@ impl System {
         }
     }
 
-    /// The disk is told what the lowest level wishes.
+    /// Passes the wishes of the lowest level to the disk.
     fn tell_wishes(&mut self) {
         let Some(lowest) = self.nodes.last_mut() else {
             return;
@@ -315,7 +314,7 @@ impl System {
         }
     }
 
-    /// What was read for wishes is offered to the level that has them.
+    /// Offers the wished blocks that were read to the lowest level.
     fn offer(&mut self) {
         while let Some(block) = self.disk.poll_read() {
             if let Some(lowest) = self.nodes.last_mut() {
@@ -324,14 +323,14 @@ impl System {
         }
     }
 
-    /// Jobs of the node that have all that was asked for: their replies travel, or the client has it.
+    /// Answers the jobs of the node that have all their blocks.
     fn answer_all(&mut self, node: u32) {
         while let Some(answered) = self.nodes[node as usize].level.poll_finished() {
             self.answer(answered.id.0 as JobId);
         }
     }
 
-    /// The job has all that was asked for.
+    /// Answers a job that has all its blocks: sends a reply, or ends the client's request.
     fn answer(&mut self, id: JobId) {
         let job = self.jobs.get(id);
         match job.asker {
@@ -349,13 +348,13 @@ impl System {
         }
     }
 
-    /// A client's request of that time has its answer.
+    /// Ends a client's request that arrived at `at`.
     fn answer_client(&mut self, client: u32, at: Instant) {
         self.response.add(self.now.since(at));
         self.answered.push_back(client);
     }
 
-    /// A job's blocks have come to the node that asked for them.
+    /// The reply of a job has reached the node that requested it.
     fn deliver(&mut self, id: JobId) {
         let Asker::Node(asker, fetch) = self.jobs.get(id).asker else {
             unreachable!("a client's job is answered and not delivered");

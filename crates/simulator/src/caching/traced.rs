@@ -1,7 +1,7 @@
-//! Genuine traces as loads: each device is a volume, and the volumes lie one after the other on the disk.
+//! Genuine traces as loads: each device is a volume, and the volumes follow each other on the disk.
 //!
-//! A trace may address more than the disk has. Then regions that nobody touches are left out, in the largest
-//! unit for which the rest fits: what is near stays near, and what follows each other within a region does so.
+//! A trace may address more than the disk has. Untouched regions are then omitted, in the largest
+//! unit for which the rest fits. Neighbouring blocks stay neighbours within a region.
 //!
 //! ```text
 //!   device 0   |##|  |#.|  |  |  |.#|        regions, of which . is untouched and left out if all of it is
@@ -16,10 +16,11 @@ use super::load::CacheArrival;
 use super::setup::BadSetup;
 use crate::trace::Record;
 
-/// The requests of a trace on a disk of so many blocks, their gaps `stretch` times as long. A device is a file.
+/// The requests of a trace on a disk of `disk` blocks, with gaps multiplied by `stretch`. Each
+/// device is one file.
 ///
 /// # Errors
-/// If they do not fit the disk in any unit, or a request is longer than caches take.
+/// If the trace does not fit the disk in any unit, or a request is too long for caches.
 pub fn arrivals(
     records: &[Record],
     disk: u64,
@@ -60,7 +61,7 @@ pub fn arrivals(
     Ok(each.collect())
 }
 
-/// The unit, and where each touched region of each device stands, in units.
+/// The unit in blocks, and the position of each touched region of each device in units.
 type Places = (u64, BTreeMap<(u64, u64), u64>);
 
 fn places(spans: &[(u64, Interval)], disk: u64) -> Result<Places, BadSetup> {
@@ -94,10 +95,10 @@ fn blocks(record: &Record) -> Interval {
     Interval::new(bytes.offset() / BLOCK, (bytes.end() - 1) / BLOCK)
 }
 
-/// The bytes of a block.
+/// Bytes per block.
 const BLOCK: u64 = 4096;
 
-/// 256 MiB, in blocks: volumes whose touched parts fit in such units are as good as whole. A choice.
+/// 256 MiB, in blocks: large enough to keep a volume practically whole. A choice.
 const LARGEST_UNIT: u64 = 1 << 16;
 
 #[cfg(test)]

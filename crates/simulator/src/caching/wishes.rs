@@ -1,5 +1,5 @@
-//! Blocks that a level wishes, and what of them has been read: plans are made in sectors, and a block is
-//! there when all of its sectors were.
+//! The wished blocks of a level and their progress. Plans are in sectors; a block is complete when
+//! all its sectors have been read.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,21 +7,21 @@ use block::Extent;
 use block::Interval;
 use scheduler::background::TaskId;
 
-/// What is wished of a disk.
+/// The wished blocks of a disk.
 #[derive(Debug)]
 pub(super) struct DiskWishes {
-    /// The engine's task that wants it.
+    /// The engine's task that reads them.
     pub(super) task: TaskId,
-    /// Sectors of a block.
+    /// Sectors per block.
     sectors: u64,
-    /// A bit for each sector of a block that was read.
+    /// The incomplete blocks, with one bit for each sector that has been read.
     wished: BTreeMap<u64, u64>,
-    /// Blocks that are there.
+    /// The complete blocks.
     whole: VecDeque<u64>,
 }
 
 impl DiskWishes {
-    /// None; a block has at most 64 sectors.
+    /// An empty set; a block has at most 64 sectors.
     pub(super) fn new(task: TaskId, sectors: u64) -> Self {
         assert!(sectors <= 64, "blocks of {sectors} sectors");
         DiskWishes {
@@ -42,7 +42,7 @@ impl DiskWishes {
         }
     }
 
-    /// Sectors were read.
+    /// Records sectors that have been read.
     pub(super) fn read(&mut self, extent: Extent) {
         let (first, end) = (extent.start().0, extent.end().0);
         let all = u64::MAX >> (64 - self.sectors);
@@ -63,7 +63,7 @@ impl DiskWishes {
         }
     }
 
-    /// The next block that is there.
+    /// The next complete block.
     pub(super) fn poll(&mut self) -> Option<u64> {
         self.whole.pop_front()
     }

@@ -1,5 +1,5 @@
-//! For how long each command held the head, and how long somebody who comes at any moment waits for
-//! the one that has it (Dimitrijevic et al., Virtual IO, section 3).
+//! The head time of each command, and the time that an arrival at a random moment waits for the
+//! command in service (Dimitrijevic et al., Virtual IO, section 3).
 //!
 //! ```text
 //!              T1          T2                      T3
@@ -17,46 +17,46 @@ use serde::Serialize;
 
 use super::{Span, histogram, mean, millis, steps};
 
-/// Running sums over the commands that the drive was given.
+/// Running sums over the commands of the drive.
 #[derive(Clone, Debug)]
 pub(super) struct Commands {
     count: u64,
     sum: u128,
     squares: u128,
     longest: Duration,
-    /// From when the first could begin to the end of the last.
+    /// From the earliest possible start of the first command to the end of the last.
     span: Option<Span>,
     /// Head times in nanoseconds.
     histogram: Histogram<u64>,
 }
 
-/// For how long commands held the head, of whatever purpose: a command's *head time* is from when it
-/// could begin (it was given, or the one before had ended) to its end.
+/// Statistics of head times. The *head time* of a command is from its earliest possible start (its
+/// dispatch or the end of the previous command) to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CommandFigures {
-    /// Commands that ended.
+    /// Number of commands that ended.
     pub commands: u64,
     /// The mean head time.
     pub mean_ms: f64,
     /// The median.
     pub p50_ms: f64,
-    /// 99 % are not longer.
+    /// The 99th percentile.
     pub p99_ms: f64,
     /// The longest.
     pub max_ms: f64,
-    /// The share of the time in which the drive had a command.
+    /// The fraction of the time in which the drive had a command.
     pub busy: f64,
-    /// The share of commands that lasted 3 to 16 ms, as long as a seek and a rotation do.
+    /// The fraction of commands that lasted 3 to 16 ms, as long as a seek and a rotation.
     pub share_3_to_16_ms: f64,
-    /// What an arrival at any moment waits for the command that has the head, on average: half the
-    /// sum of the squares of the head times, over all of the time.
+    /// The mean wait of an arrival at a random moment for the command in service: half the sum of
+    /// the squares of the head times, divided by the whole time.
     pub expected_wait_ms: f64,
-    /// The same of an arrival that finds the drive with a command: over the sum of the head times.
+    /// The same for arrivals at a busy drive: divided by the sum of the head times.
     pub expected_wait_if_busy_ms: f64,
 }
 
-/// The shortest and the longest command that is as long as a seek and a rotation (Virtual IO, section
-/// 4.1, Figure 11).
+/// The shortest and the longest command that is as long as a seek and a rotation (Virtual IO,
+/// section 4.1, Figure 11).
 const POSITIONING: (Duration, Duration) = (Duration::from_millis(3), Duration::from_millis(16));
 
 impl Commands {
@@ -83,7 +83,7 @@ impl Commands {
         self.span = Some(Span::around(self.span, began, ended));
     }
 
-    /// The figures, where requests came and went during `span`; none without commands.
+    /// The statistics, if requests came and went during `span`; `None` without commands.
     pub(super) fn figures(&self, span: Option<Span>) -> Option<CommandFigures> {
         let own = self.span?;
         let all = span.map_or(own, |span| Span::around(Some(span), own.first, own.last));
@@ -107,12 +107,12 @@ impl Commands {
         })
     }
 
-    /// How many commands held the head for how long.
+    /// The distribution of head times.
     pub(super) fn distribution(&self) -> impl Iterator<Item = (Duration, u64)> {
         steps(&self.histogram)
     }
 
-    /// The share of commands from one length to another.
+    /// The fraction of commands between two lengths.
     fn share(&self, (from, to): (Duration, Duration)) -> f64 {
         let (from, to) = (from.as_nanos(), to.as_nanos());
         let within = self.histogram.count_between(from, to);

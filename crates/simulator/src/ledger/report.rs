@@ -1,11 +1,11 @@
-//! A ledger as figures: the same ledger gives the same bytes.
+//! The statistics of a ledger. The same ledger gives the same bytes.
 
 use block::Duration;
 use serde::Serialize;
 
 use crate::ledger::{CommandFigures, DirectionSums, Ledger, Phases, RunTotals, Span, mean, millis};
 
-/// The figures of a run. Times are in milliseconds, to the nanosecond.
+/// The statistics of a run. Times are in milliseconds, to the nanosecond.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunReport {
     /// From the first arrival to the last end, in virtual time.
@@ -14,16 +14,16 @@ pub struct RunReport {
     pub requests_per_second: f64,
     /// Millions of bytes per second of the span.
     pub megabytes_per_second: f64,
-    /// Requests that had to wait outside because the engine was full; their response counts from
-    /// their arrival.
+    /// Number of requests that waited outside because the engine was full. Their response time
+    /// starts at their arrival.
     pub held_back: u64,
-    /// Arrivals that were left out because their blocks are not on the drive.
+    /// Number of arrivals that were skipped because their blocks are not on the drive.
     pub skipped: u64,
-    /// How often the engine overruled its policy.
+    /// Number of times the engine overruled its policy.
     pub overruled: u64,
-    /// How the head spent the span.
+    /// Use of the head during the span.
     pub head: HeadShares,
-    /// For how long single commands held it; none if the drive was given none.
+    /// Statistics of head times; `None` without commands.
     pub commands: Option<CommandFigures>,
     /// All requests.
     pub all: RequestFigures,
@@ -31,43 +31,43 @@ pub struct RunReport {
     pub reads: RequestFigures,
     /// Writes alone.
     pub writes: RequestFigures,
-    /// Each part of the load, if it has several.
+    /// The statistics of each part of a mixed load.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartFigures>,
 }
 
-/// The figures of one part of a load.
+/// The statistics of one part of a load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PartFigures {
-    /// What it is called.
+    /// The name of the part.
     pub name: String,
     /// Requests per second of the run's span.
     pub requests_per_second: f64,
     /// Millions of bytes per second of the run's span.
     pub megabytes_per_second: f64,
-    /// Its requests.
+    /// The statistics of its requests.
     #[serde(flatten)]
     pub side: RequestFigures,
 }
 
-/// The figures of the requests of one direction, or of both.
+/// The statistics of the requests of one direction, or of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestFigures {
-    /// Requests that ended.
+    /// Number of requests that ended.
     pub requests: u64,
-    /// Those that ended with an error.
+    /// Number of requests that ended with an error.
     pub errors: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: u64,
-    /// Response times; none without requests.
+    /// Response times; `None` without requests.
     pub response: Option<ResponseTimes>,
-    /// Where the time of a request went, on the average; none without requests.
+    /// Mean time of a request by phase; `None` without requests.
     pub account: Option<AccountMeans>,
-    /// What the drive's buffer answered.
+    /// Results of the drive's buffer.
     pub hits: BufferHits,
 }
 
-/// Response times: from arrival to end. Percentiles are exact to three digits.
+/// Response times, from arrival to end. Percentiles are exact to three digits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ResponseTimes {
     /// The mean, from exact sums.
@@ -78,69 +78,68 @@ pub struct ResponseTimes {
     pub min_ms: f64,
     /// The median.
     pub p50_ms: f64,
-    /// 90 % are not longer.
+    /// The 90th percentile.
     pub p90_ms: f64,
-    /// 95 % are not longer.
+    /// The 95th percentile.
     pub p95_ms: f64,
-    /// 99 % are not longer.
+    /// The 99th percentile.
     pub p99_ms: f64,
-    /// 99.9 % are not longer.
+    /// The 99.9th percentile.
     pub p999_ms: f64,
     /// The longest.
     pub max_ms: f64,
 }
 
-/// The mean time of a request by phase. The phases add up to the mean response.
+/// The mean time of a request by phase. The phases add up to the mean response time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AccountMeans {
-    /// Before its command was given to the drive.
+    /// Before the dispatch of its command.
     pub waited_ms: f64,
     /// In the drive's queue.
     pub queue_ms: f64,
-    /// The electronics.
+    /// Electronics of the drive.
     pub overhead_ms: f64,
-    /// Arm, head switches, settling.
+    /// Arm movement, head switches and settling.
     pub seek_ms: f64,
-    /// Waiting for sectors to come round.
+    /// Rotational latency.
     pub rotation_ms: f64,
-    /// Sectors passing under the head.
+    /// Media transfer.
     pub transfer_ms: f64,
-    /// The bus, where it was not hidden behind the medium.
+    /// Bus transfer that does not overlap with the media transfer.
     pub bus_ms: f64,
-    /// What no phase claims: everything, from a drive that keeps no accounts.
+    /// Time that no phase accounts for; all of it for a drive without accounts.
     pub unclaimed_ms: f64,
 }
 
-/// What the drive's buffer answered, in requests.
+/// Number of requests by the result of the drive's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BufferHits {
-    /// All of it.
+    /// All blocks were in the buffer.
     pub full: u64,
-    /// The first blocks.
+    /// The first blocks were in the buffer.
     pub partial: u64,
-    /// Nothing.
+    /// No block was in the buffer.
     pub miss: u64,
 }
 
-/// How the head spent the span, as shares of it that add up to 1.
+/// The use of the head during the span, as fractions that add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HeadShares {
-    /// The arm, for requests.
+    /// Arm movement for requests.
     pub seek: f64,
-    /// Waiting for sectors of requests.
+    /// Rotational latency of requests.
     pub rotation: f64,
-    /// Transferring for requests.
+    /// Media transfer for requests.
     pub transfer: f64,
-    /// The rest of the time in which a request was there: electronics and bus alone, the drive's own
-    /// work in between (look-ahead, writing back what its buffer holds), an actuator without work
-    /// beside one that has some.
+    /// The remaining time with a request present: electronics, bus, the drive's own look-ahead and
+    /// write-back, and an idle actuator beside a busy one.
     pub other: f64,
-    /// No request was there. The drive's own work in this time is not told apart.
+    /// Time without any request, including the drive's own work in that time.
     pub idle: f64,
 }
 
 impl Ledger {
-    /// The figures so far, of a run that did `ran`.
+    /// The statistics so far, of a run with the totals `ran`.
     pub fn report(&self, ran: &RunTotals) -> RunReport {
         let all = self.reads.with(&self.writes);
         let span = self.span.map_or(Duration::ZERO, Span::length);
@@ -264,7 +263,7 @@ fn head_time(phases: &Phases, span: Duration, idle: Duration, actuators: u8) -> 
     }
 }
 
-/// To a thousandth.
+/// A rate, to a thousandth.
 fn per_second(amount: u128, span: Duration) -> f64 {
     match span.as_nanos() {
         0 => 0.0,

@@ -1,5 +1,5 @@
-//! ABISS's playout buffer, as its authors have it: each stream refills by itself, as soon as a batch is
-//! due, and before everybody else.
+//! The playout buffer of ABISS: each stream refills on its own as soon as a batch is due, before
+//! all other requests.
 //!
 //! ```text
 //!   file  .......[=====|===========================]........
@@ -7,9 +7,9 @@
 //!              the scheduler's, the application's
 //! ```
 //!
-//! The scheduler's playout point follows the application's by credit that accrues at the stream's rate;
-//! once a batch of pages is due they are read at once (2.2, 3.3). What becomes due while a batch is under
-//! way joins the next one, as it would be merged in the elevator's queue.
+//! The scheduler's playout point follows the application's by credit that accrues at the stream's
+//! rate. A due batch of pages is read at once (2.2, 3.3). Pages that become due during a batch join
+//! the next one, as they would be merged in the elevator's queue.
 
 use block::{Duration, Instant};
 use stream::Rate;
@@ -17,26 +17,26 @@ use stream::rate::SECOND;
 
 use super::{COMMAND, PAGE};
 
-/// One stream's buffer.
+/// The playout buffer of one stream.
 #[derive(Debug)]
 pub(super) struct PlayoutBuffer {
     rate: Rate,
-    /// Bytes of a batch.
+    /// Bytes per batch.
     batch: u64,
-    /// The end of the file.
+    /// The end of the file, in bytes.
     end: u64,
     base: u64,
     point: u64,
     edge: u64,
-    /// The first bytes of what is under way.
+    /// The first byte of each outstanding read.
     under: Vec<u64>,
-    /// Billionths of a byte.
+    /// Credit in billionths of a byte.
     credit: u128,
     accrued: Instant,
 }
 
 impl PlayoutBuffer {
-    /// An empty one for a file of so many bytes.
+    /// An empty buffer for a file that ends at byte `end`.
     pub(super) fn new(rate: Rate, batch: u64, end: u64) -> PlayoutBuffer {
         PlayoutBuffer {
             rate,
@@ -51,24 +51,24 @@ impl PlayoutBuffer {
         }
     }
 
-    /// The bytes with which it is full before anybody plays.
+    /// The byte range of the initial fill.
     pub(super) fn fill(&mut self, memory: u64) -> (u64, u64) {
         let to = memory.min(self.end);
         self.edge = to;
         (0, to)
     }
 
-    /// Part of a batch is under way, from this byte on.
+    /// Records an outstanding read that starts at byte `from`.
     pub(super) fn asked(&mut self, from: u64) {
         self.under.push(from);
     }
 
-    /// It is in memory.
+    /// Records the end of the read that starts at byte `from`.
     pub(super) fn came(&mut self, from: u64) {
         self.under.retain(|&under| under != from);
     }
 
-    /// Whether nothing is under way.
+    /// Whether no read is outstanding.
     pub(super) fn is_quiet(&self) -> bool {
         self.under.is_empty()
     }
@@ -79,12 +79,12 @@ impl PlayoutBuffer {
         self.base <= from && to <= self.edge && !self.under.iter().any(is_missing)
     }
 
-    /// The application's playout point has moved.
+    /// Sets the playout point of the application.
     pub(super) fn position(&mut self, point: u64) {
         self.point = point;
     }
 
-    /// The batch that is due, if one is; all of it has to be asked for.
+    /// The byte range of the due batch, if there is one. The caller must read all of it.
     pub(super) fn due(&mut self, now: Instant) -> Option<(u64, u64)> {
         self.accrue(now);
         let credit = (self.credit / u128::from(SECOND)) as u64;
@@ -100,7 +100,7 @@ impl PlayoutBuffer {
         Some((from, self.edge))
     }
 
-    /// When the next batch is due, if it is only a matter of time.
+    /// The time at which the next batch is due, if that depends on time only.
     pub(super) fn next_event(&self) -> Option<Instant> {
         let is_behind = self.point - self.base < self.batch;
         if is_behind || !self.is_quiet() || self.edge >= self.end {
@@ -111,7 +111,7 @@ impl PlayoutBuffer {
         Some(self.accrued + Duration::from_nanos(nanos as u64))
     }
 
-    /// A batch and what the host may notice late, at most (3.3).
+    /// Accrues credit, at most one batch and the reaction time of the host (3.3).
     fn accrue(&mut self, now: Instant) {
         let rate = u128::from(self.rate.bytes());
         let passed = u128::from(now.since(self.accrued).as_nanos());
@@ -121,6 +121,6 @@ impl PlayoutBuffer {
     }
 }
 
-/// Timer slack and the worst dispatch delay: a tick of Linux 2.4 and of many later configurations, a
-/// choice.
+/// Timer slack and the worst dispatch delay: a tick of Linux 2.4 and of many later configurations,
+/// a choice.
 const LATE: Duration = Duration::from_millis(10);

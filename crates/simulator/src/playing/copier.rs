@@ -1,4 +1,5 @@
-//! The processor that copies from memory to applications: the host's limit in Table 1 of ABISS.
+//! The processor that copies data from memory to applications: the host's limit in Table 1 of
+//! ABISS.
 
 use std::collections::VecDeque;
 
@@ -7,16 +8,16 @@ use stream::Rate;
 
 use super::PAGE;
 
-/// CopyTarget whom a page is copied.
+/// The recipient of a copied page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyTarget {
-    /// The player of this number: the last page of its read, or one before.
+    /// The player with this number.
     Player(usize),
     /// The background reader.
     Reader,
 }
 
-/// Copies a page at a time; players' reads one after the other, before the background's.
+/// Copies one page at a time: the reads of players in order, then those of the background reader.
 #[derive(Debug)]
 pub(super) struct Copier {
     page: Duration,
@@ -25,7 +26,7 @@ pub(super) struct Copier {
 }
 
 impl Copier {
-    /// At a rate; in no time if there is none.
+    /// A copier with this rate; instantaneous without one.
     pub(super) fn new(rate: Option<Rate>) -> Copier {
         Copier {
             page: rate.map_or(Duration::ZERO, |rate| rate.at_most(PAGE)),
@@ -34,18 +35,18 @@ impl Copier {
         }
     }
 
-    /// A player's read is in memory.
+    /// Queues a player's read, which is in memory.
     pub(super) fn read(&mut self, player: usize, bytes: u64) {
         self.reads.push_back((player, bytes.div_ceil(PAGE)));
     }
 
-    /// A page that has been copied, if one has.
+    /// The recipient of a page whose copy has ended by `now`.
     pub(super) fn copied(&mut self, now: Instant) -> Option<CopyTarget> {
         let (whose, _) = self.current.take_if(|(_, ends)| *ends <= now)?;
         Some(whose)
     }
 
-    /// Whether this page was the last one of the player's read.
+    /// Counts a copied page of the first player's read. Returns whether it was the last.
     pub(super) fn is_whole(&mut self) -> bool {
         let Some((_, left)) = self.reads.front_mut() else {
             return false;
@@ -58,8 +59,7 @@ impl Copier {
         is_whole
     }
 
-    /// Begins with the next page, if it copies none; the background reader has one, or it has not.
-    /// Whether it has begun.
+    /// Starts the copy of the next page if the copier is idle. Returns whether it started one.
     pub(super) fn begin(&mut self, now: Instant, reader: Ready) -> bool {
         if self.current.is_some() {
             return false;
@@ -73,17 +73,17 @@ impl Copier {
         true
     }
 
-    /// When the page is copied.
+    /// The end of the current copy.
     pub(super) fn next_event(&self) -> Option<Instant> {
         self.current.map(|(_, ends)| ends)
     }
 }
 
-/// What the background reader could have copied.
+/// The state of the background reader's next page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ready {
-    /// Its next page is in memory.
+    /// The page is in memory.
     Page,
-    /// It waits for the disk, or there is none.
+    /// The reader waits for the disk, or there is no reader.
     Nothing,
 }

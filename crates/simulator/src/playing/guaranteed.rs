@@ -1,4 +1,4 @@
-//! Players whose streams the engine guarantees.
+//! Players whose streams have a guarantee of the engine.
 
 use block::{Duration, Extent, Instant, Sectors, Terms};
 use engine::Engine;
@@ -14,15 +14,15 @@ use stream::streams::{Answer, Settings, StreamId};
 use super::PAGE;
 use super::setup::{Guarantee, Players, PlayingError};
 
-/// Their streams.
+/// The streams of the players.
 #[derive(Debug)]
 pub(super) struct Guaranteed {
     streams: Vec<StreamId>,
-    /// When players tell next where they are.
+    /// The next position report.
     tick: Instant,
 }
 
-/// An engine that promises what these players ask for.
+/// Adds the guarantees that these players need to an engine.
 ///
 /// # Errors
 /// If the belief has no seek curve, or the players have no files.
@@ -54,7 +54,7 @@ pub(super) fn promising(
         .map_err(|_| PlayingError::NoSeeks)
 }
 
-/// The blocks among which the players' files lie.
+/// The smallest extent that contains the players' files.
 fn place(players: &Players) -> Option<Extent> {
     let extents = || players.files.iter().filter_map(|file| file.extent());
     let first = extents().map(Extent::start).min()?;
@@ -63,10 +63,10 @@ fn place(players: &Players) -> Option<Extent> {
 }
 
 impl Guaranteed {
-    /// Asks for all of them.
+    /// Attaches one stream for each player.
     ///
     /// # Errors
-    /// If one of them is refused.
+    /// If a stream is refused.
     pub(super) fn new(
         engine: &mut Engine,
         players: &Players,
@@ -96,14 +96,14 @@ impl Guaranteed {
         })
     }
 
-    /// Whether all of them are served.
+    /// Whether all streams are in service.
     pub(super) fn is_serving(&self, engine: &Engine) -> bool {
         let standing = |&stream: &StreamId| engine.guarantees().standing(stream);
         let mut all = self.streams.iter().map(standing);
         all.all(|standing| standing == Some(Standing::Serving))
     }
 
-    /// A player calls for these bytes.
+    /// A player reads these bytes.
     pub(super) fn call(
         &mut self,
         now: Instant,
@@ -123,7 +123,7 @@ impl Guaranteed {
         taken.expect("one read of a player at a time");
     }
 
-    /// Players that play tell where they are, if it is time.
+    /// Reports the positions of the players if a report is due.
     pub(super) fn tell(&mut self, now: Instant, engine: &mut Engine, points: &[u64]) {
         if self.tick > now {
             return;
@@ -135,15 +135,15 @@ impl Guaranteed {
         }
     }
 
-    /// When they do.
+    /// The time of the next position report.
     pub(super) fn tick(&self) -> Instant {
         self.tick
     }
 
-    /// The players whose reads are in memory, of those that were answered since it was asked last.
+    /// The players whose reads have completed since the last call.
     ///
     /// # Panics
-    /// If a read was answered in another way although its player kept to its terms.
+    /// If a read failed although its player kept to its terms.
     pub(super) fn answers(engine: &mut Engine) -> Vec<usize> {
         let mut all = Vec::new();
         while let Some(event) = engine.poll_stream() {
@@ -161,7 +161,7 @@ impl Guaranteed {
     }
 }
 
-/// How often players tell where they are. A choice: as often as the timers of ABISS's time.
+/// The interval of position reports. A choice: the timer resolution of ABISS's time.
 pub(super) const LATENCY: Duration = Duration::from_millis(10);
 
 /// The priority at which buffers fill: the middle one.

@@ -6,33 +6,33 @@ use stream::Rate;
 use super::file::PlayedFile;
 use super::report::PlayerRead;
 
-/// One of them.
+/// One player.
 #[derive(Debug)]
 pub(super) struct Player {
     pub(super) file: PlayedFile,
-    /// Bytes that it has read.
+    /// Bytes read so far.
     pub(super) at: u64,
     pub(super) state: PlayerState,
     pub(super) reads: Vec<PlayerRead>,
-    /// How long after the first one it begins.
+    /// The delay of its start after the first player's.
     offset: Duration,
 }
 
-/// What it does.
+/// The state of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlayerState {
-    /// Until its next bytes are due.
+    /// The player waits until its next bytes are due.
     Pausing,
-    /// It has called for them; so many of its requests have not come.
+    /// The player waits for a read with this number of outstanding requests.
     Waiting { called: Instant, requests: usize },
-    /// They are being copied for it.
+    /// The data of a read are copied to the player.
     Copying { called: Instant, came: Instant },
-    /// It has all of its file.
+    /// The player has read all of its file.
     Over,
 }
 
 impl Player {
-    /// One that begins so long after the first one.
+    /// A player that starts `offset` after the first one.
     pub(super) fn new(file: PlayedFile, offset: Duration) -> Player {
         Player {
             file,
@@ -43,12 +43,12 @@ impl Player {
         }
     }
 
-    /// When it calls for its next bytes at the earliest.
+    /// The earliest time of its next read.
     pub(super) fn due(&self, began: Instant, rate: Rate) -> Instant {
         began + self.offset + rate.at_most(self.at)
     }
 
-    /// Where it is, as it plays what it has read at its rate.
+    /// The playout point at `now`, limited to the bytes that it has read.
     pub(super) fn point(&self, now: Instant, began: Instant, rate: Rate, read: u64) -> u64 {
         let played = rate.bytes_within(now.since(began + self.offset));
         let most = match self.state {
@@ -58,19 +58,19 @@ impl Player {
         played.min(most)
     }
 
-    /// The bytes that it reads next.
+    /// The byte range of its next read.
     pub(super) fn next(&self, read: u64) -> (u64, u64) {
         (self.at, (self.at + read).min(self.file.bytes()))
     }
 
-    /// All of its bytes are in memory.
+    /// All bytes of the current read are in memory.
     pub(super) fn came(&mut self, now: Instant) {
         if let PlayerState::Waiting { called, .. } = self.state {
             self.state = PlayerState::Copying { called, came: now };
         }
     }
 
-    /// It has what it called for, as `paced` from a beginning.
+    /// The current read is complete and copied; `began` and `rate` define when it was due.
     pub(super) fn read(&mut self, now: Instant, (began, rate): (Instant, Rate), read: u64) {
         let PlayerState::Copying { called, came } = self.state else {
             return;

@@ -1,5 +1,5 @@
-//! The background reader: it reads a file from its beginning to its end and never pauses; the page cache
-//! reads a window ahead of it.
+//! The background reader: reads a file from beginning to end without pauses. The page cache reads
+//! one window ahead of it.
 //!
 //! ```text
 //!   file  ==============[##...........][-------------]
@@ -7,29 +7,29 @@
 //!                                       window before
 //! ```
 //!
-//! As in Linux 2.6.0, `mm/readahead.c`: the first page of a window that was read ahead only makes it the
-//! present one, and the second page has the next one submitted. Whoever waits for a window thus has
-//! nothing else at the disk. Simplified: windows do not grow from small ones.
+//! As in Linux 2.6.0, `mm/readahead.c`, the first page of a prefetched window makes it the current
+//! one, and the second page submits the next window. A process that waits for a window thus has no
+//! other request at the disk. Simplified: windows do not start small and grow.
 
 use super::copier::Ready;
 use super::file::PlayedFile;
 use super::{COMMAND, PAGE};
 
-/// Where it is.
+/// The state of the background reader.
 #[derive(Debug)]
 pub(super) struct BackgroundReader {
     file: PlayedFile,
     window: u64,
-    /// Bytes that it has.
+    /// Bytes copied so far.
     pub(super) copied: u64,
-    /// Everything before was asked for.
+    /// The first byte that has not been requested.
     edge: u64,
-    /// What was asked for and has not come.
+    /// The first byte of each outstanding read.
     under: Vec<u64>,
 }
 
 impl BackgroundReader {
-    /// At the beginning of a file, with windows of so many bytes.
+    /// A reader at the beginning of a file, with windows of `window` bytes.
     pub(super) fn new(file: PlayedFile, window: u64) -> BackgroundReader {
         BackgroundReader {
             file,
@@ -40,7 +40,7 @@ impl BackgroundReader {
         }
     }
 
-    /// The next bytes to be asked for, as one command.
+    /// The byte range of the next command.
     pub(super) fn ask(&mut self) -> Option<(PlayedFile, (u64, u64))> {
         let second = self.copied % self.window >= PAGE;
         let windows = self.copied / self.window + 1 + u64::from(second);
@@ -54,7 +54,7 @@ impl BackgroundReader {
         Some((self.file, (from, to)))
     }
 
-    /// What was asked for from here on is in memory.
+    /// Records the end of the read that starts at byte `from`.
     pub(super) fn came(&mut self, from: u64) {
         self.under.retain(|&under| under != from);
     }
@@ -69,12 +69,12 @@ impl BackgroundReader {
         }
     }
 
-    /// It has its next page.
+    /// Records the copy of its next page.
     pub(super) fn copied(&mut self) {
         self.copied = (self.copied + PAGE).min(self.file.bytes());
     }
 
-    /// Whether it has all of its file.
+    /// Whether it has read all of its file.
     pub(super) fn is_over(&self) -> bool {
         self.copied >= self.file.bytes()
     }

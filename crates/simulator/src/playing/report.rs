@@ -1,77 +1,77 @@
-//! What a run came to.
+//! The results of a run.
 
 use block::Duration;
 
 /// One read of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerRead {
-    /// When it was called, counted from when everybody played.
+    /// Time of the call, from the moment at which all players started.
     pub at: Duration,
-    /// How long it waited for the disk.
+    /// Time from the call until all data were in memory.
     pub waited: Duration,
-    /// From the call to the data: the wait, and the copy.
+    /// Time from the call until all data were copied.
     pub took: Duration,
-    /// How long after it was due it was called, because those before took so long.
+    /// Delay of the call behind its due time, caused by earlier reads.
     pub behind: Duration,
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlayingReport {
-    /// The reads of each player, in their order.
+    /// The reads of each player in order.
     pub players: Vec<Vec<PlayerRead>>,
-    /// Bytes that the background reader was given while everybody played.
+    /// Bytes that the background reader received while all players played.
     pub background: u64,
-    /// How long everybody played.
+    /// The time for which all players played.
     pub span: Duration,
-    /// How long each request of a greedy task took, shortest first.
+    /// The response time of each request of a greedy task, shortest first.
     pub tasks: Vec<Duration>,
-    /// Bytes of a batch of each stream; none where nothing is batched.
+    /// Bytes per batch of each stream; 0 without batches.
     pub batch: u64,
-    /// Batches that the engine says were too late.
+    /// Number of late batches, as counted by the engine.
     pub late: u64,
 }
 
 impl PlayingReport {
-    /// The rate that was left to the background reader, in MB/s.
+    /// The rate of the background reader in MB/s.
     pub fn background_rate(&self) -> f64 {
         self.background as f64 / 1e6 / self.span.as_secs_f64()
     }
 
-    /// All reads of all players.
+    /// The reads of all players.
     pub fn reads(&self) -> impl Iterator<Item = &PlayerRead> {
         self.players.iter().flatten()
     }
 
-    /// How many reads there were.
+    /// Number of reads.
     pub fn count(&self) -> usize {
         self.players.iter().map(Vec::len).sum()
     }
 
-    /// How many of them waited for the disk.
+    /// Number of reads that waited for the disk.
     pub fn waited(&self) -> usize {
         self.reads().filter(|read| !read.waited.is_zero()).count()
     }
 
-    /// The longest that a read took, from the call to the data.
+    /// The longest time of a read, from the call to the copied data.
     pub fn longest(&self) -> Duration {
         self.reads().map(|read| read.took).max().unwrap_or_default()
     }
 
-    /// The longest that a read waited for the disk.
+    /// The longest wait of a read for the disk.
     pub fn longest_wait(&self) -> Duration {
         let waits = self.reads().map(|read| read.waited);
         waits.max().unwrap_or_default()
     }
 
-    /// How far a player fell behind its rate at most.
+    /// The largest delay of a player behind its rate.
     pub fn behind(&self) -> Duration {
         let behind = self.reads().map(|read| read.behind);
         behind.max().unwrap_or_default()
     }
 
-    /// The response time that so many thousandths of the tasks' requests do not exceed; none without
-    /// tasks.
+    /// The response time that `permille` thousandths of the tasks' requests do not exceed; `None`
+    /// without tasks.
     pub fn tasks_permille(&self, permille: usize) -> Option<Duration> {
         let last = self.tasks.len().checked_sub(1)?;
         self.tasks.get(last * permille / 1000).copied()

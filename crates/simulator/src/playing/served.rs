@@ -1,4 +1,4 @@
-//! Who gets players their data: nobody in particular, ABISS's buffers, or the engine's streams.
+//! The supply of players with data: plain reads, ABISS's buffers, or the engine's streams.
 
 use block::Instant;
 use engine::Engine;
@@ -8,19 +8,19 @@ use super::guaranteed::Guaranteed;
 use super::player::{Player, PlayerState};
 use super::setup::{PacedBuffer, PlayerService, Players, PlayingError};
 
-/// One of them.
+/// The source of the players' data.
 #[derive(Debug)]
 pub(super) enum Supply {
-    /// The disk itself.
+    /// Plain reads from the disk.
     Plain,
-    /// A buffer for each player.
+    /// A playout buffer for each player.
     Abiss(PacedBuffer, Vec<PlayoutBuffer>),
     /// A stream of the engine for each player.
     Guaranteed(Guaranteed),
 }
 
 impl Supply {
-    /// For these players; blocks have so many bytes.
+    /// The supply for these players; `block` is the number of bytes per block.
     ///
     /// # Errors
     /// If a stream is refused, or a buffer is too small.
@@ -46,12 +46,12 @@ impl Supply {
         })
     }
 
-    /// Whether players' reads go to the disk.
+    /// Whether the players' reads go to the disk.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self, Supply::Plain)
     }
 
-    /// What is to be read before anybody plays, by player.
+    /// The initial reads before the players start: player, first byte, end.
     pub(super) fn fills(&mut self) -> Vec<(usize, u64, u64)> {
         let Supply::Abiss(paced, buffers) = self else {
             return Vec::new();
@@ -63,7 +63,7 @@ impl Supply {
         buffers.iter_mut().enumerate().map(fill).collect()
     }
 
-    /// Whether everybody may play.
+    /// Whether the players may start.
     pub(super) fn is_filled(&self, engine: &Engine) -> bool {
         match self {
             Supply::Plain => true,
@@ -72,7 +72,7 @@ impl Supply {
         }
     }
 
-    /// The batches that are due, by player; all of them have to be asked for.
+    /// The due batches: player, first byte, end. The caller must read all of them.
     pub(super) fn due(&mut self, now: Instant) -> Vec<(usize, u64, u64)> {
         let Supply::Abiss(_, buffers) = self else {
             return Vec::new();
@@ -84,21 +84,21 @@ impl Supply {
         buffers.iter_mut().enumerate().filter_map(due).collect()
     }
 
-    /// A part of a player's buffer was asked for, from this byte on.
+    /// Records an outstanding read into a player's buffer that starts at byte `from`.
     pub(super) fn asked(&mut self, player: usize, from: u64) {
         if let Supply::Abiss(_, buffers) = self {
             buffers[player].asked(from);
         }
     }
 
-    /// It is in memory.
+    /// Records the end of that read.
     pub(super) fn came(&mut self, player: usize, from: u64) {
         if let Supply::Abiss(_, buffers) = self {
             buffers[player].came(from);
         }
     }
 
-    /// A player calls for these bytes.
+    /// A player reads these bytes.
     pub(super) fn call(
         &mut self,
         now: Instant,
@@ -113,7 +113,7 @@ impl Supply {
         }
     }
 
-    /// Players tell where they are, if it is time.
+    /// Reports the positions of the players if a report is due.
     pub(super) fn tell(
         &mut self,
         now: Instant,
@@ -127,7 +127,7 @@ impl Supply {
         }
     }
 
-    /// The players of which all that they called for is in memory now.
+    /// The players whose current read is now in memory.
     pub(super) fn answers(
         &mut self,
         engine: &mut Engine,
@@ -148,7 +148,7 @@ impl Supply {
             .collect()
     }
 
-    /// When the next batch is due, or players tell where they are.
+    /// The time of the next batch or position report.
     pub(super) fn next_event(&self) -> Option<Instant> {
         match self {
             Supply::Plain => None,
@@ -157,7 +157,7 @@ impl Supply {
         }
     }
 
-    /// Bytes of a batch; none where nothing is batched.
+    /// Bytes per batch; 0 without batches.
     pub(super) fn batch(&self, engine: &Engine) -> u64 {
         match self {
             Supply::Plain => 0,

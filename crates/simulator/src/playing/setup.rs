@@ -1,4 +1,4 @@
-//! What a run is made from.
+//! The parameters of a run.
 
 use std::sync::Arc;
 
@@ -11,121 +11,121 @@ use stream::Rate;
 
 use super::file::PlayedFile;
 
-/// A system and who uses it.
+/// A system and its clients.
 #[derive(Clone, Debug)]
 pub struct PlayingSetup {
-    /// What the drive is.
+    /// The profile of the simulated drive.
     pub truth: Arc<Profile>,
-    /// What the scheduler believes.
+    /// The profile that the scheduler believes.
     pub belief: Arc<Profile>,
-    /// What the drive is besides.
+    /// Deviations of the drive from its profile.
     pub imperfections: Imperfections,
-    /// The seed of the drive's dice.
+    /// The seed of the drive's random numbers.
     pub seed: u64,
-    /// The elevator.
+    /// The scheduling policy.
     pub policy: NamedPolicy,
-    /// How reads and writes share it.
+    /// The alternation of reads and writes in the elevator.
     pub phases: Phases,
-    /// What is copied in a second from memory to applications, over all of them; in no time, if `None`.
+    /// The copy rate from memory to all applications together; `None`: instantaneous.
     pub copies: Option<Rate>,
-    /// Who plays.
+    /// The players.
     pub players: Players,
-    /// Who else uses the disk.
+    /// The other clients of the disk.
     pub beside: OtherClients,
-    /// Everybody plays for so long at most. It ends before when a file of a player is over, or the
-    /// background reader's.
+    /// Maximum time for which all players play. The run ends earlier at the end of a player's or
+    /// the background reader's file.
     pub lasts: Duration,
 }
 
-/// Applications that play, each its own file.
+/// Applications that each play a file of their own.
 #[derive(Clone, Debug)]
 pub struct Players {
     /// The files.
     pub files: Vec<PlayedFile>,
-    /// The rate of each.
+    /// The rate of each player.
     pub rate: Rate,
-    /// Bytes of a read.
+    /// Bytes per read.
     pub read: u64,
-    /// Who gets them their data.
+    /// The source of the players' data.
     pub service: PlayerService,
 }
 
-/// Who gets players their data.
+/// The source of the players' data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlayerService {
-    /// Reads at best effort, like everybody's.
+    /// Plain reads at best effort.
     Plain,
-    /// ABISS's own: each stream refills by itself, before everybody else.
+    /// The service of ABISS: each stream refills on its own, before all other requests.
     Abiss(PacedBuffer),
-    /// The engine's: admitted in head time.
+    /// The service of the engine: streams admitted in head time.
     Guaranteed(Guarantee),
 }
 
-/// A buffer and its batches.
+/// A playout buffer that refills in batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacedBuffer {
     /// Bytes of the buffer.
     pub memory: u64,
-    /// Bytes of a batch.
+    /// Bytes per batch.
     pub batch: u64,
 }
 
-/// What is asked of the engine.
+/// The parameters of the engine's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantee {
     /// Bytes of the buffer.
     pub memory: u64,
-    /// Rounds are not longer than this, unless their seeks would take too much.
+    /// Maximum length of a round, unless its seeks would take too much of it.
     pub longest_round: Duration,
 }
 
-/// Who uses the disk beside the players.
+/// The clients of the disk beside the players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherClients {
-    /// Nobody.
+    /// No other client.
     Nobody,
-    /// A reader that never pauses, and what is read ahead of it, in bytes.
+    /// A sequential reader without pauses.
     Reader {
-        /// What it reads, once.
+        /// The file, which it reads once.
         file: PlayedFile,
-        /// Bytes of a window.
+        /// Bytes of a read-ahead window.
         read_ahead: u64,
     },
     /// Greedy tasks.
     Tasks(GreedyLoad),
 }
 
-/// Tasks that always have a request under way, anywhere; as many reads as writes.
+/// Tasks that always have one outstanding request at a random position, half of them reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GreedyLoad {
-    /// How many there are.
+    /// Number of tasks.
     pub tasks: usize,
-    /// Bytes of a request.
+    /// Bytes per request.
     pub bytes: u64,
-    /// The seed of their dice.
+    /// The seed of their random numbers.
     pub seed: u64,
 }
 
-/// Why nothing was played.
+/// An error that prevents a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlayingError {
     /// A stream is refused.
     #[error("stream {number}: {refused}")]
     Stream {
-        /// Which of the players, from 1.
+        /// The number of the player, from 1.
         number: usize,
-        /// Why.
+        /// The reason.
         refused: NotGranted,
     },
-    /// A buffer in which no batch is ever due.
+    /// The buffer is too small for any batch to become due.
     #[error("a buffer of {memory} bytes: expected a batch and a read, {least} bytes, or more")]
     Buffer {
-        /// How large it is.
+        /// Bytes of the buffer.
         memory: u64,
-        /// How large it has to be.
+        /// Minimum bytes of the buffer.
         least: u64,
     },
-    /// Nothing is promised on a drive whose seeks are not known.
+    /// A drive without a seek curve supports no guarantees.
     #[error("the belief has no seek curve: expected one, to promise anything by")]
     NoSeeks,
     /// The engine or the drive refuses a request.

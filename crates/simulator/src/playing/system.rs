@@ -1,5 +1,4 @@
-//! The applications as the host of a driver: what ends for them, what they ask for when it is due, what is
-//! copied.
+//! The applications as the host of a driver: ends of requests, new requests and copies.
 
 use std::sync::Arc;
 
@@ -21,14 +20,13 @@ use super::tasks::GreedyTasks;
 use super::{COMMAND, PlayedFile};
 use crate::driver::{Activity, Driver, Host};
 
-/// Plays.
+/// Runs the setup and returns the report.
 ///
 /// # Errors
 /// If a stream is refused, or a file is not on the drive.
 ///
 /// # Panics
-/// If the engine or the drive breaks its contract, or a command fails although nothing on the drive is
-/// broken.
+/// If the engine or the drive breaks its contract, or a command fails on a drive without faults.
 pub fn play(setup: &PlayingSetup) -> Result<PlayingReport, PlayingError> {
     let limits = Limits {
         phases: setup.phases,
@@ -47,7 +45,7 @@ pub fn play(setup: &PlayingSetup) -> Result<PlayingReport, PlayingError> {
     Ok(playback.report(driver.engine()))
 }
 
-/// The host of a run: the applications, their buffers and the processor that copies for them.
+/// The host of a run: the applications, their buffers, and the processor that copies for them.
 struct Playback<'a> {
     setup: &'a PlayingSetup,
     players: Vec<Player>,
@@ -56,27 +54,27 @@ struct Playback<'a> {
     tasks: Option<GreedyTasks>,
     copier: Copier,
     asked: Outstanding,
-    /// From when on everybody plays.
+    /// The time at which all players started.
     began: Option<Instant>,
-    /// Nobody asks for anything any more.
+    /// No client sends further requests.
     is_over: bool,
     report: PlayingReport,
 }
 
-/// RequestOwner request it is, and for which bytes.
+/// The owner of a request and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestOwner {
-    /// A player's plain read.
+    /// A plain read of a player.
     Player(usize),
-    /// A part of a player's buffer, from this byte on.
+    /// A read into a player's buffer that starts at this byte.
     Buffer(usize, u64),
-    /// A part of the background reader's window, from this byte on.
+    /// A read of the background reader that starts at this byte.
     Reader(u64),
-    /// A greedy task's.
+    /// A request of a greedy task.
     Task,
 }
 
-/// What the engine holds, by the name under which it knows it.
+/// The owners of the requests in the engine, indexed by request id.
 #[derive(Debug, Default)]
 struct Outstanding {
     all: Vec<RequestOwner>,
@@ -122,7 +120,7 @@ impl<'a> Playback<'a> {
         Ok(playback)
     }
 
-    /// Somebody's request has ended.
+    /// A request has ended.
     fn ended(
         &mut self,
         now: Instant,
@@ -155,7 +153,7 @@ impl<'a> Playback<'a> {
         Ok(())
     }
 
-    /// Once all buffers are full, everybody plays.
+    /// Starts the players once all buffers are full.
     fn begin(&mut self, now: Instant, engine: &mut Engine) -> Result<(), PlayingError> {
         if self.began.is_some() || !self.served.is_filled(engine) {
             return Ok(());
@@ -204,7 +202,7 @@ impl<'a> Playback<'a> {
         }
     }
 
-    /// What everybody does now of their own accord.
+    /// All actions that are due at `now`.
     fn play(&mut self, now: Instant, engine: &mut Engine) -> Result<(), PlayingError> {
         let Some(began) = self.began else {
             return Ok(());
@@ -255,7 +253,7 @@ impl<'a> Playback<'a> {
         Ok(())
     }
 
-    /// A player calls for its next bytes.
+    /// A player issues its next read.
     fn call(
         &mut self,
         now: Instant,
@@ -299,7 +297,7 @@ impl<'a> Playback<'a> {
         Ok(())
     }
 
-    /// All that a player waits for is in memory.
+    /// All data of a player's read are in memory.
     fn came(&mut self, now: Instant, player: usize) {
         let one = &mut self.players[player];
         let (from, to) = one.next(self.setup.players.read);
@@ -307,7 +305,7 @@ impl<'a> Playback<'a> {
         self.copier.read(player, to - from);
     }
 
-    /// A part of a player's buffer is read, in commands.
+    /// Reads a part of a player's buffer, in commands.
     fn refill(
         &mut self,
         now: Instant,
@@ -329,7 +327,7 @@ impl<'a> Playback<'a> {
         Ok(())
     }
 
-    /// The next request of a greedy task.
+    /// Submits the next request of a greedy task.
     fn task(&mut self, now: Instant, engine: &mut Engine) -> Result<(), PlayingError> {
         let Some((direction, extent)) = self.tasks.as_mut().and_then(GreedyTasks::next) else {
             return Ok(());
@@ -373,7 +371,7 @@ impl<'a> Playback<'a> {
         Ok(engine.submit(now, request)?)
     }
 
-    /// When an application or the copier does something next.
+    /// The next action of an application or the copier.
     fn next_act(&self) -> Option<Instant> {
         let paced = &self.setup.players;
         let playing = self.began.filter(|_| !self.is_over);
@@ -462,7 +460,7 @@ impl Outstanding {
     }
 }
 
-/// Bytes in commands.
+/// A byte range divided into commands.
 fn parts(from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> {
     let starts = (from..to).step_by(COMMAND as usize);
     starts.map(move |start| (start, to.min(start + COMMAND)))

@@ -1,4 +1,4 @@
-//! Greedy tasks: each has one request of its own under way, anywhere on the disk, always.
+//! Greedy tasks: each always has one outstanding request at a random position of the disk.
 
 use block::{Direction, Extent, Lba, Sectors};
 
@@ -6,17 +6,17 @@ use super::PAGE;
 use super::setup::GreedyLoad;
 use crate::workload::dice::Dice;
 
-/// All of them.
+/// The tasks and their random numbers.
 #[derive(Debug)]
 pub(super) struct GreedyTasks {
     greed: GreedyLoad,
     dice: Dice,
-    /// Blocks of the drive and bytes of a block.
+    /// Blocks of the drive, and bytes per block.
     drive: (u64, u64),
 }
 
 impl GreedyTasks {
-    /// On a drive of so many blocks of so many bytes.
+    /// The tasks on a drive of this many blocks of this many bytes.
     pub(super) fn new(greed: GreedyLoad, drive: (u64, u64)) -> GreedyTasks {
         GreedyTasks {
             dice: Dice::new(greed.seed, PURPOSE),
@@ -25,12 +25,12 @@ impl GreedyTasks {
         }
     }
 
-    /// How many there are.
+    /// Number of tasks.
     pub(super) fn count(&self) -> usize {
         self.greed.tasks
     }
 
-    /// What the next request of one of them is: reads and writes, equally likely.
+    /// The next request of a task: reads and writes are equally likely.
     pub(super) fn next(&mut self) -> Option<(Direction, Extent)> {
         let (blocks, bytes) = self.drive;
         let page = (PAGE / bytes).max(1);
@@ -46,5 +46,5 @@ impl GreedyTasks {
     }
 }
 
-/// The sequence of chance that they draw from.
+/// The stream of random numbers of the tasks.
 const PURPOSE: u64 = 0x7461_736b;

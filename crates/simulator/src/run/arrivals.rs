@@ -1,5 +1,5 @@
-//! The arrivals of a load in the order of their times: those that depend on nothing, one ahead,
-//! and those that an end gave rise to.
+//! The arrivals of a load in order of time. One independent arrival is read ahead; the others
+//! depend on the end of a request.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -9,28 +9,28 @@ use block::{Finished, Instant, Refused, Sectors};
 use crate::load::{Arrival, Load, LoadPart};
 use crate::run::{LATEST_ARRIVAL, MOST_SKIPPED, Options, PastEnd, RunError};
 
-/// A load, checked and sorted.
+/// The checked and sorted arrivals of a load.
 pub(super) struct Arrivals<'a, L: ?Sized> {
     load: &'a mut L,
     capacity: Sectors,
     past_end: PastEnd,
-    /// How many may still be taken.
+    /// Number of arrivals that the run may still accept.
     left: u64,
     until: Option<Instant>,
-    /// The next one that depends on nothing.
+    /// The next independent arrival.
     ahead: Option<Arrival>,
-    /// Before this moment nothing that depends on nothing can arrive any more.
+    /// The lower bound for the time of the next independent arrival.
     reached: Instant,
-    /// Those that an end gave rise to: at most as many as the load has clients.
+    /// The dependent arrivals: at most one for each client of the load.
     followers: BinaryHeap<Reverse<DependentArrival>>,
     followed: u64,
     taken: u64,
     skipped: u64,
-    /// Those left out since the last one that was not.
+    /// Number of consecutive skipped arrivals.
     skipped_in_a_row: u64,
 }
 
-/// An arrival, sorted by its time, then by when it became known.
+/// An arrival that the end of a request caused, ordered by time, then by the order of those ends.
 struct DependentArrival {
     arrival: Arrival,
     known: u64,
@@ -60,7 +60,7 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
         Ok(arrivals)
     }
 
-    /// When the next one arrives, as far as is known.
+    /// The time of the next known arrival.
     pub(super) fn due(&self) -> Option<Instant> {
         if self.left == 0 {
             return None;
@@ -73,7 +73,7 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
         }
     }
 
-    /// Takes the next one and its number.
+    /// Removes the next arrival and returns it with its number.
     pub(super) fn take(&mut self) -> Result<Option<(u64, Arrival)>, RunError> {
         if self.left == 0 {
             return Ok(None);
@@ -96,7 +96,7 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
         Ok(Some((number, arrival)))
     }
 
-    /// Tells the load of an end, and remembers what follows from it.
+    /// Reports an end to the load, and keeps the arrival that it causes.
     pub(super) fn on_finished(
         &mut self,
         now: Instant,
@@ -107,17 +107,17 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
         self.follow(now, follower)
     }
 
-    /// Nothing arrives any more.
+    /// Accepts no further arrivals.
     pub(super) fn close(&mut self) {
         self.left = 0;
     }
 
-    /// Arrivals that were left out.
+    /// Number of skipped arrivals.
     pub(super) fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Fetches the next arrival that depends on nothing.
+    /// Reads the next independent arrival.
     fn look_ahead(&mut self) -> Result<(), RunError> {
         self.ahead = None;
         while let Some(arrival) = self.load.next_arrival()? {
@@ -136,7 +136,7 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
         Ok(())
     }
 
-    /// Remembers an arrival that an end, or a skipped arrival, at `now` gave rise to.
+    /// Keeps an arrival that an end, or a skipped arrival, caused at `now`.
     fn follow(&mut self, now: Instant, arrival: Option<Arrival>) -> Result<(), RunError> {
         let (mut now, mut next) = (now, arrival);
         while let Some(arrival) = next {
@@ -174,12 +174,12 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
         })
     }
 
-    /// Whether the run stops before this one arrives.
+    /// Whether the run stops before this arrival.
     fn is_late(&self, arrival: &Arrival) -> bool {
         self.until.is_some_and(|until| arrival.at > until)
     }
 
-    /// Whether the blocks are on the drive; counts those that are left out.
+    /// Whether the blocks are on the drive. Counts skipped arrivals.
     fn fits(&mut self, arrival: &Arrival) -> Result<bool, RunError> {
         let extent = arrival.demand.extent;
         if extent.end().0 <= self.capacity.0 {

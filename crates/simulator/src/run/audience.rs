@@ -4,26 +4,26 @@ use block::Instant;
 use engine::Engine;
 use engine::streams::{StreamEvent, StreamTransfer};
 
-/// Clients beside a load that act on their own. The same calls give the same answers on every
+/// Clients beside a load that act on their own. The same calls must give the same answers on every
 /// machine.
 pub trait Audience {
-    /// The audience acts at `now`.
+    /// The clients act at `now`.
     fn act(&mut self, now: Instant, engine: &mut Engine);
 
-    /// The engine has an event of a stream.
+    /// The engine reports an event of a stream.
     fn stream_event(&mut self, now: Instant, event: StreamEvent);
 
-    /// A command of a stream has ended; it could have had the head since `began`.
+    /// A command of a stream has ended. It could occupy the head from `began` on.
     fn transfer_ended(&mut self, transfer: StreamTransfer, began: Instant, ended: Instant);
 
-    /// When the audience acts next, if it does.
+    /// The time of the next action, if there is one.
     fn next_event(&self, engine: &Engine) -> Option<Instant>;
 
-    /// Whether the audience has left.
+    /// Whether all clients have left.
     fn is_over(&self) -> bool;
 }
 
-/// No audience.
+/// An empty audience.
 impl Audience for () {
     fn act(&mut self, _: Instant, _: &mut Engine) {}
 

@@ -1,24 +1,24 @@
-//! When each command at the drive could begin.
+//! The time at which each command at the drive could start.
 
 use block::{CommandId, Instant, Outcome};
 
-/// Commands at the drive.
+/// The commands at the drive.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
-    /// Since when the drive has each of them: as many as the engine gives it.
+    /// The dispatch time of each outstanding command.
     given: Vec<(CommandId, Instant)>,
-    /// When one last ended.
+    /// The end of the last command.
     ended: Instant,
 }
 
 impl Heads {
-    /// The drive has got a command.
+    /// Records the dispatch of a command.
     pub(super) fn begin(&mut self, now: Instant, id: CommandId) {
         self.given.push((id, now));
     }
 
-    /// One has ended; answers from when on it could have had the head: it was there, and the one that
-    /// ended before it had ended.
+    /// Records the end of a command. Returns its earliest possible start: its dispatch or the end
+    /// of the previous command, whichever is later.
     pub(super) fn end(&mut self, outcome: &Outcome) -> Instant {
         let place = self.given.iter().position(|(id, _)| *id == outcome.id);
         let given = place.map_or(self.ended, |place| self.given.swap_remove(place).1);

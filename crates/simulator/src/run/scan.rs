@@ -1,52 +1,52 @@
-//! A background task in a run: how far it has come, and when the run is over.
+//! A background task in a run: its progress, and the end of the run.
 
 use block::{Instant, Sectors};
 use engine::{Engine, Gaps};
 use scheduler::background::{Account, TaskId, TaskPhase};
 
-/// The task that is watched, and how long the run lasts.
+/// The background task that a run observes, and the duration of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackgroundScan {
     /// The task.
     pub task: TaskId,
-    /// Once so many hundredths of its blocks were read, no more requests arrive; 100 for all.
+    /// Percentage of the task's blocks after which no more requests arrive; 100 for all.
     pub hundredths: u32,
-    /// What happens when the load has ended before.
+    /// Treatment of the task if the load ends first.
     pub after_load: AfterLoad,
 }
 
-/// What happens when the load has ended and the task has not.
+/// Treatment of an unfinished task when the load has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterLoad {
-    /// The run is over.
+    /// The run ends.
     #[default]
     Stop,
-    /// It goes on in idle time.
+    /// The task continues in idle time.
     Finish,
 }
 
-/// A moment of a scan.
+/// The state of a run when another hundredth of a scan has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanPoint {
-    /// Hundredths of the blocks that were read.
+    /// Percentage of the blocks that has been read.
     pub hundredths: u32,
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// What was read by then, by what paid for it.
+    /// Blocks read so far, by the kind of time that paid for them.
     pub account: Account,
-    /// Foreground requests that had ended.
+    /// Number of foreground requests that had ended.
     pub requests: u64,
-    /// What had come of the gaps.
+    /// The use of the gaps so far.
     pub gaps: Gaps,
 }
 
-/// A scan that is watched.
+/// The progress of an observed scan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScanProgress {
     scan: BackgroundScan,
-    /// Blocks that were read, and all that should be.
+    /// Blocks that have been read, and all blocks of the task.
     read: (u64, u64),
-    /// The hundredth that is reported next.
+    /// The next hundredth to report.
     next: u32,
 }
 
@@ -59,12 +59,12 @@ impl ScanProgress {
         }
     }
 
-    /// The share of the blocks that was read.
+    /// The fraction of the blocks that has been read.
     pub(super) fn share(&self) -> f64 {
         self.read.0 as f64 / self.read.1.max(1) as f64
     }
 
-    /// Reports the hundredths that were read since; whether the load should end.
+    /// Reports newly reached hundredths. Returns whether the load must end.
     pub(super) fn look(
         &mut self,
         engine: &Engine,
@@ -92,8 +92,8 @@ impl ScanProgress {
         self.next > self.scan.hundredths || is_ended(progress.state)
     }
 
-    /// Whether the run need not go on for the task's sake; no request is here any more. What is at
-    /// the drive for it ends in any case: it would be neither read nor left.
+    /// Whether the task permits the run to end; all requests have ended. Background commands at the
+    /// drive are awaited: otherwise their blocks would be neither read nor left.
     pub(super) fn is_done(&self, engine: &mut Engine, now: Instant) -> bool {
         let task = self.scan.task;
         let is_under_way = engine

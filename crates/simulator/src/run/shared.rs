@@ -1,5 +1,5 @@
-//! A drive that is profiled while it serves: the profiler's probes go when no request is there, or
-//! when they were granted a share of the time.
+//! A drive that is profiled while it serves. Probes run when the drive has been idle for some time,
+//! or within a granted fraction of the time.
 //!
 //! ```text
 //!   engine ---- commands ----> [ backlog ] ---.
@@ -7,8 +7,7 @@
 //!   profiler -- probes, when they may go -----'
 //! ```
 //!
-//! To a run this is one device. A foreground command waits for the probe that is under way, and for no
-//! other.
+//! A run sees one device. A foreground command waits for at most one probe, the one in service.
 
 use std::collections::VecDeque;
 
@@ -18,30 +17,30 @@ use profiler::{Findings, NextProbe, Profiler};
 
 use crate::driver::SimulatedDrive;
 
-/// When probes may go.
+/// The conditions under which probes are dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeSchedule {
-    /// For how long no foreground command must have been at the drive.
+    /// The time without foreground commands after which probes may start.
     pub calm: Duration,
-    /// The share of the time that probes may take besides, in parts per million, one at a time
-    /// between foreground commands.
+    /// The fraction of the time that probes may take in addition, in parts per million. These
+    /// probes run one at a time between foreground commands.
     pub granted_ppm: u32,
-    /// No probe goes after this.
+    /// No probe is dispatched after this time.
     pub until: Instant,
-    /// How often is noted what is known.
+    /// Interval between two recorded progress points.
     pub note_every: Duration,
 }
 
-/// What was known at a moment.
+/// The progress of profiling at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfilingProgress {
-    /// The moment.
+    /// The time.
     pub at: Instant,
-    /// Blocks whose tracks were known.
+    /// Number of blocks whose tracks were known.
     pub blocks: u64,
-    /// Probes that had ended.
+    /// Number of probes that had ended.
     pub probes: u64,
-    /// For how long they had held the drive.
+    /// The total time for which probes had occupied the drive.
     pub took: Duration,
 }
 
@@ -51,32 +50,32 @@ pub struct ProfiledDrive {
     drive: VirtualDrive,
     profiler: Profiler,
     turns: ProbeSchedule,
-    /// Foreground commands that the drive has no room for while a probe is there.
+    /// Foreground commands that the drive has no room for while it executes a probe.
     backlog: VecDeque<Command>,
-    /// Foreground commands at the drive.
+    /// Number of foreground commands at the drive.
     foreground: usize,
-    /// When the last of them ended.
+    /// The end of the last foreground command.
     calm_since: Instant,
-    /// Probes at the drive, and since when there is one.
+    /// Number of probes at the drive, and the start of the one in service.
     probes: usize,
     probing_since: Instant,
-    /// When a pausing profiler goes on.
+    /// The time at which a pausing profiler continues.
     wakeup: Option<Instant>,
     finished: Option<Instant>,
-    /// No more probes go.
+    /// No more probes are dispatched.
     is_over: bool,
-    /// What was spent of the grant.
+    /// Granted time that probes have used.
     spent: Duration,
     ended: u64,
     took: Duration,
     known: Vec<ProfilingProgress>,
 }
 
-/// Names of commands from here on are probes'.
+/// Command ids with this bit are probes.
 const PROBES: u64 = 1 << 62;
 
 impl ProfiledDrive {
-    /// A drive and a profiler that was made for it.
+    /// Couples a drive and a profiler that was made for it.
     pub fn new(drive: VirtualDrive, profiler: Profiler, turns: ProbeSchedule) -> Self {
         ProfiledDrive {
             drive,
@@ -97,22 +96,23 @@ impl ProfiledDrive {
         }
     }
 
-    /// What was found so far.
+    /// The findings so far.
     pub fn findings(&self) -> Findings {
         self.profiler.findings()
     }
 
-    /// When the profiler had nothing more to ask, if it came to that.
+    /// The time at which the profiler finished; `None` before that.
     pub fn finished(&self) -> Option<Instant> {
         self.finished
     }
 
-    /// What was known when: at each [`ProbeSchedule::note_every`], and at the end of the profiler.
+    /// The recorded progress: one point at each [`ProbeSchedule::note_every`], and one at the end
+    /// of profiling.
     pub fn known(&self) -> &[ProfilingProgress] {
         &self.known
     }
 
-    /// What is known at `now`.
+    /// The progress at `now`.
     pub fn known_at(&self, now: Instant) -> ProfilingProgress {
         ProfilingProgress {
             at: now,
@@ -122,7 +122,7 @@ impl ProfiledDrive {
         }
     }
 
-    /// From when on the next probe may go, if nothing else happens.
+    /// The earliest time of the next probe if no other event happens.
     fn opens(&self) -> Option<Instant> {
         if self.is_over || self.finished.is_some() || !self.backlog.is_empty() {
             return None;
@@ -140,7 +140,7 @@ impl ProfiledDrive {
         (opens <= self.turns.until).then_some(opens)
     }
 
-    /// Gives the drive the probes that may go now.
+    /// Dispatches the probes that are due.
     fn probe(&mut self, now: Instant) {
         self.is_over |= now > self.turns.until;
         while !self.is_over && self.opens().is_some_and(|opens| opens <= now) {
@@ -176,7 +176,7 @@ impl ProfiledDrive {
         (self.drive.truth().queue.depth as usize).max(1)
     }
 
-    /// Gives the drive foreground commands that waited for room.
+    /// Dispatches foreground commands that waited for room.
     fn flush(&mut self, now: Instant) {
         while let Some(&command) = self.backlog.front() {
             if self.drive.submit(now, command).is_err() {
@@ -201,7 +201,7 @@ impl ProfiledDrive {
         }
     }
 
-    /// Notes what is known, where that is due.
+    /// Records the progress if a point is due.
     fn note(&mut self, now: Instant) {
         let noted = self.known.last().map_or(Instant::ZERO, |known| known.at);
         let is_due = now >= noted + self.turns.note_every;

@@ -1,5 +1,5 @@
-//! Where files would have to lie so that a sweep takes as long as it may: an adversary's layout,
-//! found from the drive's profile alone.
+//! The layout of files that makes a sweep as long as possible: an adversary's choice, computed from
+//! the drive's profile alone.
 //!
 //! ```text
 //!   place  |1        |2        |3        |4     ...        n|      equal seeks over the whole of it
@@ -8,17 +8,17 @@
 //!                                          the head arrives: the sector has just passed
 //! ```
 //!
-//! Files begin evenly between the ends of the place, so that the seeks of a sweep are as long as
-//! they may be in all, and each at the beginning of that track near by at which the head, coming
-//! from the batch before, is the longest on its way to the end of this one's. All begin to play at
-//! once, so that all batches are equally long and as far into their tracks: what was so at their
-//! beginning then is so in every round, as long as the arm goes upward.
+//! Files start at equal distances over the whole place, so that the seeks of a sweep are as long as
+//! possible in total. Each file starts at the beginning of a nearby track: the one on which the
+//! head, coming from the previous batch, needs the most time to reach the end of its batch. All
+//! files start together, so all batches have the same length and the same offset in their tracks.
+//! The worst case at the start then recurs in every round while the arm moves upward.
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use drive::{Position, Profile, SeekTarget};
 
-/// Where files of so many blocks begin, in the order of their blocks, if `batch` of each are read in
-/// a sweep.
+/// The first blocks of `files` files of `blocks` blocks each, in ascending order, if a sweep reads
+/// `batch` of each.
 pub(super) fn starts(
     drive: &Profile,
     place: Extent,
@@ -54,7 +54,7 @@ pub(super) fn starts(
     starts
 }
 
-/// Where one of some files begins if they lie evenly.
+/// The start of a file if files lie at equal distances.
 fn nominal(place: Extent, (files, blocks): (usize, u64), file: usize) -> Lba {
     let room = place.length().0.saturating_sub(blocks);
     let steps = files.saturating_sub(1).max(1) as u128;
@@ -62,7 +62,7 @@ fn nominal(place: Extent, (files, blocks): (usize, u64), file: usize) -> Lba {
     Lba(place.start().0 + offset as u64)
 }
 
-/// A head that has just ended a batch.
+/// The head at the end of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct HeadState {
     position: Position,
@@ -70,7 +70,7 @@ struct HeadState {
 }
 
 impl HeadState {
-    /// Until when it reads an extent, if it leaves so much later.
+    /// The state after reading an extent, if the head starts `later` later.
     fn after(self, drive: &Profile, extent: Extent, later: Duration) -> HeadState {
         let mut head = HeadState {
             at: self.at + later,
@@ -89,8 +89,8 @@ impl HeadState {
         head
     }
 
-    /// How long it takes at least, whether the electronics worked before or not, and if seeks are a
-    /// little longer or shorter.
+    /// The shortest time to read the extent, with or without electronics overhead and with slightly
+    /// longer or shorter seeks.
     fn least(self, drive: &Profile, extent: Extent) -> Duration {
         let electronics = drive.overheads.read_miss.read;
         let slack = Duration::from_nanos(drive.spindle.period().as_nanos() / SLACK);

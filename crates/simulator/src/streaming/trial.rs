@@ -1,5 +1,5 @@
-//! Streams at the limit of what is granted, beside a greedy load and a scan of the whole disk: what
-//! tests and `headtime` run, in one place.
+//! Streams at the limit of admission beside a greedy load and a scan of the whole disk. Tests and
+//! `headtime` share this setup.
 
 use std::sync::Arc;
 
@@ -24,118 +24,120 @@ use crate::run::{AfterLoad, Arrival, Load, LoadError, LoadPart, Options};
 use crate::scenario::{Background, Scenario, ScenarioError, ScenarioResult};
 use crate::workload::{Synthetic, Workload};
 
-/// A run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// What is believed of the drive, and promised of it.
+    /// The profile on which the guarantees are based.
     pub belief: Arc<Profile>,
-    /// The drive, but for its imperfections: the same, or one for which too much is promised.
+    /// The profile of the simulated drive: the belief, or a drive for which the guarantees are too
+    /// high.
     pub drive: Arc<Profile>,
-    /// What it does besides.
+    /// Deviations of the drive from its profile.
     pub truth: DriveTruth,
-    /// Where files begin.
+    /// The positions of the files.
     pub laid: FileLayout,
-    /// Who chooses.
+    /// The scheduling policy.
     pub policy: NamedPolicy,
-    /// How larger requests of others step aside.
+    /// The rules by which large requests of other clients yield.
     pub preemption: Option<Preemption>,
-    /// The streams; none: the load alone.
+    /// The streams; `None`: the load alone.
     pub streams: Option<TrialStreams>,
-    /// Tasks of the load that always have a request waiting; none without them.
+    /// Number of load tasks with one outstanding request each.
     pub tasks: u32,
-    /// The share of their requests that read.
+    /// The fraction of their requests that read.
     pub read_fraction: f64,
-    /// Bytes of each.
+    /// Bytes of each request.
     pub bytes: u64,
     /// Whether the whole disk is scanned in gaps and idle time.
     pub scan: Scanning,
-    /// When the load begins: until then buffers fill.
+    /// The start of the load; buffers fill before it.
     pub from: Instant,
-    /// When it is over.
+    /// The end of the run.
     pub until: Instant,
-    /// The seed of the load, of the noise, and of where files begin.
+    /// The seed of the load, the noise and the positions of files.
     pub seed: u64,
 }
 
 /// The streams of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrialStreams {
-    /// Bytes in a second.
+    /// Bytes per second.
     pub rate: u64,
-    /// Bytes of memory, without the application's part and what the host notices late.
+    /// Bytes of memory, without the application's own part and the host's reaction time.
     pub memory: u64,
-    /// Readers; none: as many as are granted.
+    /// Number of readers; `None`: as many as are granted.
     pub readers: Option<usize>,
-    /// Recorders.
+    /// Number of recorders.
     pub recorders: usize,
-    /// How many bytes of its memory an application does not have.
+    /// Bytes of its memory that an application lacks.
     pub missing: u64,
-    /// The share of head time that is promised to the foreground, in thousandths.
+    /// The fraction of head time reserved for the foreground, in thousandths.
     pub foreground_permille: u32,
 }
 
-/// What a drive does beyond its profile, and what is promised of that.
+/// The behaviour of a drive beyond its profile, and the allowance of the guarantees for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DriveTruth {
-    /// What it does.
+    /// The actual deviations.
     pub imperfections: Imperfections,
-    /// What is reckoned with.
+    /// The deviations that admission allows for.
     pub beyond: Beyond,
 }
 
-/// Where the files of a trial begin.
+/// The positions of the files of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileLayout {
-    /// Anywhere in the innermost zone, and each is played when it is served.
+    /// Anywhere in the innermost zone; each file is played as soon as its stream is in service.
     Anywhere,
-    /// Over all of it, where sweeps take the longest, and all are played at once: an adversary's,
+    /// At the positions where sweeps take longest, all played together: the choice of an adversary
     /// who knows the drive.
     Hostile,
 }
 
-/// Whether there is a scan.
+/// Whether a scan runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scanning {
-    /// There is none.
+    /// No scan.
     No,
-    /// Of the whole disk, as one background task.
+    /// A scan of the whole disk as one background task.
     Whole,
 }
 
-/// What came of a run.
+/// The results of a trial.
 #[derive(Clone, Debug)]
 pub struct TrialResult {
-    /// The streams.
+    /// The results of the streams.
     pub kept: StreamingFigures,
-    /// The load and the scan.
+    /// The results of the load and the scan.
     pub played: ScenarioResult,
 }
 
-/// Why a trial could not be run.
+/// An error of a trial.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// A stream that was wished for was refused.
+    /// A required stream was refused.
     #[error("a stream of the trial: {0}")]
     NotGranted(#[from] NotGranted),
-    /// Streams have a rate.
+    /// The rate of a stream is zero.
     #[error("streams of 0 bytes in a second: expected at least one")]
     ZeroRate,
-    /// The belief is no drive's.
+    /// The belief does not support guarantees.
     #[error("nothing can be promised: {0}")]
     NoPoints(#[from] stream::head_times::NoPoints),
-    /// The load.
+    /// The load is malformed.
     #[error(transparent)]
     Load(#[from] DocumentError),
-    /// The run.
+    /// The run failed.
     #[error(transparent)]
     Run(#[from] ScenarioError),
 }
 
 impl DriveTruth {
-    /// Seeks that scatter by 60 us, a spindle and electronics that wander, a recalibration now and
-    /// then, retries; and all of that promised: seeks and electronics at 3.09 deviations (the 99.9th
-    /// percentile), and for each round a recalibration and six retries of a revolution: of the 450
-    /// tracks of a round one in a thousand is read twice, and seven of them in one round of a million.
+    /// Seeks that scatter by 60 us, drift of spindle and electronics, recalibrations and retries,
+    /// with guarantees that allow for all of it. Seeks and electronics count with 3.09 deviations
+    /// (the 99.9th percentile). Each round allows for one recalibration and six retries of a
+    /// revolution. One in a thousand of the 450 tracks of a round is read twice, seven of them in
+    /// one round of a million.
     pub fn noisy() -> DriveTruth {
         DriveTruth {
             imperfections: Imperfections {
@@ -165,7 +167,7 @@ impl DriveTruth {
         }
     }
 
-    /// Seek noise of 6 us, whose 99.9th percentile is within what a skew has to spare.
+    /// Seek noise of 6 us, whose 99.9th percentile is within the spare time of a skew.
     pub fn quiet() -> DriveTruth {
         DriveTruth {
             imperfections: Imperfections {
@@ -181,10 +183,10 @@ impl DriveTruth {
 }
 
 impl Trial {
-    /// Runs it.
+    /// Runs the trial.
     ///
     /// # Errors
-    /// If a stream that was wished for is refused, or the load does not fit the drive.
+    /// If a required stream is refused, or the load does not fit the drive.
     pub fn play(&self) -> Result<TrialResult, TrialError> {
         let options = Options {
             until: Some(self.until),
@@ -211,7 +213,7 @@ impl Trial {
         })
     }
 
-    /// How many streams are granted; the load does not matter.
+    /// Number of granted streams; independent of the load.
     ///
     /// # Errors
     /// As [`Trial::play`].
@@ -223,7 +225,7 @@ impl Trial {
         Ok(kept.streams)
     }
 
-    /// What is granted, and the blocks of each file.
+    /// The granted streams, and the number of blocks of each file.
     fn attached(&self, asked: &TrialStreams) -> Result<(StreamingFigures, u64), TrialError> {
         let engine = self.scenario().engine(&Options::default());
         let mut engine = engine.with_guarantees(self.promise(asked))?;
@@ -239,7 +241,7 @@ impl Trial {
         Ok((*applications.kept(), blocks))
     }
 
-    /// The streams, and where their files are.
+    /// The parameters of the streams with the positions of their files.
     fn laid_out(&self, asked: &TrialStreams) -> Result<StreamingSetup, TrialError> {
         let wish = self.wish(asked)?;
         if self.laid == FileLayout::Anywhere {
@@ -314,7 +316,7 @@ impl Trial {
         }
     }
 
-    /// Requests of one size anywhere on the disk, as fast as they are answered.
+    /// Requests of one size anywhere on the disk, each sent when the one before has ended.
     fn load(&self) -> Result<Synthetic, DocumentError> {
         let text = format!(
             "name = \"greedy\"\nread_fraction = {}\n\
@@ -339,7 +341,7 @@ fn own_part(rate: Rate) -> u64 {
     AT_ONCE + 2 * rate.bytes_until(LATENCY) + 3 * PAGE
 }
 
-/// A load that begins so much later.
+/// A load with a delayed start.
 struct Later {
     load: Synthetic,
     by: Duration,
@@ -364,7 +366,7 @@ impl Load for Later {
     }
 }
 
-/// The blocks of a drive's innermost zone, its slowest.
+/// The blocks of a drive's innermost, slowest zone.
 fn innermost(belief: &Profile) -> Extent {
     let blocks = belief.geometry.sectors().0;
     let zones = belief.geometry.zones();
@@ -373,14 +375,13 @@ fn innermost(belief: &Profile) -> Extent {
     zone.expect("a zone has blocks")
 }
 
-/// How late the host may notice anything. A choice: a tick of Linux 2.4, and of many later
-/// configurations.
+/// The reaction time of the host. A choice: a tick of Linux 2.4, and of many later configurations.
 const LATENCY: Duration = Duration::from_millis(10);
 
-/// A choice: rounds at the limit are shorter, so that it bounds nothing there.
+/// A choice: rounds at the limit are shorter, so this bound has no effect there.
 const LONGEST_ROUND: Duration = Duration::from_secs(10);
 
-/// A choice: more than any of the drives takes.
+/// A choice: more streams than any of the drives supports.
 const MOST_STREAMS: usize = 1_000;
 
 /// What an application reads or writes at once (ABISS, 4: rdrt's reads).

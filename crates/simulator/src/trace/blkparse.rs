@@ -1,4 +1,4 @@
-//! What `blkparse` prints for a recording of `blktrace`, in its default form.
+//! The default output of `blkparse` for a recording of `blktrace`.
 //!
 //! ```text
 //!     8,0    3       11     0.009507758   697  Q   W 223490 + 8 [kjournald]
@@ -6,13 +6,13 @@
 //!                                              action
 //! ```
 //!
-//! A request is a `Q` event: what a client asked the block layer for, and when. The `D` events of
-//! the same requests show what one kernel's scheduler and one drive made of them, so they say
-//! nothing about the load on another drive. All other actions, the `Q` events that move no bytes
-//! (flush, discard, zone management), the messages and the summary at the end are part of the
-//! format and passed over; they are counted. A device is called `major:minor`.
+//! A request is a `Q` event: its submission to the block layer. The `D` events of the same requests
+//! depend on one kernel's scheduler and one drive, so they do not describe the load. All other
+//! actions, `Q` events without data (flush, discard, zone management), messages and the final
+//! summary are valid lines; they are counted and ignored. A device is called `major:minor`.
 //!
-//! `blkparse` may print events of several CPUs slightly out of order: sort by time first, or skip.
+//! `blkparse` may print events of several CPUs slightly out of order: sort by time first, or skip
+//! bad lines.
 
 use super::error::Reason;
 use super::fields::{Field, Unit, blank_separated, byte_range, missing};
@@ -44,7 +44,7 @@ const START: Field = Field::new("block", "a whole number of 512-byte blocks");
 const PLUS: Field = Field::new("plus", "+ between block and count");
 const COUNT: Field = Field::new("blocks", "a whole number of 512-byte blocks");
 
-/// Which part of the output a line is in.
+/// The part of the output that contains a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputPart {
     Events,
@@ -131,7 +131,7 @@ fn format_device(buffer: &mut [u8; 21], major: u32, minor: u32) -> &[u8] {
     &buffer[..21 - free]
 }
 
-/// Which way bytes are moved, if any are.
+/// The direction of the data transfer; `None` without one.
 fn moved(rwbs: &[u8]) -> Result<Option<Direction>, Fault> {
     if rwbs.is_empty() || !rwbs.iter().all(|letter| b"FRWDNSAMEZB".contains(letter)) {
         return Err(RWBS.fault(Reason::Malformed, rwbs));

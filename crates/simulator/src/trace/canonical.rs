@@ -1,4 +1,4 @@
-//! The canonical CSV, into which everything can be converted:
+//! The canonical CSV, the target of all conversions:
 //! `timestamp_seconds,device,R|W,byte_offset,byte_length`.
 //!
 //! Seconds have up to nine decimals and are those of the trace: nothing is subtracted.

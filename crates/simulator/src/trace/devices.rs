@@ -25,12 +25,12 @@ impl DeviceTable {
         &self.names[device.place()]
     }
 
-    /// All names, in the order of first appearance.
+    /// All names, in order of first appearance.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.names.iter().map(AsRef::as_ref)
     }
 
-    /// The device of that name, entered if it is new.
+    /// The device of that name, added if it is new.
     pub(super) fn index(&mut self, field: Field, name: &[u8]) -> Result<DeviceIndex, Fault> {
         if let Some(last) = self.names.get(self.last.place())
             && last.as_bytes() == name
@@ -45,7 +45,7 @@ impl DeviceTable {
         Ok(self.last)
     }
 
-    /// The device of that number.
+    /// The device whose name is this number.
     pub(super) fn number(&mut self, field: Field, number: u32) -> Result<DeviceIndex, Fault> {
         let mut digits = [0; 10];
         let mut rest = number;

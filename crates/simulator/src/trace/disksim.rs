@@ -57,10 +57,10 @@ fn hexadecimal(text: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()
 }
 
-/// The numbers that the devices of a trace get, as DiskSim knows no names.
+/// The DiskSim numbers of the devices of a trace.
 ///
-/// A name that is a number stays that number; another name gets the least number that is free when
-/// it first appears.
+/// A name that is a number keeps it. Any other name gets the smallest free number at its first
+/// appearance.
 #[derive(Default)]
 struct Numbering {
     numbers: BTreeMap<DeviceIndex, u32>,

@@ -1,37 +1,37 @@
-//! What can be wrong with a trace, said in one line.
+//! Errors of a trace, each in one line.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is wrong with a trace, and where.
+/// An error of a trace, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TraceError {
     /// The file.
     pub file: Arc<str>,
-    /// The line, from 1; `None` if the trace as a whole is wrong.
+    /// The line, from 1; `None` for an error of the whole trace.
     pub line: Option<u64>,
-    /// What is wrong there.
+    /// The error.
     pub fault: Fault,
 }
 
-/// What is wrong with a line.
+/// An error of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Which kind of wrong.
+    /// The kind of error.
     pub reason: Reason,
-    /// The field, as the format calls it.
+    /// The field, by its name in the format.
     pub field: &'static str,
-    /// What stands there; long text is cut.
+    /// The actual text; long text is cut.
     pub found: String,
-    /// What should.
+    /// The expected text.
     pub expected: String,
 }
 
-/// The kinds of wrong; skipped lines are counted by them.
+/// The kinds of errors; skipped lines are counted by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// A field is not what the format has there.
+    /// The field has the wrong syntax.
     Malformed,
     /// Too few or too many fields.
     FieldCount,
@@ -39,11 +39,11 @@ pub enum Reason {
     ZeroLength,
     /// A request longer than [`MAX_REQUEST_BYTES`](super::MAX_REQUEST_BYTES).
     TooLong,
-    /// A number, time or address that 64 bits do not hold.
+    /// A number, time or address exceeds 64 bits.
     Overflow,
-    /// A time before that of the request before.
+    /// The time is before that of the previous request.
     Backwards,
-    /// A line of another format.
+    /// The line is valid in another format.
     OtherFormat,
     /// More devices than [`MAX_DEVICES`](super::MAX_DEVICES).
     TooManyDevices,
@@ -51,16 +51,16 @@ pub enum Reason {
     LineTooLong,
     /// The file ends inside a line or inside a compressed frame.
     Truncated,
-    /// No request at all.
+    /// The trace has no request.
     Empty,
-    /// The file is in no format that we know.
+    /// The format of the file is unknown.
     Unrecognised,
     /// The file cannot be read.
     Unreadable,
 }
 
 impl Reason {
-    /// Whether one can go on after it, if the user wants to.
+    /// Whether reading can continue after the error.
     pub fn is_skippable(self) -> bool {
         !matches!(
             self,
@@ -129,7 +129,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// How many bad lines were skipped, and why.
+/// The number of skipped bad lines, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkippedLines(BTreeMap<Reason, u64>);
 
@@ -138,12 +138,12 @@ impl SkippedLines {
         *self.0.entry(reason).or_default() += 1;
     }
 
-    /// All of them.
+    /// The total number.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// By reason.
+    /// The numbers by reason.
     pub fn by_reason(&self) -> impl Iterator<Item = (Reason, u64)> {
         self.0.iter().map(|(&reason, &count)| (reason, count))
     }
@@ -164,7 +164,7 @@ impl fmt::Display for SkippedLines {
     }
 }
 
-/// Bytes of a trace as they can stand in a message: in quotes, escaped, not too long.
+/// Bytes of a trace for a message: quoted, escaped and cut.
 pub(super) fn quoted(bytes: &[u8]) -> String {
     /// Bytes shown of a field or line: enough to find it again, short enough for one line.
     const SHOWN: usize = 48;

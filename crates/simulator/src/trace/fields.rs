@@ -1,4 +1,4 @@
-//! Fields of a line as integers, from bytes, without an allocation and without floating point.
+//! Parses the fields of a line as integers, from bytes, without allocations and floating point.
 
 use super::error::{Fault, Reason, quoted};
 use super::record::{ByteRange, RangeError};
@@ -8,13 +8,13 @@ use block::{Direction, Instant};
 /// A column of a format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
-    /// As the format calls it.
+    /// The name in the format.
     pub name: &'static str,
-    /// What stands in it.
+    /// The expected content.
     expected: &'static str,
 }
 
-/// The unit of a time with decimals, by the power of ten that makes it nanoseconds.
+/// The unit of a decimal time, by the power of ten that makes it nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// 10^9.
@@ -25,12 +25,12 @@ pub(super) enum Unit {
     Microseconds,
 }
 
-/// The text of a column that counts bytes, or blocks of them.
+/// The text of a column that counts bytes or blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Cell<'a> {
     field: Field,
     text: &'a [u8],
-    /// Bytes that a one stands for.
+    /// Bytes per unit.
     unit_bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl Field {
         Field { name, expected }
     }
 
-    /// Something else than expected stands in the column.
+    /// The error of unexpected content in the column.
     #[cold]
     pub(super) fn fault(self, reason: Reason, found: &[u8]) -> Fault {
         Fault {
@@ -72,7 +72,7 @@ impl Field {
         }
     }
 
-    /// A moment of the trace: see [`Field::nanos`].
+    /// A time of the trace; see [`Field::nanos`].
     pub(super) fn instant(self, text: &[u8], unit: Unit) -> Result<Instant, Fault> {
         self.nanos(text, unit).map(Instant::from_nanos)
     }
@@ -95,7 +95,7 @@ impl Field {
         }
     }
 
-    /// One of the spellings of read and write.
+    /// A direction by its spellings.
     pub(super) fn direction(
         self,
         text: &[u8],
@@ -111,7 +111,7 @@ impl Field {
         }
     }
 
-    /// The fault of a time or sum of times that 64 bits of nanoseconds do not hold.
+    /// The error of a time, or sum of times, that exceeds 64 bits of nanoseconds.
     pub(super) fn too_late(self, found: &[u8]) -> Fault {
         Fault {
             expected: "a time within 584 years of the start".into(),
@@ -120,7 +120,7 @@ impl Field {
     }
 }
 
-/// The bytes from an offset cell and a length cell.
+/// The byte range of an offset cell and a length cell.
 pub(super) fn byte_range(offset: Cell<'_>, length: Cell<'_>) -> Result<ByteRange, Fault> {
     let start = offset.bytes()?;
     let count = length.bytes()?;
@@ -193,7 +193,7 @@ fn exactly<'a, const N: usize>(
     }
 }
 
-/// The line ends before this column.
+/// The error of a line that ends before this column.
 #[cold]
 pub(super) fn missing(column: Field, line: &[u8]) -> Fault {
     let mut fault = column.fault(Reason::FieldCount, line);
@@ -204,7 +204,7 @@ pub(super) fn missing(column: Field, line: &[u8]) -> Fault {
     fault
 }
 
-/// The line goes on after its last column.
+/// The error of a line that continues after its last column.
 #[cold]
 pub(super) fn one_too_many(further: &[u8]) -> Fault {
     Fault {

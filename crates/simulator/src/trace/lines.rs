@@ -1,36 +1,35 @@
-//! Lines of a file through one fixed buffer.
+//! The lines of a file, read through one fixed buffer.
 
 use super::MAX_LINE_BYTES;
 use std::io::{self, Read};
 
-/// Bytes of the buffer: many lines of the longest kind, and a size at which reading is cheap. A
-/// choice.
+/// The size of the buffer: many lines of the longest kind, and efficient to read. A choice.
 const BUFFER_BYTES: usize = 16 * MAX_LINE_BYTES;
 
-/// The lines of `R`, one at a time.
+/// The lines of `R`.
 pub(super) struct Lines<R> {
     input: R,
     buffer: Box<[u8]>,
-    /// What is read and not yet handed out is `buffer[start..end]`.
+    /// `buffer[start..end]` has been read and not yet returned.
     start: usize,
     end: usize,
-    /// Lines handed out.
+    /// Number of returned lines.
     number: u64,
     ended: bool,
-    /// An error met in [`Lines::head`], to be told where the lines end.
+    /// An error of [`Lines::head`], reported after the last line.
     failed: Option<io::Error>,
 }
 
-/// What comes next.
+/// The next item of a file.
 #[derive(Debug)]
 pub(super) enum NextLine<'a> {
-    /// A line with its newline, which is not part of the text.
+    /// A line, without its newline.
     Line(&'a [u8]),
     /// The last line, without a newline.
     Unended(&'a [u8]),
-    /// A line of more than [`MAX_LINE_BYTES`]; it is passed over.
+    /// A line of more than [`MAX_LINE_BYTES`], which is skipped.
     TooLong,
-    /// Nothing.
+    /// The end of the file.
     End,
 }
 
@@ -47,13 +46,13 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The number of the line handed out last, from 1.
+    /// The number of the last line, from 1.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The whole lines at the beginning of the file, as many as the buffer holds; all of the file
-    /// if that ends in the buffer. An error is left for [`Lines::next`] to tell.
+    /// The complete lines at the beginning of the file that fit into the buffer; the whole file if
+    /// it fits. [`Lines::next`] reports an error of this call.
     pub(super) fn head(&mut self) -> &[u8] {
         while self.end < self.buffer.len() && !self.ended && self.failed.is_none() {
             self.failed = self.fill().err();
@@ -118,7 +117,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Drops everything up to the next newline.
+    /// Skips everything up to the next newline.
     fn pass_over(&mut self) -> io::Result<NextLine<'_>> {
         self.number += 1;
         loop {
@@ -135,7 +134,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Reads once into the free part of the buffer, after moving what is held to its front.
+    /// Moves the held bytes to the front, and reads once into the free part of the buffer.
     fn fill(&mut self) -> io::Result<()> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -157,7 +156,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// A line without the carriage return that Windows puts before the newline.
+/// The line without the carriage return before a Windows newline.
 pub(super) fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -35,7 +35,7 @@ const TICK_NANOS: u64 = 100;
 struct Msr {
     /// The file time of the first request.
     start: Option<u64>,
-    /// The name of a device is put together here.
+    /// Buffer for the name of a device.
     name: Vec<u8>,
 }
 

@@ -10,19 +10,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What to do about a bad line.
+/// Treatment of a bad line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnBad {
-    /// Tell the error and end.
+    /// Report the error and end.
     Refuse,
-    /// Count it and go on with the next line.
+    /// Count it and continue with the next line.
     Skip,
 }
 
 /// The records of a trace, in order of time.
 ///
-/// After an error, and after the last record, it stays at `None`. A compressed file (zstd, told by
-/// its first bytes) is decompressed on the way.
+/// After an error, and after the last record, it stays at `None`. A compressed file (zstd, detected
+/// by its first bytes) is decompressed transparently.
 pub struct TraceReader {
     file: Arc<str>,
     lines: Lines<Box<dyn Read + Send>>,
@@ -30,23 +30,24 @@ pub struct TraceReader {
     parser: Box<dyn Parse>,
     devices: DeviceTable,
     on_bad: OnBad,
-    /// The time of the record before.
+    /// The time of the previous record.
     now: Instant,
     records: u64,
     passed_over: u64,
     skipped: SkippedLines,
     ended: bool,
-    /// The last line was a good one, and had no newline.
+    /// The last line was valid and had no newline.
     unended: bool,
     position: Arc<AtomicU64>,
     size: Option<u64>,
 }
 
 impl TraceReader {
-    /// Opens the trace in `path`; without a `format`, its first lines tell it, or else its name.
+    /// Opens the trace in `path`. Without a `format`, the first lines or else the file name
+    /// determine it.
     ///
     /// # Errors
-    /// If the file cannot be read, or is in no format that we know.
+    /// If the file cannot be read, or its format is unknown.
     pub fn open(
         path: &Path,
         format: Option<&'static Format>,
@@ -68,11 +69,11 @@ impl TraceReader {
         Ok(reader)
     }
 
-    /// Reads a trace from `input`, which messages call `name`; without a `format`, its first lines
-    /// tell it.
+    /// Reads a trace from `input`, with `name` for messages. Without a `format`, the first lines
+    /// determine it.
     ///
     /// # Errors
-    /// If it cannot be read, or is in no format that we know.
+    /// If the input cannot be read, or its format is unknown.
     pub fn new(
         name: &str,
         input: impl Read + Send + 'static,
@@ -123,7 +124,7 @@ impl TraceReader {
         })
     }
 
-    /// What messages call the trace.
+    /// The name of the trace in messages.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -143,33 +144,34 @@ impl TraceReader {
         &self.devices
     }
 
-    /// The bad lines that were skipped so far.
+    /// The skipped bad lines so far.
     pub fn skipped(&self) -> &SkippedLines {
         &self.skipped
     }
 
-    /// Lines so far that the format has and that are no requests.
+    /// Number of valid lines so far that are no requests.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
 
-    /// Whether the last line has no newline. It is a good one, but if the file was cut there, its
-    /// last number was longer once.
+    /// Whether the last line has no newline. It is valid, but may have been cut within its last
+    /// number.
     pub fn is_unended(&self) -> bool {
         self.unended
     }
 
-    /// Bytes of the file that were read so far, for progress.
+    /// Number of bytes of the file read so far, for progress.
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Relaxed)
     }
 
-    /// The bytes of the file, where it is a regular one.
+    /// The size of a regular file in bytes.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
 
-    /// The record of the next line, if that is a request; `None` at the end.
+    /// The record of the next line; `Some(Ok(None))` for a line without a request, `None` at the
+    /// end.
     fn step(&mut self) -> Option<Result<Option<Record>, Fault>> {
         let (line, is_last) = match self.lines.next() {
             Ok(NextLine::Line(line)) => (line, false),
@@ -209,7 +211,7 @@ impl TraceReader {
         }
     }
 
-    /// What is wrong with the trace as a whole, at its end.
+    /// The error of the trace as a whole, at its end.
     fn end(&mut self) -> Option<TraceError> {
         self.ended = true;
         (self.records == 0).then(|| TraceError {
@@ -259,7 +261,7 @@ impl Iterator for TraceReader {
     }
 }
 
-/// Counts the bytes that come through.
+/// Counts the bytes of a reader.
 struct Counted<R> {
     input: R,
     position: Arc<AtomicU64>,
@@ -273,7 +275,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// The first bytes of a zstd frame, and of a frame to be skipped (its first byte is 0x50 to 0x5f):
+/// The first bytes of a zstd frame, and of a skippable frame (whose first byte is 0x50 to 0x5f):
 /// RFC 8878, sections 3.1.1 and 3.1.2.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const ZSTD_SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
@@ -303,7 +305,7 @@ fn unreadable(name: &str, error: &io::Error) -> TraceError {
     }
 }
 
-/// A file that ends inside a compressed frame is a truncated one; other errors are the system's.
+/// The error of a failed read: a truncated file if it ends inside a compressed frame.
 #[cold]
 fn broken(error: &io::Error) -> Fault {
     let is_cut = error.kind() == io::ErrorKind::UnexpectedEof;
@@ -372,7 +374,7 @@ fn seconds(at: Instant) -> String {
     format!("{}.{:09} s", at.as_nanos() / NANOS, at.as_nanos() % NANOS)
 }
 
-/// A bad last line without a newline: more of it was there once.
+/// The error of a bad last line without a newline: it has probably been cut.
 #[cold]
 fn cut_off(fault: Fault) -> Fault {
     match fault.reason {
@@ -390,8 +392,8 @@ fn is_broken(record: &Record) -> bool {
     !record.bytes.length().is_multiple_of(BLOCK_BYTES)
 }
 
-/// A last line that could be a whole one but for its newline, and for a length that no disk moves:
-/// of `8192`, say, only `81` is left.
+/// The error of a last line that lacks a newline and whose length is not whole sectors: of `8192`,
+/// only `81` may be left.
 #[cold]
 fn cut_short(line: &[u8]) -> Fault {
     Fault {
@@ -402,7 +404,7 @@ fn cut_short(line: &[u8]) -> Fault {
     }
 }
 
-/// What is wrong with a bad line that is a good one of another format.
+/// The error of a bad line that is valid in another format.
 #[cold]
 fn foreign(format: &Format, line: &[u8]) -> Option<Fault> {
     let other = ALL

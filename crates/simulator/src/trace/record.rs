@@ -7,47 +7,46 @@ use std::num::NonZeroU64;
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it arrived, since the start of the trace.
+    /// The time of arrival since the start of the trace.
     pub at: Instant,
-    /// On which device; the reader has its name.
+    /// The device; the reader has its name.
     pub device: DeviceIndex,
-    /// Which way the bytes go.
+    /// Read or write.
     pub direction: Direction,
-    /// Which bytes of the device.
+    /// The bytes of the device.
     pub bytes: ByteRange,
-    /// What was measured on a real drive, where the format has it.
+    /// Measurements on a real drive, if the format has them.
     pub measured: Option<MeasuredService>,
 }
 
-/// A device of one trace, by the order in which it first appeared.
+/// A device of one trace: its index in order of first appearance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceIndex(pub(super) u16);
 
 impl DeviceIndex {
-    /// The place in the order of first appearance, from zero.
+    /// The index, from zero.
     pub fn place(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// A run of bytes of a device: never empty, not longer than [`MAX_REQUEST_BYTES`], its end a
-/// 64-bit number.
+/// A byte range of a device: never empty, not longer than [`MAX_REQUEST_BYTES`], with a 64-bit end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteRange {
     offset: u64,
     length: u64,
 }
 
-/// Why two numbers are not a range of bytes.
+/// The error of an invalid byte range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// A request moves at least one byte.
+    /// The range is empty.
     #[error("a request of zero bytes")]
     Empty,
-    /// Longer than any protocol allows.
+    /// The range is longer than [`MAX_REQUEST_BYTES`].
     #[error("a request of more than {MAX_REQUEST_BYTES} bytes")]
     TooLong,
-    /// The end is not a 64-bit number.
+    /// The end exceeds 64 bits.
     #[error("a request past the last 64-bit address")]
     PastEnd,
 }
@@ -56,7 +55,7 @@ impl ByteRange {
     /// The `length` bytes from `offset`.
     ///
     /// # Errors
-    /// If that is empty, too long for a request, or ends past the last 64-bit address.
+    /// If the range is empty, too long, or ends past the last 64-bit address.
     pub const fn new(offset: u64, length: u64) -> Result<Self, RangeError> {
         if length == 0 {
             return Err(RangeError::Empty);
@@ -75,7 +74,7 @@ impl ByteRange {
         self.offset
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     pub const fn length(self) -> u64 {
         self.length
     }
@@ -85,7 +84,7 @@ impl ByteRange {
         self.offset + self.length
     }
 
-    /// The blocks of `block_bytes` bytes that hold the range.
+    /// The smallest extent of blocks of `block_bytes` bytes that contains the range.
     pub fn blocks(self, block_bytes: NonZeroU64) -> Extent {
         let first = self.offset / block_bytes;
         let last = (self.end() - 1) / block_bytes;
@@ -94,18 +93,19 @@ impl ByteRange {
     }
 }
 
-/// What was measured on the real drive that served the request.
+/// Measurements on the real drive that served the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasuredService {
-    /// Issue to completion.
+    /// Time from issue to completion.
     pub service: Duration,
-    /// Completion to the issue of the next request.
+    /// Time from completion to the issue of the next request.
     pub think: Duration,
-    /// What the drive's buffer did, as seen on the bus.
+    /// The action of the drive's buffer, as seen on the bus.
     pub cache: CacheAction,
 }
 
-/// What the buffer of a measured drive did. Real on the HP C2247A; elsewhere always `Hit`.
+/// The action of the buffer of a measured drive. Meaningful for the HP C2247A; always `Hit` for
+/// other drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheAction {
     /// Written `Hit`.

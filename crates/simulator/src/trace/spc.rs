@@ -1,8 +1,8 @@
 //! The format of the Storage Performance Council (SPC Trace File Format Specification, 1.0.1):
 //! `ASU,LBA,size,op,timestamp`.
 //!
-//! The LBA counts 512-byte blocks, the size bytes, the timestamp seconds. Blanks around a field
-//! and further, optional fields at the end are allowed by the specification, and not looked at.
+//! The LBA counts 512-byte blocks, the size bytes, the timestamp seconds. The specification permits
+//! blanks around a field and further, optional fields at the end; both are ignored.
 
 use super::fields::{Field, Unit, byte_range, missing};
 use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};

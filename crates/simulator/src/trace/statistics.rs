@@ -1,4 +1,4 @@
-//! What a trace is like: sizes, gaps, footprint, randomness.
+//! Statistics of a trace: sizes, gaps, footprint and randomness.
 
 use super::{DeviceIndex, DeviceTable, Record};
 use block::{Direction, Instant};
@@ -6,25 +6,25 @@ use hdrhistogram::Histogram;
 use roaring::RoaringTreemap;
 use serde::Serialize;
 
-/// The page in which footprints are counted (shared/traces/README.md).
+/// The page size of footprints (shared/traces/README.md).
 const PAGE_BYTES: u64 = 4096;
 
-/// How far back a request may continue an earlier one and is not random: the ends of the last
-/// requests of the trace that are remembered. With 32 the table of shared/traces/README.md comes
-/// out; interleaved sequential readers then count as sequential.
+/// Number of recent request ends that a request may continue without being random. With 32 the
+/// table of shared/traces/README.md is reproduced; interleaved sequential readers then count as
+/// sequential.
 const REMEMBERED_ENDS: usize = 32;
 
 /// Significant decimal digits of the percentiles: within 0.1 %.
 const DIGITS: u8 = 3;
 
-/// The greatest value that is told apart: 292 years in nanoseconds. Histograms of this range and
-/// these digits have a fixed size of half a megabyte.
+/// The largest distinguishable value: 292 years in nanoseconds. Histograms of this range and
+/// precision have a fixed size of half a megabyte.
 const GREATEST: u64 = i64::MAX as u64;
 
-/// Collects what a trace is like.
+/// Collects the statistics of a trace.
 ///
-/// The footprint is a compressed set of pages: at most 8 KiB for each 256 MiB of a device that the
-/// trace touches. Everything else is of a fixed size for each device.
+/// The footprint is a compressed set of pages: at most 8 KiB for each touched 256 MiB of a device.
+/// All other data have a fixed size per device.
 pub struct Statistics {
     requests: u64,
     reads: u64,
@@ -39,65 +39,65 @@ pub struct Statistics {
     gaps: Distribution,
 }
 
-/// What a trace is like.
+/// The statistics of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceSummary {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Those that read.
+    /// Number of reads.
     pub reads: u64,
-    /// Their share.
+    /// Reads in percent of the requests.
     pub read_percent: f64,
-    /// Bytes moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Those read.
+    /// Bytes read.
     pub read_bytes: u64,
     /// Distinct 4 KiB pages, in bytes.
     pub footprint_bytes: u64,
-    /// From the first arrival to the last.
+    /// Time from the first arrival to the last.
     pub span_seconds: f64,
-    /// Share of the requests that do not start where, on the same device, one of the last 32
-    /// requests of the trace ended.
+    /// Percentage of requests that do not start at the end of one of the last 32 requests of the
+    /// trace on the same device.
     pub random_percent: f64,
-    /// Bytes of a request.
+    /// Bytes per request.
     pub size_bytes: Quantiles,
-    /// From one arrival to the next, in nanoseconds; none if there is one request.
+    /// Gaps between arrivals in nanoseconds; `None` for a single request.
     pub gap_nanos: Option<Quantiles>,
-    /// The devices, in the order of first appearance.
+    /// The devices, in order of first appearance.
     pub devices: Vec<DeviceSummary>,
 }
 
-/// How a quantity is distributed; percentiles within 0.1 %.
+/// The distribution of a quantity; percentiles are within 0.1 %.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Quantiles {
     /// The mean.
     pub mean: f64,
-    /// The least.
+    /// The minimum.
     pub min: u64,
     /// The median.
     pub p50: u64,
-    /// Nine of ten are not above it.
+    /// The 90th percentile.
     pub p90: u64,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99: u64,
-    /// 999 of 1000.
+    /// The 99.9th percentile.
     pub p999: u64,
-    /// The greatest.
+    /// The maximum.
     pub max: u64,
 }
 
-/// One device of a trace.
+/// The statistics of one device of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceSummary {
-    /// Its name.
+    /// The name of the device.
     pub name: String,
-    /// Its requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Bytes moved.
+    /// Bytes transferred.
     pub bytes: u64,
     /// Distinct 4 KiB pages, in bytes.
     pub footprint_bytes: u64,
-    /// Past the last byte that was touched.
+    /// The byte after the last touched one.
     pub end_byte: u64,
 }
 
@@ -120,7 +120,7 @@ impl Default for Statistics {
 }
 
 impl Statistics {
-    /// Counts a record, which is not earlier than the one before.
+    /// Counts a record, which is not earlier than the previous one.
     pub fn add(&mut self, record: &Record) {
         let length = record.bytes.length();
         if self.requests == 0 {
@@ -145,7 +145,7 @@ impl Statistics {
         self.devices[place].add(record);
     }
 
-    /// What the records are like, or `None` if there are none.
+    /// The statistics, or `None` without records.
     pub fn summary(&self, names: &DeviceTable) -> Option<TraceSummary> {
         if self.requests == 0 {
             return None;
@@ -173,7 +173,7 @@ impl Statistics {
     }
 }
 
-/// One device, as it is counted.
+/// The counters of one device.
 #[derive(Default)]
 struct OneDevice {
     requests: u64,
@@ -207,7 +207,7 @@ impl OneDevice {
     }
 }
 
-/// Where the last requests of the trace ended.
+/// The ends of the last requests of the trace.
 #[derive(Default)]
 struct RecentEnds {
     ends: [Option<(DeviceIndex, u64)>; REMEMBERED_ENDS],
@@ -225,7 +225,7 @@ impl RecentEnds {
     }
 }
 
-/// A quantity as it is counted. Mean, least and greatest are exact.
+/// The counters of a quantity. Mean, minimum and maximum are exact.
 struct Distribution {
     histogram: Histogram<u64>,
     sum: u128,

@@ -1,14 +1,14 @@
-//! DiskSim's `validate` format: what a real drive was given, one request at a time, and how long
-//! it took. `direction action lbn blocks service_us think_us`, between blanks.
+//! DiskSim's `validate` format: the requests to a real drive, one at a time, with their service
+//! times. `direction action lbn blocks service_us think_us`, between blanks.
 //!
 //! ```text
 //!   issue(0) = 0          completion(i)                issue(i+1)
 //!      |---- service(i) ------->|-------- think(i) -------->|
 //! ```
 //!
-//! DiskSim lets *its own* completion decide when the next request is issued; the time of a record
-//! here is the issue on the real drive, from measured completions. A line that is skipped as bad
-//! takes its time with it: the requests after it move forward.
+//! DiskSim issues the next request relative to *its own* completion. The time of a record here is
+//! the issue on the real drive, computed from measured completions. Skipping a bad line also
+//! removes its time: later requests move forward.
 
 use super::error::Reason;
 use super::fields::{Field, Unit, at_blanks, byte_range};

@@ -1,4 +1,4 @@
-//! Writes a trace; the file has its name only when it is whole.
+//! Writes a trace. The file gets its name only when it is complete.
 
 use super::fields::Unit;
 use super::{Format, Record};
@@ -8,9 +8,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Turns the records of one trace into lines, one after the other.
+/// Turns the records of one trace into lines.
 pub(super) trait Encode: Send {
-    /// The step of its times: a time between two steps is rounded down.
+    /// The resolution of its times, which are rounded down.
     fn resolution(&self) -> Duration;
 
     /// Appends the lines of a record.
@@ -24,71 +24,71 @@ pub(super) trait Encode: Send {
         device: &str,
     ) -> Result<(), UnencodableField>;
 
-    /// Appends what stands at the end.
+    /// Appends the lines after the last record.
     fn end(&mut self, _out: &mut Vec<u8>) {}
 
-    /// What the user should know about the names in the file.
+    /// A remark for the user about the names in the file.
     fn remark(&self) -> Option<String> {
         None
     }
 }
 
-/// What a format cannot express.
+/// A field of a record that a format cannot express.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnencodableField {
     /// The field of the record.
     pub field: &'static str,
-    /// What stands there.
+    /// Its value.
     pub found: String,
-    /// What the format can hold.
+    /// The values that the format can hold.
     pub expected: String,
 }
 
-/// Why a trace was not written.
+/// An error that prevents writing a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The file is there, and was not to be replaced.
+    /// The file exists and must not be replaced.
     #[error("{}: exists, and is not replaced without --force", .0.display())]
     Exists(PathBuf),
-    /// The format is only read.
+    /// The format can only be read.
     #[error("the format {0} is read, not written")]
     NotWritten(&'static str),
     /// A record does not fit the format.
     #[error("{}: request {number} does not fit {format}: {}: found {}, expected {}",
         .file.display(), .unfit.field, .unfit.found, .unfit.expected)]
     Unfit {
-        /// The file to be written.
+        /// The file to write.
         file: PathBuf,
-        /// The record, from 1.
+        /// The number of the record, from 1.
         number: u64,
         /// The format.
         format: &'static str,
-        /// What it cannot express.
+        /// The field that the format cannot express.
         unfit: UnencodableField,
     },
-    /// The system refused.
+    /// The system reported an error.
     #[error("{}: {source}", .file.display())]
     Failed {
-        /// The file to be written.
+        /// The file to write.
         file: PathBuf,
-        /// Its reason.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// What to do about a file that is there already.
+/// Treatment of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfExists {
-    /// Leave it.
+    /// Keep it and report an error.
     Refuse,
-    /// Replace it, once the new one is whole.
+    /// Replace it by the complete new file.
     Replace,
 }
 
 /// A trace that is being written.
 ///
-/// The lines go to a temporary file beside the target, which gets its name in [`TraceWriter::finish`];
-/// dropped before, it leaves nothing. A name that ends in `.zst` is compressed.
+/// The lines go to a temporary file beside the target, which [`TraceWriter::finish`] renames; a
+/// writer that is dropped earlier leaves no file. A file whose name ends in `.zst` is compressed.
 pub struct TraceWriter {
     path: PathBuf,
     if_exists: IfExists,
@@ -110,16 +110,15 @@ impl fmt::Debug for TraceWriter {
     }
 }
 
-/// Lines are handed on when this many bytes have come together: a size at which writing is cheap.
-/// A choice.
+/// Number of buffered bytes at which lines are written: an efficient size. A choice.
 const LINES_BYTES: usize = 64 * 1024;
 
 impl TraceWriter {
-    /// Begins a trace that will be in `path`.
+    /// Starts a trace in `path`.
     ///
     /// # Errors
-    /// If the format is only read, the file exists and is to be left, or the directory cannot be
-    /// written to.
+    /// If the format can only be read, the file exists and must be kept, or the directory is not
+    /// writable.
     pub fn create(
         path: &Path,
         format: &'static Format,
@@ -147,13 +146,13 @@ impl TraceWriter {
         })
     }
 
-    /// Appends a record of a device of that name.
+    /// Appends a record of a device with this name.
     ///
     /// # Errors
-    /// If it does not fit the format, or cannot be written.
+    /// If the record does not fit the format, or cannot be written.
     ///
     /// # Panics
-    /// If it is earlier than the record before: a reader does not hand out such records.
+    /// If the record is earlier than the previous one; a reader never returns such records.
     pub fn write(&mut self, record: &Record, device: &str) -> Result<(), WriteError> {
         assert!(record.at >= self.now, "records come in order of time");
         self.now = record.at;
@@ -172,11 +171,11 @@ impl TraceWriter {
         Ok(())
     }
 
-    /// Ends the trace, gives the file its name, and returns what the user should know about the
+    /// Completes the trace and gives the file its name. Returns a remark for the user about the
     /// names in it.
     ///
     /// # Errors
-    /// If it cannot be written, or a file of that name has appeared and is to be left.
+    /// If the file cannot be written, or a file of that name has appeared and must be kept.
     pub fn finish(mut self) -> Result<Option<String>, WriteError> {
         self.encoder.end(&mut self.lines);
         self.flush()?;
@@ -200,8 +199,8 @@ impl TraceWriter {
     }
 }
 
-/// The file that a name stands for, through links: a regular one, or a new one in a folder that is
-/// there. Anything else that has a name, such as a device, must not be replaced by a file.
+/// The file behind a name, through links: a regular file, or a new one in an existing folder. Other
+/// named objects, such as devices, must not be replaced by a file.
 fn target(path: &Path) -> io::Result<PathBuf> {
     match path.metadata() {
         Ok(found) if found.is_file() => path.canonicalize(),
@@ -279,8 +278,8 @@ pub(super) fn push_line(out: &mut Vec<u8>, line: fmt::Arguments<'_>) {
     out.push(b'\n');
 }
 
-/// Appends a time: six decimals of a second where that is exact, as the published traces have it,
-/// and otherwise as many as the nanosecond needs.
+/// Appends a time: six decimals of a second where that is exact, as in the published traces, and
+/// nine otherwise.
 pub(super) fn push_decimal(out: &mut Vec<u8>, nanos: u64, unit: Unit) {
     let written = match unit {
         Unit::Seconds if nanos.is_multiple_of(1_000) => {

@@ -1,9 +1,9 @@
-//! How urgent a load's requests are, by the names that exports of a service have for it, too.
+//! Names of priority classes, shared with the exports of a service.
 
 use block::Class;
 use serde::Serializer;
 
-/// The classes and their names. A load's requests have no deadlines, so that none is real-time.
+/// The classes and their names. Requests of a load have no deadlines, so none is real-time.
 const ALL: [(&str, Class); 8] = [
     ("foreground", Class::BestEffort(0)),
     ("best-effort-1", Class::BestEffort(1)),
@@ -27,11 +27,11 @@ pub fn name(class: Class) -> &'static str {
     known.map_or("real-time", |(name, _)| name)
 }
 
-/// As reports have it.
+/// Serializes a class as its name.
 pub(super) fn serialize<S: Serializer>(class: &Class, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(name(*class))
 }
 
-/// What a class may be called.
+/// The permitted names.
 pub(super) const EXPECTED: &str =
     "\"foreground\", \"best-effort-1\" to \"best-effort-6\", or \"background\"";

@@ -1,18 +1,18 @@
-//! Seeded chance, the same on every machine: integers, the basic operations of IEEE 754, and
-//! logarithms computed in Rust (`libm`), never the system's.
+//! Seeded random numbers that are the same on every machine: integers, basic IEEE 754 operations,
+//! and logarithms computed in Rust (`libm`), never by the system.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
-/// One sequence of chance. What a load decides about (directions, sizes, places, times) is drawn
-/// from a sequence for each, so that another read share does not move the requests.
+/// A stream of random numbers. A load uses separate streams for directions, sizes, positions and
+/// times, so that a change of one leaves the others unchanged.
 #[derive(Clone, Debug)]
 pub struct Dice {
     rng: Pcg64,
 }
 
 impl Dice {
-    /// The sequence called `purpose` of a seed.
+    /// The stream `purpose` of a seed.
     pub fn new(seed: u64, purpose: u64) -> Self {
         let mut mixer = SplitMix(seed ^ SplitMix(purpose).next().rotate_left(32));
         let mut wide = || u128::from(mixer.next()) << 64 | u128::from(mixer.next());
@@ -21,12 +21,12 @@ impl Dice {
         }
     }
 
-    /// Any 64-bit number, all equally likely.
+    /// A uniform 64-bit number.
     pub fn any(&mut self) -> u64 {
         self.rng.next_u64()
     }
 
-    /// A number below `bound`, all exactly equally likely; zero if `bound` is zero.
+    /// An exactly uniform number below `bound`; zero if `bound` is zero.
     ///
     /// Lemire's method: the high half of a product, redrawn where the low half is biased.
     pub fn below(&mut self, bound: u64) -> u64 {
@@ -40,7 +40,7 @@ impl Dice {
         (product >> 64) as u64
     }
 
-    /// Whether something of this probability happened.
+    /// One Bernoulli trial with this probability.
     pub fn happens(&mut self, chance: Chance) -> Toss {
         if self.any() >> 11 < chance.0 {
             Toss::Yes
@@ -49,9 +49,9 @@ impl Dice {
         }
     }
 
-    /// The logarithm of a number evenly drawn from (0, 1]: at most zero, at least -36.8.
+    /// The logarithm of a uniform number from (0, 1]: at most zero, at least -36.8.
     ///
-    /// Times `-mean` it is an exponentially distributed number.
+    /// Multiplied by `-mean`, it is exponentially distributed.
     pub fn ln_uniform(&mut self) -> f64 {
         let above_zero = (self.any() >> 11) + 1;
         libm::log(above_zero as f64 * TWO_TO_MINUS_53)
@@ -63,22 +63,22 @@ impl Dice {
 pub struct Chance(u64);
 
 impl Chance {
-    /// The nearest representable probability; numbers outside 0..=1 become the nearer end.
+    /// The nearest representable probability, clamped to 0..=1.
     pub fn new(probability: f64) -> Self {
         Chance((probability.clamp(0.0, 1.0) / TWO_TO_MINUS_53) as u64)
     }
 }
 
-/// Whether it happened.
+/// The result of a Bernoulli trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Toss {
-    /// It did.
+    /// The event happened.
     Yes,
-    /// It did not.
+    /// The event did not happen.
     No,
 }
 
-/// Steele, Lea, Flood 2014: spreads seeds that differ in one bit over all bits.
+/// The generator of Steele, Lea, Flood 2014: spreads seeds that differ in one bit over all bits.
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -91,7 +91,7 @@ impl SplitMix {
     }
 }
 
-/// The step of a 64-bit float just below one: a draw of 53 bits becomes a float without rounding.
+/// The spacing of 64-bit floats just below one: a 53-bit number becomes a float without rounding.
 const TWO_TO_MINUS_53: f64 = 1.0 / (1u64 << 53) as f64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A load on a drive: the requests, one after the other.
+//! The requests of a load on a drive.
 
 use block::{Direction, Duration, Extent, Lba, Sectors};
 use document::DocumentError;
@@ -8,8 +8,8 @@ use super::placement::{DriveBlocks, Placer};
 use super::small_files::{FileOpener, FileSystemLayout};
 use super::{Arrivals, Placement, Sizes, Spread, Workload};
 
-/// Draws the requests of a load. Each of directions, sizes, places and times has a sequence of
-/// chance of its own.
+/// Generates the requests of a load, with separate random streams for directions, sizes, positions
+/// and times.
 #[derive(Clone, Debug)]
 pub struct Generator {
     aim: RequestTarget,
@@ -21,7 +21,7 @@ pub struct Generator {
     gap_dice: Dice,
 }
 
-/// What requests are for.
+/// The objects that requests access.
 #[derive(Clone, Debug)]
 enum RequestTarget {
     /// Blocks.
@@ -31,16 +31,16 @@ enum RequestTarget {
         ground: DriveBlocks,
         block_bytes: u64,
     },
-    /// Files, which take several requests each.
+    /// Files, with several requests each.
     Files(Box<FileOpener>),
 }
 
-/// The times between requests, or of thinking.
+/// The distribution of gaps or think times.
 #[derive(Clone, Copy, Debug)]
 struct GapModel {
     mean_nanos: f64,
     spread: Spread,
-    /// What rounding to nanoseconds has left over, so that rates are exact in the long run.
+    /// The remainder of rounding to nanoseconds, so that rates are exact in the long run.
     carry: f64,
 }
 
@@ -48,7 +48,7 @@ impl Generator {
     /// The requests of `workload` on a drive of `capacity` blocks.
     ///
     /// # Errors
-    /// If they do not fit on it: too large, not whole blocks, more shares than there is room for.
+    /// If the load does not fit the drive: too large, not whole blocks, or too many shares.
     pub fn new(
         workload: &Workload,
         block_bytes: u32,
@@ -76,7 +76,7 @@ impl Generator {
         })
     }
 
-    /// The next request of a client that is done with the one before.
+    /// The next request of a client that has completed the previous operation.
     pub fn request(&mut self) -> (Direction, Extent) {
         let direction = match self.direction_dice.happens(self.reads) {
             Toss::Yes => Direction::Read,
@@ -98,8 +98,8 @@ impl Generator {
         (direction, extent)
     }
 
-    /// What a client asks for at once when a request for `ended` has, if it is not done with it:
-    /// files take several requests, each after the one before.
+    /// The immediate next request of a client after its request for `ended`. Files take several
+    /// requests in sequence.
     pub fn after(&mut self, ended: Extent) -> Option<(Direction, Extent)> {
         match &mut self.aim {
             RequestTarget::Blocks { .. } => None,
@@ -107,7 +107,7 @@ impl Generator {
         }
     }
 
-    /// The next time of thinking (closed loads), or between arrivals (open ones).
+    /// The next think time (closed loads) or gap between arrivals (open loads).
     pub fn gap(&mut self) -> Duration {
         let gap = &mut self.gap;
         let exact = match gap.spread {
@@ -144,13 +144,13 @@ impl RequestTarget {
     }
 }
 
-/// A drive in complaints.
+/// The drive, for error messages.
 fn drive(block_bytes: u64, capacity: u64) -> String {
     format!("the drive has {capacity} blocks of {block_bytes} bytes")
 }
 
 impl Workload {
-    /// The drive as placement sees it, if the load fits on it.
+    /// The drive for placement, if the load fits on it.
     fn fit(&self, block_bytes: u64, capacity: u64) -> Result<DriveBlocks, DocumentError> {
         let drive = drive(block_bytes, capacity);
         let size_key = match self.sizes {
@@ -234,7 +234,7 @@ impl Workload {
     }
 }
 
-/// The names of the sequences of chance. Renumbering them changes every result.
+/// The ids of the random streams. Renumbering them changes every result.
 const DIRECTIONS: u64 = 1;
 const SIZES: u64 = 2;
 const PLACES: u64 = 3;

@@ -1,4 +1,4 @@
-//! Several loads at once: what each of them is, and all of them as one source of requests.
+//! Concurrent loads, combined into one source of requests.
 //!
 //! ```toml
 //! name = "urgent-beside-bulk"
@@ -13,7 +13,7 @@
 //! ...
 //! ```
 //!
-//! A part's chance is its own: what one part asks for does not depend on the others.
+//! Each part has random streams of its own, so its requests do not depend on the other parts.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,26 +28,26 @@ use super::parse::Heading;
 use super::{BuiltInWorkload, Overrides, Synthetic, Workload, built_in};
 use crate::load::{Arrival, Load, LoadError, LoadPart};
 
-/// Loads that come at once.
+/// A combination of concurrent loads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mixture {
-    /// What it is called.
+    /// The name of the mixture.
     pub name: String,
-    /// What it is like, in one sentence of its file.
+    /// A description in one sentence.
     #[serde(skip)]
     pub summary: String,
-    /// The seed that is used if the user names none; each part has one that is drawn from it.
+    /// The default seed; the seeds of the parts are derived from it.
     pub seed: u64,
-    /// The loads, at least one; their names differ.
+    /// The loads, at least one, with distinct names.
     pub parts: Vec<Workload>,
 }
 
-/// What a load file describes.
+/// The content of a load file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadDescription {
-    /// One load.
+    /// A single load.
     Alone(Box<Workload>),
-    /// Several at once.
+    /// Several concurrent loads.
     Mixture(Mixture),
 }
 
@@ -61,10 +61,9 @@ pub struct MixedLoad {
 struct MixtureSource {
     name: String,
     load: Synthetic,
-    /// Its next arrival that depends on nothing, if it was asked for one that was later than
-    /// another part's.
+    /// The next independent arrival, if it was read before its turn.
     ahead: Option<Arrival>,
-    /// No more of those will come.
+    /// No independent arrivals are left.
     is_over: bool,
 }
 
@@ -80,17 +79,17 @@ impl BuiltInWorkload {
         MIXTURES.iter().find(|mixture| mixture.name == name)
     }
 
-    /// What its file describes.
+    /// Parses the file.
     ///
     /// # Errors
-    /// Never for what is built in: tests read it all.
+    /// Never for a built-in file: tests parse them all.
     pub fn described(&self) -> Result<LoadDescription, DocumentError> {
         LoadDescription::parse(&format!("workloads/{}.toml", self.name), self.text)
     }
 }
 
 impl LoadDescription {
-    /// What `text` describes: a mixture if it has parts.
+    /// Parses `text`: a mixture if it has parts. `file` is the name for errors.
     ///
     /// # Errors
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
@@ -103,7 +102,7 @@ impl LoadDescription {
 }
 
 impl Mixture {
-    /// The mixture that `text` describes; `file` is its name in complaints.
+    /// Parses a mixture; `file` is the name for errors.
     ///
     /// # Errors
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
@@ -156,10 +155,10 @@ impl Mixture {
         Ok(mixture.seeded())
     }
 
-    /// The mixture with some values replaced by flags.
+    /// The mixture with the values of flags.
     ///
     /// # Errors
-    /// If there is another flag than the seed: of which part should that be?
+    /// If a flag other than the seed is set, since the part would be ambiguous.
     pub fn with(mut self, flags: &Overrides) -> Result<Mixture, DocumentError> {
         if let Some(flag) = flags.of_one_load() {
             let name = &self.name;
@@ -173,7 +172,7 @@ impl Mixture {
         Ok(self.seeded())
     }
 
-    /// Gives each part its seed.
+    /// The mixture with the derived seeds of its parts.
     fn seeded(mut self) -> Mixture {
         let mut seeds = Dice::new(self.seed, PARTS);
         for part in &mut self.parts {
@@ -198,7 +197,7 @@ impl MixedLoad {
     /// `mixture` on a drive of `capacity` blocks.
     ///
     /// # Errors
-    /// If a part does not fit on it.
+    /// If a part does not fit the drive.
     pub fn new(mixture: &Mixture, block_bytes: u32, capacity: u64) -> Result<Self, DocumentError> {
         let source = |part: &Workload| {
             Ok(MixtureSource {
@@ -262,17 +261,17 @@ impl Load for MixedLoad {
     }
 }
 
-/// An arrival as one of a part.
+/// An arrival with this part.
 fn of(part: LoadPart, arrival: Option<Arrival>) -> Option<Arrival> {
     let mut arrival = arrival?;
     arrival.demand.part = part;
     Some(arrival)
 }
 
-/// The most parts of a mixture. A choice: each has sums and a histogram of its own.
+/// Maximum number of parts. A choice: each part has sums and a histogram of its own.
 pub const MOST_PARTS: usize = 64;
 
-/// The sequence of chance from which the parts' seeds are drawn, beside those of a load.
+/// The random stream of the parts' seeds.
 const PARTS: u64 = 0x7061_7274;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Where the values of a load came from: lines of its file, or flags that replaced some of them.
+//! The origins of a load's values: lines of its file, or command-line flags.
 
 use std::collections::BTreeMap;
 
 use document::{DocumentError, Lines};
 
-/// The lines of a load's keys, and the flags in their place. By default nothing is known.
+/// The lines of a load's keys, and the flags that replace them. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ValueOrigins {
     lines: Lines,
@@ -21,7 +21,7 @@ impl From<Lines> for ValueOrigins {
 }
 
 impl ValueOrigins {
-    /// From now on errors about `section` (or one key of it) name this flag.
+    /// Errors about `section` (or one key of it) name this flag from now on.
     pub(crate) fn replace_by_flag(&mut self, section: &'static str, flag: &'static str) {
         self.flags.insert(section, flag);
     }
@@ -37,5 +37,5 @@ impl ValueOrigins {
     }
 }
 
-/// The origin of values that came as flags.
+/// The file name in errors about flags.
 pub(super) const COMMAND_LINE: &str = "command line";

@@ -1,4 +1,4 @@
-//! From the text of a load file to a load.
+//! Parses load files.
 
 use block::Class;
 use document::{Document, DocumentError, Section};
@@ -8,7 +8,7 @@ use super::{
     Workload, class,
 };
 
-/// What stands above all tables.
+/// The keys above all tables.
 pub(super) struct Heading {
     pub(super) name: String,
     pub(super) summary: String,
@@ -32,7 +32,7 @@ impl Heading {
 }
 
 impl Workload {
-    /// The load that `text` describes; `file` is its name in errors.
+    /// Parses a load; `file` is the name for errors.
     ///
     /// # Errors
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
@@ -265,7 +265,7 @@ fn kib(from: &Section<'_>, key: &str) -> Result<u64, DocumentError> {
     })
 }
 
-/// Bytes in `kib` KiB, which may have a fraction as long as the bytes do not.
+/// Bytes in `kib` KiB, which may be a fraction if the bytes are whole.
 pub(super) fn kib_to_bytes(kib: f64) -> Result<u64, String> {
     let bytes = kib * 1024.0;
     if bytes >= 1.0 && bytes <= LARGEST_BYTES as f64 && bytes.fract() == 0.0 {
@@ -277,5 +277,5 @@ pub(super) fn kib_to_bytes(kib: f64) -> Result<u64, String> {
     ))
 }
 
-/// What a share has to be.
+/// The permitted values of a fraction.
 pub(super) const FRACTION: &str = "a number from 0 to 1";

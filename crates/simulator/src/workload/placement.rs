@@ -1,4 +1,4 @@
-//! Where the requests of a load go.
+//! The positions of a load's requests.
 
 use std::fmt;
 
@@ -7,41 +7,40 @@ use serde::Serialize;
 use super::SmallFiles;
 use super::dice::{Chance, Dice, Toss};
 
-/// The rule by which places are chosen.
+/// The distribution of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Placement {
-    /// Anywhere, all places equally likely.
+    /// Uniform over the drive.
     Uniform,
-    /// The drive in equal regions, of which the one of rank r is chosen in proportion to
-    /// r^-theta; uniform inside. Ranks are dealt to the regions by the seed.
+    /// The drive is divided into equal regions. A region of rank r is chosen in proportion to
+    /// r^-theta, and a position in it uniformly. The seed assigns ranks to regions.
     Zipf {
-        /// Zero is uniform; the larger the more skewed.
+        /// Zero is uniform; larger values are more skewed.
         theta: f64,
-        /// Into how many.
+        /// Number of regions.
         regions: u32,
     },
-    /// Runs, each request where the last one ended, then a jump to anywhere. The length of a run
-    /// is geometric.
+    /// Sequential runs, separated by jumps to a uniform position. The length of a run is geometric.
     Sequential {
-        /// Requests in a run, on average; at least one.
+        /// Mean number of requests per run, at least one.
         mean_run: f64,
     },
-    /// Readers or writers in turn, each going through its own equal share of the drive from the
-    /// beginning to the end, over and over.
+    /// Readers or writers in turn, each repeatedly passing through an equal share of the drive from
+    /// beginning to end.
     Streams {
-        /// How many.
+        /// Number of streams.
         streams: u32,
     },
-    /// Some share of the requests falls in the group of blocks where the last one was, the rest
+    /// A fraction of the requests is in the same group of blocks as the previous one, the rest
     /// anywhere.
     Local {
-        /// The share that stays, 0 to 1.
+        /// The fraction that stays, 0 to 1.
         share: f64,
-        /// The size of a group (a group of cylinders, say).
+        /// Bytes of a group, such as a group of cylinders.
         group_bytes: u64,
     },
-    /// Files of a file system, any one with the same chance; sizes are those of the files.
+    /// Files of a file system, chosen uniformly; sizes are those of the files.
     SmallFiles(SmallFiles),
 }
 
@@ -65,16 +64,16 @@ impl fmt::Display for Placement {
     }
 }
 
-/// A drive as placement sees it, in blocks.
+/// A drive in blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DriveBlocks {
     /// Blocks of the drive.
     pub capacity: u64,
-    /// Jumps go to multiples of this.
+    /// Random positions are multiples of this.
     pub align: u64,
 }
 
-/// Chooses places one after the other.
+/// Chooses positions.
 #[derive(Clone, Debug)]
 pub(super) enum Placer {
     Uniform,
@@ -85,7 +84,7 @@ pub(super) enum Placer {
 }
 
 impl Placer {
-    /// A placer for a placement that was found to fit the ground.
+    /// A placer for a placement that fits the drive.
     pub(super) fn new(
         placement: &Placement,
         ground: DriveBlocks,
@@ -114,7 +113,7 @@ impl Placer {
         }
     }
 
-    /// The first block of the next request, of `length` blocks, which never ends past the drive.
+    /// The first block of the next request of `length` blocks, which never ends past the drive.
     pub(super) fn place(&mut self, ground: DriveBlocks, length: u64, dice: &mut Dice) -> u64 {
         match self {
             Placer::Uniform => ground.anywhere(length, dice),
@@ -160,13 +159,13 @@ impl Placer {
 }
 
 impl DriveBlocks {
-    /// A multiple of the alignment, all equally likely.
+    /// A uniform multiple of the alignment.
     fn anywhere(self, length: u64, dice: &mut Dice) -> u64 {
         dice.below((self.capacity - length) / self.align + 1) * self.align
     }
 
-    /// A multiple of the alignment from `from` on and before `end`, or the last one from which
-    /// the request still ends on the drive, if that comes before.
+    /// A multiple of the alignment between `from` and `end`, at most the last one from which the
+    /// request ends on the drive.
     fn between(self, from: u64, end: u64, length: u64, dice: &mut Dice) -> u64 {
         let last_fitting = (self.capacity - length) / self.align;
         let first = from.div_ceil(self.align).min(last_fitting);
@@ -174,12 +173,12 @@ impl DriveBlocks {
         (first + dice.below(last - first + 1)) * self.align
     }
 
-    /// Where the part `i` of `n` equal parts of the drive begins.
+    /// The start of part `i` of `n` equal parts of the drive.
     pub(super) fn boundary(self, i: u64, n: u64) -> u64 {
         (u128::from(self.capacity) * u128::from(i) / u128::from(n)) as u64
     }
 
-    /// The first multiple of the alignment in the part `i` of `n`.
+    /// The first multiple of the alignment in part `i` of `n`.
     pub(super) fn share_start(self, i: u64, n: u64) -> u64 {
         self.boundary(i, n).next_multiple_of(self.align)
     }
@@ -190,7 +189,7 @@ impl DriveBlocks {
 pub(super) struct Zipf {
     /// 2^64 times the probability of this rank or a more popular one, the last being 2^64 - 1.
     up_to: Vec<u64>,
-    /// The region that has a rank.
+    /// The region of each rank.
     of_rank: Vec<u32>,
 }
 
@@ -224,7 +223,7 @@ impl Zipf {
     }
 }
 
-/// The numbers below `count` in an order that depends on the seed (Fisher-Yates).
+/// A permutation of the numbers below `count` that depends on the seed (Fisher-Yates).
 fn shuffled(count: u32, seed: u64) -> Vec<u32> {
     let mut dice = Dice::new(seed, RANKS);
     let mut numbers: Vec<u32> = (0..count).collect();
@@ -234,10 +233,10 @@ fn shuffled(count: u32, seed: u64) -> Vec<u32> {
     numbers
 }
 
-/// The sequence of chance that deals ranks to regions; the others are in `generator`.
+/// The random stream that assigns ranks to regions; the others are in `generator`.
 const RANKS: u64 = 5;
 
-/// Probabilities as 64-bit fractions.
+/// Scale of probabilities as 64-bit fractions.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How large the requests of a load are.
+//! The sizes of a load's requests.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use super::dice::Dice;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Sizes {
-    /// All the same.
+    /// One size.
     Fixed {
         /// Bytes.
         bytes: u64,
     },
-    /// Some sizes, each as often as its weight says.
+    /// Several sizes with weights.
     Choice {
-        /// What there is to choose from; never empty, weights never zero.
+        /// The sizes; never empty, weights never zero.
         options: Vec<SizeOption>,
     },
-    /// Multiples of a unit with the chances that an exponential distribution, rounded up to the
-    /// unit, gives them, and exactly the mean that is asked for: the number of units is geometric.
+    /// Multiples of a unit from an exponential distribution, rounded up, with exactly the given
+    /// mean. The number of units is geometric.
     Exponential {
         /// The mean, at least one unit.
         mean_bytes: u64,
@@ -44,12 +44,12 @@ pub enum Sizes {
 pub struct SizeOption {
     /// Bytes.
     pub bytes: u64,
-    /// How often, against the sum of all weights.
+    /// The weight.
     pub weight: u32,
 }
 
 impl Sizes {
-    /// The largest size that is drawn.
+    /// The largest possible size.
     pub fn largest(&self) -> u64 {
         match self {
             Sizes::Fixed { bytes } => *bytes,
@@ -83,7 +83,7 @@ impl Sizes {
         }
     }
 
-    /// The first of the sizes that is not a multiple of `unit` bytes.
+    /// The first size that is not a multiple of `unit` bytes.
     pub fn not_multiple_of(&self, unit: u64) -> Option<u64> {
         let broken = |bytes: &u64| !bytes.is_multiple_of(unit);
         match self {
@@ -95,7 +95,7 @@ impl Sizes {
         }
     }
 
-    /// One size.
+    /// A random size.
     pub(super) fn draw(&self, dice: &mut Dice) -> u64 {
         match self {
             Sizes::Fixed { bytes } => *bytes,
@@ -169,8 +169,8 @@ impl fmt::Display for Sizes {
     }
 }
 
-/// An exponential size is cut at this many means. One in e^64 would be larger, so that the cut is
-/// never seen; it is there so that a load either fits a drive or does not.
+/// The cut of an exponential size in means, so that a load definitely fits a drive or does not. One
+/// in e^64 would be larger, so the cut never shows.
 const TAIL_MEANS: u64 = 64;
 
 #[cfg(test)]

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! To read a file, a client reads the directory's block, then the inode's block, each only if it is
-//! not in memory, then the contents, each after the one before. What the memory holds of contents
-//! is not modelled: all of them are read. Two clients that miss the same block at the same time read
-//! it once; the second one does not wait for the first. Both are choices.
+//! not cached, then the contents, in sequence. The cache does not model contents: all of them are
+//! read. Two clients that miss the same block together read it once; the second does not wait for
+//! the first. Both are choices.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -24,22 +24,22 @@ use serde::Serialize;
 
 use super::dice::Dice;
 
-/// What the file system is like.
+/// The parameters of the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SmallFiles {
-    /// How many directories.
+    /// Number of directories.
     pub directories: u32,
-    /// How many files in each.
+    /// Number of files per directory.
     pub files_per_directory: u32,
-    /// The file system's block: what is read at once.
+    /// The block size of the file system.
     pub fs_block_bytes: u64,
-    /// The size of a cylinder group.
+    /// Bytes per cylinder group.
     pub group_bytes: u64,
-    /// The size of an inode.
+    /// Bytes per inode.
     pub inode_bytes: u64,
-    /// There is an inode for so many bytes of a group.
+    /// Bytes of a group per inode.
     pub inode_every_bytes: u64,
-    /// How many blocks of directories and inodes the memory holds.
+    /// Number of cached blocks of directories and inodes.
     pub cached_blocks: u32,
 }
 
@@ -64,11 +64,11 @@ type FileStep = (Direction, Extent);
 pub(super) struct FileOpener {
     layout: FileSystemLayout,
     cache: BlockCache,
-    /// By the first block of a read that is under way: what its clients ask for next, last first.
+    /// The remaining steps after each outstanding read, by its first block; the last step first.
     then: BTreeMap<u64, VecDeque<Vec<FileStep>>>,
 }
 
-/// Where everything is, in blocks of the file system.
+/// The layout, in blocks of the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileSystemLayout {
     directories: u64,
@@ -80,15 +80,15 @@ pub(super) struct FileSystemLayout {
     entries_per_block: u64,
     directory_blocks: u64,
     file_blocks: u64,
-    /// Blocks of the drive in one of the file system.
+    /// Blocks of the drive per block of the file system.
     unit: u64,
 }
 
-/// What is wrong with a key.
+/// An invalid key and the problem.
 type Wrong = (&'static str, String);
 
 impl FileSystemLayout {
-    /// `files`, each of `file_bytes`, on a drive of `capacity` blocks.
+    /// The layout of `files`, each of `file_bytes`, on a drive of `capacity` blocks.
     ///
     /// # Errors
     /// The key that does not fit, and why.
@@ -161,7 +161,8 @@ impl FileSystemLayout {
         self.directory_blocks + self.files_per_directory * self.file_blocks
     }
 
-    /// The blocks of a directory's entry for a file, of its inode, and the first of its contents.
+    /// The block of a file's directory entry, the block of its inode, and the first block of its
+    /// contents.
     fn blocks(&self, directory: u64, file: u64) -> [u64; 3] {
         let group = directory % self.groups * self.group_blocks;
         let place = directory / self.groups;
@@ -182,7 +183,7 @@ impl FileSystemLayout {
 }
 
 impl FileOpener {
-    /// A client with nothing in memory.
+    /// A client with an empty cache.
     pub(super) fn new(layout: FileSystemLayout, cached_blocks: u32) -> Self {
         FileOpener {
             layout,
@@ -191,7 +192,7 @@ impl FileOpener {
         }
     }
 
-    /// The first step towards the contents of a file, any one with the same chance.
+    /// The first step towards the contents of a random file.
     pub(super) fn open(&mut self, direction: Direction, dice: &mut Dice) -> FileStep {
         let layout = &self.layout;
         let number = dice.below(layout.directories * layout.files_per_directory);
@@ -211,7 +212,7 @@ impl FileOpener {
             .expect("there is at least the step to the contents")
     }
 
-    /// The step after the one that has ended, if that one was on the way to a file's contents.
+    /// The step after the one that has ended, if the file needs further steps.
     pub(super) fn after(&mut self, ended: Extent) -> Option<FileStep> {
         let start = ended.start().0;
         let waiting = self.then.get_mut(&start)?;
@@ -222,7 +223,7 @@ impl FileOpener {
         self.next(steps)
     }
 
-    /// Takes the next of the steps, and keeps the rest for when it has ended.
+    /// Returns the next of the steps, and keeps the rest until it has ended.
     fn next(&mut self, mut steps: Vec<FileStep>) -> Option<FileStep> {
         let step = steps.pop()?;
         if !steps.is_empty() {
@@ -233,7 +234,7 @@ impl FileOpener {
     }
 }
 
-/// Blocks in memory; the least recently used one leaves.
+/// An LRU cache of blocks.
 #[derive(Clone, Debug)]
 struct BlockCache {
     room: usize,
@@ -242,7 +243,7 @@ struct BlockCache {
     by_stamp: BTreeMap<u64, u64>,
 }
 
-/// Whether a block was in memory.
+/// Whether a block was cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CacheLookup {
     Yes,
@@ -259,7 +260,7 @@ impl BlockCache {
         }
     }
 
-    /// Whether the block is there; from now on it is.
+    /// Looks up a block and caches it.
     fn touch(&mut self, block: u64) -> CacheLookup {
         self.stamp += 1;
         let before = self.stamps.insert(block, self.stamp);
@@ -277,11 +278,11 @@ impl BlockCache {
     }
 }
 
-/// At the beginning of a group: a copy of the superblock, the groups' descriptors, the bitmaps of
-/// blocks and of inodes, a block each, as in ext2 (Card, Ts'o, Tweedie, 1994).
+/// Blocks at the beginning of a group: a copy of the superblock, the group descriptors, the bitmaps
+/// of blocks and of inodes, one each, as in ext2 (Card, Ts'o, Tweedie, 1994).
 const HEAD_BLOCKS: u64 = 4;
 
-/// What a directory holds for a file: ext2's 8 bytes and a name of 8 characters (a choice).
+/// Bytes of a directory entry: ext2's 8 bytes and a name of 8 characters (a choice).
 const ENTRY_BYTES: u64 = 16;
 
 #[cfg(test)]

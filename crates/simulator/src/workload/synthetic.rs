@@ -1,4 +1,4 @@
-//! A synthetic load as a source of requests for a run.
+//! A synthetic load as the source of a run's requests.
 
 use block::{Class, Direction, Extent, Finished, Instant};
 use document::DocumentError;
@@ -7,8 +7,8 @@ use super::generator::Generator;
 use super::{Arrivals, Workload};
 use crate::load::{Arrival, Demand, Load, LoadError, LoadPart};
 
-/// A load on a drive. It never ends by itself: bound the run by its
-/// [`Options`](crate::run::Options).
+/// A load on a drive. It never ends on its own; the run's [`Options`](crate::run::Options) bound
+/// it.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     generator: Generator,
@@ -18,9 +18,9 @@ pub struct Synthetic {
 
 #[derive(Clone, Copy, Debug)]
 enum RequestSource {
-    /// So many tasks have not asked for anything yet.
+    /// The number of tasks that have not sent a request yet.
     Closed { unborn: u32 },
-    /// The last arrival was at this time.
+    /// The time of the last arrival.
     Open { clock: Instant },
 }
 
@@ -28,7 +28,7 @@ impl Synthetic {
     /// `workload` on a drive of `capacity` blocks.
     ///
     /// # Errors
-    /// If the load does not fit on it.
+    /// If the load does not fit the drive.
     pub fn new(
         workload: &Workload,
         block_bytes: u32,

@@ -171,7 +171,7 @@ fn a_drive_that_needs_many_retries_is_served_safely_until_it_recovers() {
     assert_eq!(free(&bad), free(&quiet), "no free blocks in safe mode");
     let recovered = played(changing, 60, Scan::Yes);
     assert_eq!(recovered.mode, BeliefMode::Positioning);
-    assert_eq!(recovered.told.expect("a tracked run").changes, 2);
+    assert_eq!(recovered.tallies.expect("a tracked run").changes, 2);
     assert!(free(&recovered) > 1.2 * free(&bad));
     assert_eq!(recovered.ran.overruled, 0);
 }
@@ -241,10 +241,10 @@ fn a_drive_whose_bus_is_slower_than_its_medium_is_followed() {
         let drive = (Arc::clone(&slow), Arc::clone(&slow));
         run(drive, imperfections, 60, Scan::No, Caution::default())
     });
-    let told = off.told.expect("a tracked run");
-    let telling = told.as_believed + told.late + told.elsewhere;
-    assert!(telling > 4 * told.silent, "{told:?}");
-    assert!(told.elsewhere * 50 < telling, "{told:?}");
+    let tallies = off.tallies.expect("a tracked run");
+    let telling = tallies.as_believed + tallies.late + tallies.elsewhere;
+    assert!(telling > 4 * tallies.silent, "{tallies:?}");
+    assert!(tallies.elsewhere * 50 < telling, "{tallies:?}");
     assert_eq!(off.mode, BeliefMode::Positioning);
     let requests = off.ran.requests as f64 / even.ran.requests as f64;
     assert!(requests > 0.99, "{requests}");
@@ -276,10 +276,10 @@ fn misbelieved(truth: &Arc<Profile>, scan: Scan) -> (f64, f64) {
             run(drives, noisy(), seconds, scan, Caution::default())
         };
         let [ten, forty] = [10, 40].map(until);
-        let (before, after) = (ten.told.expect("tracked"), forty.told.expect("tracked"));
+        let (before, after) = (ten.tallies.expect("tracked"), forty.tallies.expect("tracked"));
         let late = (after.late - before.late) as f64;
-        let told = (after.as_believed - before.as_believed) as f64 + late;
-        (late / told, (forty.ran.requests - ten.ran.requests) as f64)
+        let tallies = (after.as_believed - before.as_believed) as f64 + late;
+        (late / tallies, (forty.ran.requests - ten.ran.requests) as f64)
     };
     let (late, requests) = served(&atlas());
     let (known_late, known) = served(truth);

@@ -1,18 +1,18 @@
-//! Where runs stand on the disk: files one after the other with gaps between them, and which blocks have
-//! been read.
+//! The positions of runs on the disk: files in sequence with gaps between them, and the set of
+//! blocks that have been read.
 
 use block::Interval;
 
 use super::{FileKind, SyntheticCacheLoad, log_even};
 use crate::workload::dice::{Chance, Dice, Toss};
 
-/// Where a run stands.
+/// The position of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RunPlace {
     pub(super) file: u64,
     /// All blocks of the file.
     pub(super) within: Interval,
-    /// The blocks that the run may have.
+    /// The blocks that are available to the run.
     pub(super) blocks: Interval,
 }
 
@@ -30,11 +30,11 @@ impl Default for RunPlace {
 #[derive(Clone, Debug)]
 pub(super) struct Space {
     disk: Interval,
-    /// Upwards by block.
+    /// In ascending order.
     files: Vec<Interval>,
-    /// Files in the order in which they are read for the first time, the next one last.
+    /// Files in the order of their first complete read, the next one last.
     unread: Vec<usize>,
-    /// A bit for each block that has been read, or is to be by a run that has begun.
+    /// One bit for each block that has been read or belongs to a run in progress.
     bits: Vec<u64>,
     touched: u64,
     /// Ends of fresh runs.
@@ -42,7 +42,7 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// One file in `part` of what `of` says, spread over the disk.
+    /// The disk with one in `part` of the load's files, evenly distributed.
     pub(super) fn new(of: &SyntheticCacheLoad, part: u64, disk: u64, dice: &mut Dice) -> Self {
         let lengths = lengths(&of.files, part, disk, dice);
         let all: u64 = lengths.iter().sum();
@@ -63,17 +63,17 @@ impl Space {
         }
     }
 
-    /// All of it.
+    /// All blocks of the disk.
     pub(super) fn disk(&self) -> Interval {
         self.disk
     }
 
-    /// Blocks that have been read.
+    /// Number of blocks that have been read.
     pub(super) fn touched(&self) -> u64 {
         self.touched
     }
 
-    /// A file that was never read as a whole; when all were, one of them.
+    /// A file that has not been read completely; a random one if all have been.
     pub(super) fn next_file(&mut self, dice: &mut Dice) -> RunPlace {
         let files = self.files.len();
         let next = self.unread.pop();
@@ -81,7 +81,7 @@ impl Space {
         self.of(file, self.files[file])
     }
 
-    /// Room for a fresh run of about so many blocks: more than it needs.
+    /// Free space for a fresh run of about `blocks` blocks, with a reserve.
     pub(super) fn place(
         &mut self,
         blocks: u64,
@@ -118,7 +118,7 @@ impl Space {
         self.of(file, blocks)
     }
 
-    /// A fresh run has these blocks.
+    /// Marks the blocks of a fresh run.
     pub(super) fn touch(&mut self, blocks: Interval) {
         for block in blocks.blocks() {
             let (word, bit) = (block as usize / 64, 1 << (block % 64));
@@ -146,7 +146,7 @@ impl Space {
         (file, blocks.first + dice.below(blocks.len()))
     }
 
-    /// Not far behind an earlier run.
+    /// A position shortly after an earlier run.
     fn near(&self, dice: &mut Dice) -> (usize, u64) {
         let end = self.ends[dice.below(self.ends.len() as u64) as usize];
         let file = self.files.partition_point(|file| file.last < end);
@@ -181,7 +181,7 @@ fn lengths(files: &[FileKind], part: u64, disk: u64, dice: &mut Dice) -> Vec<u64
     lengths
 }
 
-/// Numbers of files, by groups of neighbours in any order, the neighbours upwards; the first one last.
+/// Indices of files in random groups of neighbours, ascending within a group, in reverse order.
 fn groups(files: usize, dice: &mut Dice) -> Vec<usize> {
     let mut starts: Vec<usize> = (0..files).step_by(TOGETHER).collect();
     for at in (1..starts.len()).rev() {
@@ -191,13 +191,13 @@ fn groups(files: usize, dice: &mut Dice) -> Vec<usize> {
     starts.into_iter().flat_map(members).collect()
 }
 
-/// So many places are looked at for a fresh run. A choice: in a footprint of a quarter of the disk one in
-/// 10^9 finds none.
+/// Number of positions to try for a fresh run. A choice: with a footprint of a quarter of the disk,
+/// one in 10^9 fails.
 const TRIES: u32 = 16;
 
-/// Near is at most so many blocks behind: 256 KiB, the unit in which the spread of the genuine prefixes is
-/// counted.
+/// Maximum distance of a near run in blocks: 256 KiB, the unit in which the spread of the genuine
+/// prefixes is measured.
 const NEAR: u64 = 64;
 
-/// Files that were written together are read together: those of a directory. A choice.
+/// Number of neighbouring files that are read together, such as those of a directory. A choice.
 const TOGETHER: usize = 16;

@@ -1,4 +1,4 @@
-//! Whoever asks for what is being fetched ahead waits for that fetch: from then on it is as urgent as he is.
+//! Promotion of prefetches: a demand that waits for a prefetch raises it to its own class.
 //!
 //! ```text
 //!   L1   demand ----waits for----> fetch ahead
@@ -16,29 +16,29 @@ use cache::coordinator::Purpose;
 use super::super::jobs::{Asker, JobId, NONE, overlap};
 use super::System;
 
-/// Fetches ahead, where they are less urgent than demands.
+/// Outstanding prefetches, if they are less urgent than demands.
 #[derive(Debug, Default)]
 pub(super) struct FetchesAhead {
-    /// Those that are under way.
+    /// The outstanding prefetches.
     jobs: Vec<JobId>,
-    /// Nodes, and their blocks that somebody waits for. Used again.
+    /// Nodes, and their blocks that a demand waits for. Reused.
     wanted: Vec<(u32, Interval)>,
 }
 
 impl FetchesAhead {
-    /// A job is under way; it is noted if nobody waits for it.
+    /// Records the job if it is a prefetch.
     pub(super) fn add(&mut self, job: JobId, purpose: Purpose) {
         if purpose == Purpose::Prefetch {
             self.jobs.push(job);
         }
     }
 
-    /// Whether none is under way.
+    /// Whether no prefetch is outstanding.
     pub(super) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// A job is over.
+    /// Removes a job that has ended.
     pub(super) fn end(&mut self, job: JobId) {
         if let Some(place) = self.jobs.iter().position(|&other| other == job) {
             self.jobs.swap_remove(place);
@@ -47,7 +47,7 @@ impl FetchesAhead {
 }
 
 impl System {
-    /// Somebody waits for these blocks of a node: what fetches them is as urgent as a demand.
+    /// A demand waits for these blocks of a node: raises the prefetches that fetch them.
     pub(super) fn hasten(&mut self, node: u32, blocks: Interval) {
         let Some(ahead) = &mut self.ahead else {
             return;

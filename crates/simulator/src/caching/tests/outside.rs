@@ -41,9 +41,9 @@ fn open(outside: ExternalBelief, load: impl Iterator<Item = CacheArrival>) -> Ca
 fn an_engine_outside_follows_its_drive_and_grants_wishes() {
     // In a minute the platter is a whole revolution further than it was believed to be.
     let report = open(outside(100, NOISE), wished::streams());
-    let told = report.told.expect("an engine that follows its drive");
-    let apart = told.late + told.elsewhere;
-    assert!(told.as_believed > 20 * apart, "{told:?}");
+    let tallies = report.tallies.expect("an engine that follows its drive");
+    let apart = tallies.late + tallies.elsewhere;
+    assert!(tallies.as_believed > 20 * apart, "{tallies:?}");
     let l2 = report.levels[1];
     assert!(l2.granted > 500, "{l2:?}");
     assert!(report.slack.free > 0, "{:?}", report.slack);
@@ -52,7 +52,7 @@ fn an_engine_outside_follows_its_drive_and_grants_wishes() {
     assert!(report.slack.lost_percent() < 1.0, "{:?}", report.slack);
     // Nobody follows a drive that is known.
     let known = wished::pairs(&wished::exact(Readmore::Wished), "pfc");
-    assert_eq!(known.told, None);
+    assert_eq!(known.tallies, None);
 }
 
 #[test]
@@ -73,16 +73,16 @@ fn what_an_engine_outside_cannot_know_is_in_the_drive() {
 
 #[test]
 fn it_begins_with_what_it_believes() {
-    let told = |turned: f64| {
+    let tallies = |turned: f64| {
         let mut outside = outside(0, Duration::ZERO);
         let belief = Arc::make_mut(&mut outside.belief);
         let phase = Angle::from_revolutions(turned).expect("a part of one");
         belief.spindle = belief.spindle.with_phase(phase);
         let report = open(outside, wished::streams().take(100));
-        report.told.expect("an engine that follows its drive")
+        report.tallies.expect("an engine that follows its drive")
     };
     // Half a revolution off the first ends are elsewhere.
-    let (right, wrong) = (told(0.0), told(0.5));
+    let (right, wrong) = (tallies(0.0), tallies(0.5));
     assert!(wrong.elsewhere > right.elsewhere, "{wrong:?}, {right:?}");
 }
 
@@ -90,8 +90,8 @@ fn it_begins_with_what_it_believes() {
 fn in_a_long_pause_it_looks_where_the_platter_is_and_the_run_ends_nevertheless() {
     let far_apart = [read(0, 1_000, 1_003), read(600_000_000_000, 5_000, 5_003)];
     let report = open(outside(0, NOISE), far_apart.into_iter());
-    let told = report.told.expect("an engine that follows its drive");
-    assert!(told.calibrations >= 4, "{told:?}");
+    let tallies = report.tallies.expect("an engine that follows its drive");
+    assert!(tallies.calibrations >= 4, "{tallies:?}");
     assert_eq!(report.requests, 2);
     let last = report.ended.since(Instant::from_nanos(600_000_000_000));
     assert!(last < Duration::from_millis(100), "{last:?}");
