@@ -201,7 +201,9 @@ impl ComparisonSetup {
         let (played, counts) = self.play(&scenario, &options, &mut watch)?;
         let ScenarioResult { ran, ledger, .. } = &played;
         let mut run = PolicyRun::new(policy, scenario.limits, ledger, ran, counts);
-        run.tracking = played.tallies.map(|tallies| Tracking::new(played.mode, &tallies));
+        run.tracking = played
+            .tallies
+            .map(|tallies| Tracking::new(played.mode, &tallies));
         run.preempted = self
             .preemption
             .map(|_| Stepped::new(&played.preempted, &self.drive));

@@ -1,4 +1,4 @@
-//! How long the arm takes over which distance, and the head from surface to surface.
+//! Seek times of the arm by distance, and switch times between surfaces.
 //!
 //! ```text
 //!   one block to another          what it contains
@@ -7,13 +7,14 @@
 //!   another cylinder, same head   overhead + seek over the distance     (+ settling of a write)
 //! ```
 //!
-//! A drive's positioning adds up as `drive::Profile::reposition` does. Overheads drop out of the
-//! differences. What a write adds besides its table is taken from head switches, where the table
-//! has no part: settling is what a write's switch takes longer than a read's.
+//! A drive's positioning adds up as `drive::Profile::reposition` does. Overheads cancel in the
+//! differences. The part of a write beyond its table comes from head switches, which have no table:
+//! settling is the difference between a write's switch and a read's.
 //!
-//! On one track a write also waits for its data, which after a seek are there before the head is:
-//! [`write_settle_nanos`](crate::findings::ArmTimings::write_settle_nanos) is too small by the time that one block needs to come over the bus,
-//! until somebody who has measured that has called [`with_data`](crate::findings::ArmTimings::with_data).
+//! On one track a write also waits for its data, which after a seek arrive before the head does.
+//! [`write_settle_nanos`](crate::findings::ArmTimings::write_settle_nanos) is therefore too small
+//! by the bus time of one block, until [`with_data`](crate::findings::ArmTimings::with_data) adds
+//! it.
 
 mod check;
 mod curve;
@@ -28,21 +29,21 @@ pub use curve::measure;
 pub use reposition::reposition;
 pub use threshold::MeasuredTime;
 
-/// How much is measured.
+/// The effort of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Answers near the threshold for each distance and way of reads.
+    /// Answers near the threshold, for each distance and direction of reads.
     pub samples: u32,
     /// The same for writes.
     pub write_samples: u32,
-    /// No longer than that distances are added where the curve bends.
+    /// Maximum time for adding distances where the curve bends.
     pub refining: Duration,
-    /// Fresh pairs of tracks for which the time is predicted, and measured.
+    /// Number of fresh pairs of tracks whose time is predicted and measured.
     pub checks: u32,
 }
 
 impl Effort {
-    /// Errors of some 20 us where seeks scatter by 60; up to two minutes of a drive of 1995 with
+    /// Errors of some 20 us where seeks scatter by 60; up to two minutes on a drive of 1995 with
     /// writes. A choice.
     pub const FULL: Effort = Effort {
         samples: 12,
@@ -51,7 +52,7 @@ impl Effort {
         checks: 40,
     };
 
-    /// A third of the time, and errors half as large again or more. A choice.
+    /// A third of the time, and at least 1.5 times the error. A choice.
     pub const QUICK: Effort = Effort {
         samples: 4,
         write_samples: 4,

@@ -1,13 +1,12 @@
-//! What a scheduler is to believe of a drive: a profile made of what was found.
+//! The belief of a scheduler about a drive: a profile derived from the findings.
 //!
-//! Angles of a map are those of the clock: which angle is under the heads when the *answer* of a
-//! one-block read comes is the end of that block. The answer comes a constant time after the block
-//! has passed, its [`lag`]: overheads and bus. A profile knows the lag from its overheads, so that
-//! its platter is ahead of the clock by it ([`live`]). The answers of one-block reads are then
-//! predicted exactly, however wrong the believed lag is: what is left is that everything inside of
-//! the drive is believed to be earlier or later by a constant than it is.
+//! Angles of a map are those of the clock: the angle under the heads at the *end* of a one-block
+//! read is the end of that block. The read ends a constant time after the block has passed, the
+//! [`lag`]: overheads and bus. A profile derives the lag from its overheads and advances its
+//! platter by it ([`live`]). Ends of one-block reads are then predicted exactly for any believed
+//! lag; an error of the lag shifts only the believed time of events inside the drive.
 //!
-//! A profile file has no phase: platters do not keep it while they stand. [`phase`] finds it again
+//! A profile file has no phase, since a platter loses it when it stops. [`phase`] finds it again
 //! within a second.
 
 mod defaults;
@@ -28,12 +27,12 @@ use crate::findings::Findings;
 
 pub use text::{shares, text};
 
-/// The profile that was found. Its phase is that of a platter which has angle 0 under the heads at
-/// `Instant::ZERO`: see [`live`].
+/// The profile of the findings. Its platter has angle 0 under the heads at `Instant::ZERO`: see
+/// [`live`].
 ///
 /// # Errors
-/// If `name` is not made of lower-case letters, digits and hyphens, or the findings contradict each
-/// other.
+/// If `name` contains characters other than lower-case letters, digits and hyphens, or the findings
+/// are contradictory.
 pub fn profile(
     findings: &Findings,
     device: &DriveIdentity,
@@ -42,7 +41,7 @@ pub fn profile(
     Profile::parse(&text(findings, device, name), &format!("{name}.toml"))
 }
 
-/// The profile with the platter where the clock has it.
+/// The profile with the platter position of the clock.
 pub fn live(profile: &Profile, clock: &PlatterClock) -> Profile {
     let spindle = clock.spindle();
     let turned = spindle.angle_at(Instant::ZERO + lag(profile));
@@ -51,8 +50,8 @@ pub fn live(profile: &Profile, clock: &PlatterClock) -> Profile {
     live
 }
 
-/// How long after a block has passed under the head the answer to a read of it alone comes, as the
-/// profile has it; less than a revolution.
+/// Time from the passing of a block under the head to the end of its one-block read, by the
+/// profile; less than a revolution.
 pub fn lag(profile: &Profile) -> Duration {
     let place = profile.geometry.locate(Lba(0));
     let mut drive = VirtualDrive::new(Arc::new(profile.clone()));

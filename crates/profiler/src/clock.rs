@@ -1,4 +1,5 @@
-//! Which angle is under the heads when: a belief that every sighting of a known block corrects.
+//! The angle under the heads as a function of time: a belief that every sighting of a known block
+//! corrects.
 //!
 //! Yu et al. 2000: a read every minute or two keeps the phase within 1 % of a revolution, if the
 //! period is known well. A spindle that drifts needs them more often.
@@ -6,41 +7,42 @@
 use block::Instant;
 use drive::{Angle, Spindle};
 
-/// A believed spindle, corrected as it goes.
+/// A believed spindle with continuous correction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlatterClock {
     spindle: Spindle,
-    /// The last anchor.
+    /// The time of the last anchor.
     at: Instant,
-    /// Anchors in a row that were too far off to be believed, all by about as much.
+    /// Number of consecutive anchors that were rejected, all with about the same error.
     doubts: u8,
-    /// By how much the last of them was, in revolutions.
+    /// The error of the last of them, in revolutions.
     doubtful: f64,
 }
 
-/// The share of an anchor's error that corrects the phase. A choice: three anchors take 7/8 of it.
+/// The fraction of an anchor's error that corrects the phase. A choice: three anchors correct 7/8
+/// of it.
 const PHASE_GAIN: f64 = 0.5;
 
-/// The share of the period's apparent error that corrects it, at intervals of [`SETTLED_NANOS`] or
-/// more. A choice: as above.
+/// The fraction of the period's apparent error that corrects it, at intervals of [`SETTLED_NANOS`]
+/// or more. A choice: as above.
 const PERIOD_GAIN: f64 = 0.5;
 
-/// An error of the phase over a shorter interval says proportionally less about the period. A
-/// choice: the drift that we know of is slower than seconds.
+/// Over a shorter interval, an error of the phase has proportionally less weight for the period. A
+/// choice: the known drift is slower than seconds.
 const SETTLED_NANOS: f64 = 2e9;
 
-/// An anchor that is farther off, in revolutions, is believed only when others confirm it.
+/// An anchor with a larger error, in revolutions, counts only if later ones confirm it.
 const DOUBTFUL: f64 = 0.03;
 
-/// How many anchors in a row have to be doubtful by about as much to be believed. A choice.
+/// Number of consecutive anchors with about the same large error that are accepted. A choice.
 const CONFIRMED: u8 = 3;
 
-/// What is about as much, in revolutions. A choice: a spindle that is 0.3 % off turns so much too
-/// far in three revolutions.
+/// Maximum difference of errors that are about the same, in revolutions. A choice: a spindle that
+/// is 0.3 % off turns this much too far in three revolutions.
 const AGREEING: f64 = 0.01;
 
 impl PlatterClock {
-    /// A platter that turns in `period_ps`, with `angle` under the heads at `at`.
+    /// A platter with period `period_ps` and `angle` under the heads at `at`.
     pub fn new(period_ps: u64, angle: Angle, at: Instant) -> Self {
         PlatterClock {
             spindle: anchored(period_ps, angle, at),
@@ -50,7 +52,7 @@ impl PlatterClock {
         }
     }
 
-    /// The spindle as believed.
+    /// The believed spindle.
     pub fn spindle(&self) -> Spindle {
         self.spindle
     }
@@ -60,18 +62,18 @@ impl PlatterClock {
         self.spindle.period_ps() as f64 / 1e3
     }
 
-    /// When the last anchor was.
+    /// The time of the last anchor.
     pub fn anchored_at(&self) -> Instant {
         self.at
     }
 
-    /// Which angle is under the heads.
+    /// The angle under the heads at `at`.
     pub fn angle_at(&self, at: Instant) -> Angle {
         self.spindle.angle_at(at)
     }
 
-    /// The angle under the heads at `at` was `angle`. Answers how far off the belief was, in
-    /// revolutions: positive if the platter was ahead of it.
+    /// Corrects the clock: the angle under the heads at `at` was `angle`. Returns the previous
+    /// error in revolutions, positive if the platter was ahead of the belief.
     pub fn anchor(&mut self, angle: Angle, at: Instant) -> f64 {
         let error = apart(self.angle_at(at), angle);
         let is_doubtful = error.abs() > DOUBTFUL;
@@ -88,10 +90,10 @@ impl PlatterClock {
             self.spindle = anchored(period, angle, at);
         } else {
             let passed = at.since(self.at).as_nanos() as f64;
-            let told = (passed / SETTLED_NANOS).min(1.0) * PERIOD_GAIN;
+            let weight = (passed / SETTLED_NANOS).min(1.0) * PERIOD_GAIN;
             let turns = passed / self.period();
             let slower = if turns > 0.5 { -error / turns } else { 0.0 };
-            let period = period as f64 * (1.0 + told * slower);
+            let period = period as f64 * (1.0 + weight * slower);
             let taken = self.angle_at(at) + forward(error * PHASE_GAIN);
             self.spindle = anchored(period.round() as u64, taken, at);
         }
@@ -107,12 +109,12 @@ fn anchored(period_ps: u64, angle: Angle, at: Instant) -> Spindle {
     spindle.with_phase(angle - spindle.angle_at(at))
 }
 
-/// The shorter way from one angle to another, in revolutions: forward is positive.
+/// The shorter distance from one angle to another, in revolutions; forward is positive.
 pub fn apart(from: Angle, to: Angle) -> f64 {
     (to - from).raw() as i64 as f64 / 18_446_744_073_709_551_616.0
 }
 
-/// So many revolutions as an angle.
+/// A number of revolutions as an angle.
 pub fn forward(revolutions: f64) -> Angle {
     Angle::from_revolutions(revolutions).unwrap_or_default()
 }

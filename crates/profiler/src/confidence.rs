@@ -1,16 +1,16 @@
-//! How far a part of a profile can be trusted.
+//! The confidence in a part of a profile.
 
-/// The share of fresh measurements that a part of a profile is expected to predict, in parts per
-/// million: by Laplace's rule of succession from those that it was checked against and that were
-/// not used to find it.
+/// The fraction of fresh measurements that a part of a profile is expected to predict, in parts per
+/// million. Laplace's rule of succession derives it from checks that did not contribute to the
+/// part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Confidence(u32);
 
 impl Confidence {
-    /// Nothing is known.
+    /// No confidence.
     pub const NONE: Confidence = Confidence(0);
 
-    /// Of so many checks so many came true. None without checks.
+    /// The confidence after `came_true` of `checks` predictions came true; none without checks.
     pub fn of(came_true: u32, checks: u32) -> Self {
         if checks == 0 {
             return Confidence::NONE;
@@ -24,7 +24,7 @@ impl Confidence {
         self.0
     }
 
-    /// As a share, for reports.
+    /// The confidence as a fraction, for reports.
     pub fn share(self) -> f64 {
         f64::from(self.0) / 1e6
     }

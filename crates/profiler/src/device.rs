@@ -1,40 +1,39 @@
-//! What is known of a drive before anything was timed.
+//! The properties of a drive that are known before any timing.
 
 use block::Lba;
 
 /// A drive as its identity data describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveIdentity {
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Bytes in a logical block: 512 or 4096.
+    /// Bytes per logical block: 512 or 4096.
     pub block_bytes: u32,
-    /// Bytes in a sector of the medium: 512 or 4096.
+    /// Bytes per sector of the medium: 512 or 4096.
     pub physical_block_bytes: u32,
-    /// Commands that it holds at once; 1 if it has no queue.
+    /// Queue depth; 1 without a queue.
     pub depth: u32,
-    /// What it lets the host do.
+    /// The drive's means to bypass its buffer.
     pub offers: Offers,
     /// Whether the profiler may write.
     pub writes: WritePermission,
 }
 
-/// Whether blocks may be overwritten.
+/// Whether the profiler may overwrite blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePermission {
-    /// Nothing is written.
+    /// The profiler writes nothing.
     Forbidden,
-    /// Everything on the drive may be destroyed.
+    /// The profiler may destroy all data on the drive.
     Allowed,
 }
 
-/// How reads are kept from being answered by the drive's buffer.
+/// The drive's means to bypass its buffer on reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offers {
-    /// Reads that go to the medium in any case (FUA), and the switches of look-ahead and write
-    /// cache.
+    /// Reads that always access the medium (FUA), and switches for look-ahead and write cache.
     CacheControl,
-    /// Nothing: what was read before may come from the buffer.
+    /// None: recently read blocks may come from the buffer.
     Nothing,
 }
 
@@ -44,7 +43,7 @@ impl DriveIdentity {
         Lba(self.blocks - 1)
     }
 
-    /// What a virtual drive tells of itself: its capacity, its block sizes and its queue's depth.
+    /// The identity of a virtual drive: its capacity, block sizes and queue depth.
     pub fn of(drive: &drive::VirtualDrive, offers: Offers, writes: WritePermission) -> Self {
         let truth = drive.truth();
         DriveIdentity {

@@ -1,4 +1,4 @@
-//! Everything that was found out about a drive.
+//! All findings about a drive.
 
 use block::Duration;
 
@@ -22,36 +22,38 @@ pub use pattern::{Heading, Pattern, Turning};
 pub use progress::{ProfilingProgress, ProfilingStage};
 pub use tracks::{Band, Elsewhere, FoundTrack, MapPiece, Slip, TrackMap};
 
-/// What the procedures have found so far, part by part.
+/// The findings of the procedures so far.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// The spindle, followed as it turns; its angles are those of the map.
+    /// The spindle, tracked continuously; its angles are those of the map.
     pub clock: Option<PlatterClock>,
-    /// How well the spindle is known.
+    /// The accuracy of the spindle.
     pub spindle: Steadiness,
-    /// No command that reads the medium is as short; zero while that is not known.
+    /// Upper bound of the time of buffer hits: every command that reads the medium takes longer.
+    /// Zero if unknown.
     pub fast: Duration,
-    /// The tracks in the order of their blocks.
+    /// The tracks in block order.
     pub map: TrackMap,
-    /// How well angles of blocks on the map are predicted.
+    /// The confidence in predicted angles of blocks on the map.
     pub map_confidence: Confidence,
-    /// On which surface and cylinder tracks are.
+    /// The surface and cylinder of each track.
     pub layout: Option<TrackLayout>,
-    /// How long the arm takes.
+    /// The timing of the arm.
     pub arm: Option<ArmTimings>,
-    /// What the electronics do and cost.
+    /// The behaviour and timing of the electronics.
     pub firmware: Option<Firmware>,
-    /// How far the whole procedure has come.
+    /// The progress of the whole procedure.
     pub progress: ProfilingProgress,
 }
 
-/// How evenly the spindle turns.
+/// The evenness of the spindle.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Steadiness {
-    /// How often a sighting within a second was within 1 % of a revolution of what was predicted.
+    /// The fraction of sightings within a second that were within 1 % of a revolution of their
+    /// prediction.
     pub confidence: Confidence,
-    /// The mean period over everything that was seen, in picoseconds.
+    /// The mean period over all sightings, in picoseconds.
     pub period_ps: u64,
-    /// How far the speed wandered from its mean between sightings, in parts per million.
+    /// The deviation of the speed from its mean between sightings, in parts per million.
     pub wander_ppm: f64,
 }

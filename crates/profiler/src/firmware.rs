@@ -1,4 +1,4 @@
-//! What the drive's electronics cost and how they behave, from completion times.
+//! Costs and behaviour of the drive's electronics, from completion times.
 //!
 //! ```text
 //!   given            b begins    b ends        done
@@ -6,14 +6,16 @@
 //!     |<------- threshold -------------------->|  less one block
 //! ```
 //!
-//! What only shows as a sum is split like this. The *lag*, from a block's end under the head to the
-//! end of its one-block read, holds bus, reselection and completion. Nothing tells a completion
-//! from an overhead, if both directions have it: the shorter one of the completions of reads and
-//! writes is taken to be zero, and all overheads hold it. The reselection of writes is in their
-//! overhead, the bus's time of a write's block, where it does not show, is that of a read's.
+//! Some quantities show only as sums, which are split as follows. The *lag*, from the end of a
+//! block under the head to the end of its one-block read, contains bus, reselection and completion.
+//! A completion common to both directions cannot be distinguished from an overhead: the shorter of
+//! the two completions is set to zero, and all overheads contain it. The reselection of writes is
+//! part of their overhead. The bus time of a written block, where it does not show, is that of a
+//! read.
 //!
-//! A [`PlatterClock`](crate::clock::PlatterClock) has the angles at which one-block reads *end*. A profile's spindle has those under
-//! the heads: the clock's, the lag earlier. [`Firmware::spindle`] makes one of the other.
+//! A [`PlatterClock`](crate::clock::PlatterClock) has the angles at which one-block reads *end*. A
+//! profile's spindle has those under the heads, earlier by the lag. [`Firmware::spindle`] converts
+//! one to the other.
 
 mod ahead;
 mod chunk;
@@ -38,8 +40,8 @@ use hits::Hits;
 use site::TestSite;
 use turnaround::Thresholds;
 
-/// Measures the electronics, on a drive whose spindle and geometry are known. What cannot be
-/// found has no confidence. The switches of the drive are on afterwards.
+/// Measures the electronics of a drive with known spindle and geometry. Parts that cannot be found
+/// have no confidence. All switches of the drive are on afterwards.
 pub async fn measure(prober: &Prober, geometry: &Geometry) {
     let Some(clock) = prober.findings(|findings| findings.clock) else {
         return;
@@ -82,8 +84,8 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
     prober.findings(|findings| findings.firmware = Some(firmware));
 }
 
-/// Tries what needs nothing but the electronics that [`measure`] has found, and what they need not:
-/// a seek without transfer, and whether written data go to the medium first.
+/// Tests features that build on [`measure`]: a seek without transfer, and whether written data go
+/// to the medium first.
 pub async fn measure_rest(prober: &Prober, geometry: &Geometry) {
     let (clock, found) = prober.findings(|findings| (findings.clock, findings.firmware.clone()));
     let (Some(clock), Some(mut firmware)) = (clock, found) else {
@@ -97,20 +99,20 @@ pub async fn measure_rest(prober: &Prober, geometry: &Geometry) {
     prober.findings(|findings| findings.firmware = Some(firmware));
 }
 
-/// The sums that were found, in nanoseconds.
+/// The measured sums, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 struct Sums {
     thresholds: Thresholds,
     hits: Hits,
 }
 
-/// A length in nanoseconds; what noise has made negative is zero.
+/// A length in nanoseconds; negative values, caused by noise, become zero.
 fn nanos(length: f64) -> Duration {
     Duration::from_nanos(length.max(0.0).round() as u64)
 }
 
 impl Sums {
-    /// Splits the sums as the module says.
+    /// Splits the sums as the module describes.
     fn split(&self, buffer: &mut BufferRules, site: &TestSite) -> (Overheads, Bus) {
         let Sums { thresholds, hits } = self;
         let bus_read = hits.per_block.max(0.0);

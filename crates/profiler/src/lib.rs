@@ -1,4 +1,4 @@
-//! Finds a drive's profile from block numbers and completion times, and nothing else.
+//! Determines a drive's profile from block numbers and completion times alone.
 //!
 //! ```text
 //!   spindle ---> map ---> arrangement ---> arm ---> firmware ---> belief
@@ -6,9 +6,9 @@
 //!   and phase             cylinders                 buffer, ...
 //! ```
 //!
-//! The procedures are written as they are thought: ask, wait for the answer, decide
-//! ([`prober::Prober`]). The compiler makes the state machine of them that [`Profiler`] is; who
-//! owns one gives its probes to a drive and reports how they ended, in virtual or in real time.
+//! The procedures are sequential `async` code: issue a probe, await its end, decide
+//! ([`prober::Prober`]). The compiler turns them into the state machine of [`Profiler`]. The owner
+//! of a profiler passes its probes to a drive and reports their ends, in virtual or in real time.
 
 pub mod arm;
 pub mod belief;

@@ -1,4 +1,4 @@
-//! How the procedures talk to the drive: they ask, and wait for the answer.
+//! The interface of procedures to the drive: they issue commands and await their ends.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -15,64 +15,63 @@ use crate::device::{DriveIdentity, Offers};
 use crate::findings::Findings;
 use crate::sighting::Sighting;
 
-/// One command's way through the drive, as seen from outside.
+/// The timing of one command, as observed by the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// When it was given to the drive.
+    /// The time of submission.
     pub submitted: Instant,
-    /// When it ended.
+    /// The time of the end.
     pub ended: Instant,
-    /// How.
+    /// The status of the command.
     pub status: Status,
-    /// Whether the profiler gave the drive nothing else since it gave the command before, and
-    /// nobody else did.
+    /// Whether the drive received other commands since the profiler's previous one.
     pub order: Continuity,
 }
 
-/// What came between a command and the profiler's command before.
+/// Other commands between a command and the profiler's previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continuity {
-    /// Nothing.
+    /// None.
     Direct,
-    /// Commands of somebody else: where the head came from is not known.
+    /// Commands of other clients: the initial position of the head is unknown.
     Interrupted,
 }
 
-/// A command that was given to the drive.
+/// A submitted command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeTicket(CommandId);
 
-/// Why a block could not be sighted.
+/// The reason why a block could not be sighted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
-    /// It cannot be read.
+    /// The block cannot be read.
     Unreadable,
     /// Every answer seems to have come from the buffer.
     Buffered,
-    /// No two sightings agreed on where it is.
+    /// No two sightings agreed on the angle of the block.
     Unsteady,
 }
 
-/// What the procedures and the owner of the profiler share.
+/// The state that the procedures share with the owner of the profiler.
 #[derive(Debug)]
 pub(crate) struct ProbeQueue {
     pub(crate) device: DriveIdentity,
     pub(crate) now: Instant,
-    /// To be given to the drive.
+    /// Commands to submit to the drive.
     pub(crate) outbox: VecDeque<Command>,
-    /// Given, and not yet asked for by the procedure.
+    /// Submitted commands whose end no procedure has received yet.
     sent: Vec<SentProbe>,
-    /// When a pausing procedure goes on.
+    /// The time at which a pausing procedure continues.
     pub(crate) wakeup: Option<Instant>,
-    /// Commands of others that were seen since the profiler's last one.
+    /// Number of commands of other clients since the profiler's last one.
     pub(crate) others: u64,
     next: u64,
-    /// Commands of the profiler.
+    /// Number of commands of the profiler.
     pub(crate) probes: u64,
     pub(crate) findings: Findings,
-    /// Where far reads went last that were to empty the buffer.
+    /// The position of the last far read for emptying the buffer.
     displaced: u64,
-    /// How many of them empty it, as far as is known.
+    /// The number of far reads that empty the buffer, as far as is known.
     segments: u64,
 }
 
@@ -101,7 +100,7 @@ impl ProbeQueue {
         }
     }
 
-    /// The next command for the drive, which is given to it now.
+    /// The next command for the drive, which the caller submits now.
     pub(crate) fn send(&mut self) -> Option<Command> {
         let command = self.outbox.pop_front()?;
         let order = match self.others {
@@ -118,7 +117,7 @@ impl ProbeQueue {
         Some(command)
     }
 
-    /// One of the profiler's commands has ended; answers whether it was one.
+    /// Records the end of a command. Returns whether it was one of the profiler's.
     pub(crate) fn answer(&mut self, outcome: Outcome) -> bool {
         let mut sent = self.sent.iter_mut();
         let Some(sent) = sent.find(|sent| sent.id == outcome.id) else {
@@ -128,7 +127,7 @@ impl ProbeQueue {
         true
     }
 
-    /// Commands at the drive.
+    /// Number of commands at the drive.
     pub(crate) fn pending(&self) -> usize {
         let mut sent = self.sent.iter();
         sent.by_ref()
@@ -137,17 +136,17 @@ impl ProbeQueue {
     }
 }
 
-/// The procedures' side of the desk.
+/// The procedures' access to the probe queue.
 #[derive(Clone, Debug)]
 pub struct Prober {
     desk: Arc<Mutex<ProbeQueue>>,
 }
 
-/// How many far reads are thought to empty a buffer, until it shows that they do not: then twice as
-/// many. A choice.
+/// Initial number of far reads that are assumed to empty a buffer. It doubles whenever the buffer
+/// still answers. A choice.
 const FEW_SEGMENTS: u64 = 8;
 
-/// No more far reads than that: the most segments of a buffer that we know of are 2,048.
+/// Maximum number of far reads: the largest known buffer has 2,048 segments.
 const MOST_SEGMENTS: u64 = 2_048;
 
 impl Prober {
@@ -159,22 +158,22 @@ impl Prober {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The drive.
+    /// The identity of the drive.
     pub fn device(&self) -> DriveIdentity {
         self.desk().device
     }
 
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Instant {
         self.desk().now
     }
 
-    /// Looks at what was found, or changes it.
+    /// Reads or changes the findings.
     pub fn findings<T>(&self, look: impl FnOnce(&mut Findings) -> T) -> T {
         look(&mut self.desk().findings)
     }
 
-    /// Gives the drive a command without waiting for its end.
+    /// Submits a command without awaiting its end.
     pub fn give(&self, action: Action) -> ProbeTicket {
         let mut desk = self.desk();
         let id = CommandId(desk.next);
@@ -189,7 +188,7 @@ impl Prober {
         ProbeTicket(id)
     }
 
-    /// Waits for the end of a command.
+    /// Awaits the end of a command.
     pub async fn ended(&self, ticket: ProbeTicket) -> Timing {
         CommandEnd {
             prober: self,
@@ -198,14 +197,14 @@ impl Prober {
         .await
     }
 
-    /// Gives the drive a command and waits for its end.
+    /// Submits a command and awaits its end.
     pub async fn ask(&self, action: Action) -> Timing {
         let ticket = self.give(action);
         self.ended(ticket).await
     }
 
-    /// Does some work, but not beyond a moment: then it is given up where it stands, and the drive
-    /// has nothing left to do. `None` if it was.
+    /// Runs `work` until `until` at most, then cancels it and awaits the ends of its commands.
+    /// `None` if it was cancelled.
     pub async fn within<F: Future>(&self, until: Instant, work: F) -> Option<F::Output> {
         let mut work = pin!(work);
         let done = poll_fn(|context| match self.now() >= until {
@@ -219,7 +218,7 @@ impl Prober {
         done
     }
 
-    /// Takes back what was not given to the drive, and waits for the end of what was.
+    /// Withdraws unsubmitted commands, and awaits the ends of the submitted ones.
     async fn settle(&self) {
         poll_fn(|_| {
             let mut desk = self.desk();
@@ -235,7 +234,7 @@ impl Prober {
         .await;
     }
 
-    /// Waits.
+    /// Waits for `length`.
     pub async fn pause(&self, length: Duration) {
         let until = self.now() + length;
         Pause {
@@ -245,17 +244,17 @@ impl Prober {
         .await;
     }
 
-    /// Reads some blocks as any client would.
+    /// Reads blocks like any other client.
     pub async fn read(&self, extent: Extent) -> Timing {
         self.ask(plain(extent)).await
     }
 
-    /// Reads some blocks from the medium, if the drive offers to do so.
+    /// Reads blocks from the medium, if the drive supports that.
     pub async fn read_medium(&self, extent: Extent) -> Timing {
         self.ask(self.from_medium(extent)).await
     }
 
-    /// A read of the medium, if the drive offers such.
+    /// A read from the medium, if the drive supports that.
     pub fn from_medium(&self, extent: Extent) -> Action {
         match self.device().offers {
             Offers::CacheControl => Action::Read {
@@ -266,9 +265,8 @@ impl Prober {
         }
     }
 
-    /// Reads one block from the medium. Without cache control an answer that is too fast for the
-    /// medium is not believed: the buffer is emptied by reading elsewhere, and the block read
-    /// again.
+    /// Reads one block from the medium. Without cache control, an answer that is too fast for the
+    /// medium is rejected: the buffer is emptied by reads elsewhere, and the block is read again.
     ///
     /// # Errors
     /// If the block cannot be read, or every answer was too fast.
@@ -297,7 +295,7 @@ impl Prober {
         }
     }
 
-    /// Reads blocks far from `lba` and from each other, so that the buffer forgets what it holds.
+    /// Reads blocks far from `lba` and from each other, so that the buffer discards its contents.
     pub async fn displace(&self, lba: Lba) {
         let blocks = self.device().blocks;
         let segments = self.desk().segments;
@@ -320,10 +318,10 @@ impl Prober {
         }
     }
 
-    /// So many blocks from `lba` on, as many of them as the drive has.
+    /// Up to `blocks` blocks from `lba` on, limited by the end of the drive.
     ///
     /// # Panics
-    /// If the drive has none from there on.
+    /// If `lba` is past the end of the drive.
     pub fn extent(&self, lba: Lba, blocks: u64) -> Extent {
         let blocks = blocks
             .min(self.device().blocks.saturating_sub(lba.0))
@@ -340,7 +338,7 @@ fn plain(extent: Extent) -> Action {
     }
 }
 
-/// The end of a command.
+/// The future end of a command.
 struct CommandEnd<'a> {
     prober: &'a Prober,
     ticket: ProbeTicket,
@@ -369,7 +367,7 @@ impl Future for CommandEnd<'_> {
     }
 }
 
-/// A moment to come.
+/// A future time.
 struct Pause<'a> {
     prober: &'a Prober,
     until: Instant,

@@ -1,4 +1,4 @@
-//! The whole procedure: all parts of a profile, one after the other, each from those before it.
+//! The whole procedure: all parts of a profile in order, each based on the previous ones.
 //!
 //! ```text
 //!   spindle ---> map ---> arrangement ---> arm ---> firmware
@@ -16,8 +16,8 @@ use crate::map;
 use crate::prober::{Prober, Unseen};
 use crate::spindle::{self, NotFound};
 
-/// Finds everything that there are procedures for, going on from what is found, in at most about
-/// `budget` of the drive's time; who runs it stops it at the end of that in any case.
+/// Runs all procedures, continuing from earlier findings, within about `budget` of the drive's
+/// time. The owner stops the procedure at the end of the budget in any case.
 pub async fn complete(prober: Prober, budget: Duration) {
     let begun = prober.now();
     let end = begun + budget;
@@ -48,8 +48,8 @@ pub async fn complete(prober: Prober, budget: Duration) {
     begin(&prober, ProfilingStage::Done);
 }
 
-/// Finds the spindle and the tracks, going on from those that are known, until `end` at most: what
-/// can be done behind somebody else's load, because a sighting needs nothing but its own end.
+/// Finds the spindle and the tracks until `end` at most, continuing from the known ones. This works
+/// beside a foreground load, because a sighting depends on its own end only.
 pub async fn tracks(prober: Prober, end: Instant) {
     begin(&prober, ProfilingStage::Spindle);
     if let Err(why) = find_spindle(&prober).await {
@@ -72,7 +72,7 @@ fn fail(prober: &Prober, step: ProfilingStage, why: String) {
     prober.findings(|findings| findings.progress.failed.push((step, why)));
 }
 
-/// The blocks at which the spindle is looked for, in thirds of the drive: another one if the first
+/// The blocks for finding the spindle, in thirds of the drive: the second is used if the first
 /// cannot be read. A choice: far from where file systems write most.
 const THIRDS: [u64; 2] = [1, 2];
 
@@ -87,7 +87,7 @@ async fn find_spindle(prober: &Prober) -> Result<(), NotFound> {
     found
 }
 
-/// Why there is no period, for people.
+/// The reason for a missing period, for users.
 fn of_spindle(why: NotFound) -> String {
     let why = match why {
         NotFound::Unseen(Unseen::Unreadable) => "the blocks that were tried cannot be read",
@@ -98,15 +98,15 @@ fn of_spindle(why: NotFound) -> String {
     why.to_owned()
 }
 
-/// Fresh blocks that a map is checked against.
+/// Number of fresh blocks against which a map is checked.
 const CHECKS: u32 = 200;
 
-/// At how many places a drive is explored that is too large to be explored from end to end. A
-/// choice: seeks of most lengths lie between two of them.
+/// Number of positions at which a drive is explored if it is too large to be explored completely. A
+/// choice: pairs of them have seeks of most lengths.
 const PLACES: u64 = 12;
 
-/// Explores the drive from its beginning; if half of the time is not enough for all of it, at
-/// places all over it.
+/// Explores the drive from its beginning. If half of the time does not suffice for all of it,
+/// explores evenly distributed positions.
 async fn find_map(prober: &Prober, time: Duration) {
     begin(prober, ProfilingStage::Map);
     take_up_map(prober).await;
@@ -121,7 +121,7 @@ async fn find_map(prober: &Prober, time: Duration) {
     verify(prober).await;
 }
 
-/// Takes up the map that was found before, if the drive still is so; else it is forgotten.
+/// Resumes the earlier map if it still fits the drive; otherwise discards it.
 async fn take_up_map(prober: &Prober) {
     let is_new = prober.findings(|findings| findings.map.pieces.is_empty());
     if !is_new && !phase::rejoin(prober).await {
@@ -131,7 +131,7 @@ async fn take_up_map(prober: &Prober) {
     }
 }
 
-/// Explores what is left of the drive, and puts it on surfaces and cylinders.
+/// Explores the rest of the drive, and assigns its tracks to surfaces and cylinders.
 async fn complete_map(prober: &Prober, end: Instant) {
     let left = |prober: &Prober| prober.findings(|findings| findings.map.unknown_from(Lba(0)));
     let before = left(prober);
@@ -148,7 +148,7 @@ async fn complete_map(prober: &Prober, end: Instant) {
     }
 }
 
-/// Explores all that is not known, until a moment at most or where it does not get on.
+/// Explores all unknown blocks, until `until` or until exploration makes no progress.
 async fn explore_rest(prober: &Prober, until: Instant) {
     let left = || prober.findings(|findings| findings.map.unknown_from(Lba(0)));
     while left().0 < prober.device().blocks && prober.now() < until {
@@ -160,11 +160,11 @@ async fn explore_rest(prober: &Prober, until: Instant) {
     }
 }
 
-/// What is kept of the time to put a larger map on surfaces and cylinders. It takes 30 to 80 s of the
+/// Time reserved for assigning a larger map to surfaces and cylinders. It takes 30 to 80 s for the
 /// drives that we ship.
 const TO_PLACE: Duration = Duration::from_secs(90);
 
-/// Explores what is not known from `lba` on, until a moment at most.
+/// Explores unknown blocks from `lba` on, until `until` at most.
 async fn explore(prober: &Prober, lba: Lba, until: Instant) {
     let blocks = prober.device().blocks;
     let from = prober.findings(|findings| findings.map.unknown_from(lba));
@@ -192,7 +192,7 @@ async fn find_layout(prober: &Prober) {
     }
 }
 
-/// Why there is no layout, for people.
+/// The reason for a missing layout, for users.
 fn of_layout(why: NoLayout) -> &'static str {
     match why {
         NoLayout::NoMap => "no track is known",
@@ -200,25 +200,25 @@ fn of_layout(why: NoLayout) -> &'static str {
     }
 }
 
-/// The places of the layout, if there is one.
+/// The geometry of the layout, if there is one.
 fn geometry(prober: &Prober) -> Option<Geometry> {
     let layout = prober.findings(|findings| findings.layout.clone())?;
     Geometry::indexed(&layout.description).ok()
 }
 
-/// What a drive that can be learned wholly in this time is learned wholly in: five minutes, what
-/// DIXtrac took for drives of the 1990s.
+/// Target time for drives that can be profiled completely in it: five minutes, the time of DIXtrac
+/// for drives of the 1990s.
 const WHOLE: Duration = Duration::from_secs(300);
 
-/// What arm and electronics take besides the arm's refinement, nearly: 75 to 115 s of the drives that
-/// we ship.
+/// Approximate time of arm and electronics without the refinement of the arm: 75 to 115 s for the
+/// drives that we ship.
 const BESIDES: Duration = Duration::from_secs(130);
 
-/// So long the arm is refined in any case: larger drives take more than [`WHOLE`]. A choice: smooth
+/// Minimum time for refining the arm: larger drives take more than [`WHOLE`]. A choice: smooth
 /// curves need no more.
 const REFINING: Duration = Duration::from_secs(20);
 
-/// What is spent on the arm after so long.
+/// The effort for the arm after `passed`.
 fn effort(passed: Duration) -> Effort {
     let left = WHOLE.saturating_sub(BESIDES).saturating_sub(passed);
     Effort {
@@ -227,8 +227,8 @@ fn effort(passed: Duration) -> Effort {
     }
 }
 
-/// Where less than this part of the time is left for the arm and the electronics, the arm is measured
-/// at less length. A choice: of five minutes, what both take on most drives.
+/// If less than this part of the time is left for arm and electronics, the arm is measured with
+/// less effort. A choice: of five minutes, the need of both on most drives.
 const SHARE_OF_ARM: u64 = 3;
 
 async fn find_arm(prober: &Prober, effort: Effort) {
@@ -245,7 +245,7 @@ async fn find_arm(prober: &Prober, effort: Effort) {
     }
 }
 
-/// A table of distances is worth no more than the distances are.
+/// Limits the confidence of the seek table to that of the distances.
 fn limit_arm(prober: &Prober) {
     prober.findings(|findings| {
         if let (Some(arm), Some(layout)) = (&mut findings.arm, &findings.layout) {

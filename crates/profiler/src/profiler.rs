@@ -1,4 +1,4 @@
-//! The state machine: gives probes, takes their outcomes, knows a profile.
+//! The state machine of a profiler: issues probes, receives their outcomes, and holds the findings.
 
 use std::fmt;
 use std::future::Future;
@@ -12,23 +12,23 @@ use crate::device::DriveIdentity;
 use crate::findings::Findings;
 use crate::prober::{ProbeQueue, Prober};
 
-/// What a profiler wants.
+/// The next action of a profiler's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextProbe {
-    /// To give this command to the drive now.
+    /// Submit this command to the drive now.
     Probe(Command),
-    /// To be asked again when one of its commands has ended.
+    /// Call again when one of the profiler's commands has ended.
     Wait,
-    /// To be asked again then.
+    /// Call again at this time.
     WaitUntil(Instant),
-    /// Nothing more: it knows what it can know.
+    /// Nothing: the profile is complete.
     Finished,
 }
 
-/// Finds the profile of a drive.
+/// Determines the profile of a drive.
 ///
-/// In a loop: [`next_probe`](Self::next_probe) until it wants no probe to be given, then
-/// [`observe`](Self::observe) what has ended.
+/// The owner calls [`next_probe`](Self::next_probe) until it returns no probe, then
+/// [`observe`](Self::observe) for each command that has ended, in a loop.
 pub struct Profiler {
     prober: Prober,
     procedure: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -41,7 +41,7 @@ impl fmt::Debug for Profiler {
 }
 
 impl Profiler {
-    /// A profiler that runs a procedure, going on from what was found before.
+    /// A profiler that runs a procedure, continuing from earlier findings.
     pub fn new<P, F>(device: DriveIdentity, found: Findings, procedure: P) -> Self
     where
         P: FnOnce(Prober) -> F,
@@ -55,7 +55,7 @@ impl Profiler {
         }
     }
 
-    /// What to do now.
+    /// The next action at `now`.
     pub fn next_probe(&mut self, now: Instant) -> NextProbe {
         self.prober.desk().now = now;
         if let Some(command) = self.prober.desk().send() {
@@ -85,17 +85,17 @@ impl Profiler {
         desk.answer(outcome);
     }
 
-    /// Somebody else has given the drive a command.
+    /// The drive received a command from another client.
     pub fn interrupted(&mut self) {
         self.prober.desk().others += 1;
     }
 
-    /// What was found so far.
+    /// The findings so far.
     pub fn findings(&self) -> Findings {
         self.prober.desk().findings.clone()
     }
 
-    /// How many commands it has given.
+    /// Number of issued commands.
     pub fn probes(&self) -> u64 {
         self.prober.desk().probes
     }

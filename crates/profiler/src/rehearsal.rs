@@ -1,11 +1,11 @@
-//! A profiler on a drive that does not exist.
+//! Runs a profiler on a virtual drive.
 
 use block::{Duration, Instant};
 use drive::VirtualDrive;
 
 use crate::profiler::{NextProbe, Profiler};
 
-/// How a rehearsal ended.
+/// The end of a rehearsal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rehearsed {
     /// The profiler had nothing more to ask.
@@ -15,7 +15,7 @@ pub enum Rehearsed {
 }
 
 impl Rehearsed {
-    /// When it ended.
+    /// The time of the end.
     pub fn at(self) -> Instant {
         match self {
             Rehearsed::Finished(at) | Rehearsed::OutOfTime(at) => at,
@@ -23,10 +23,10 @@ impl Rehearsed {
     }
 }
 
-/// Lets a profiler ask a virtual drive, from `now` on, for at most `budget` of the drive's time.
+/// Runs a profiler on a virtual drive, from `now` on, for at most `budget` of the drive's time.
 ///
 /// # Panics
-/// If the profiler waits for a drive that has nothing to do.
+/// If the profiler waits for an idle drive.
 pub fn rehearse(
     profiler: &mut Profiler,
     drive: &mut VirtualDrive,

@@ -1,14 +1,14 @@
-//! A block seen under the head.
+//! The observation of a block under the head.
 
 use block::{Duration, Instant, Lba};
 
-/// A block that was read from the medium.
+/// The read of one block from the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Which.
+    /// The block.
     pub lba: Lba,
-    /// When the command ended: a constant time after the block's end passed under the head.
+    /// The end of the command: a constant time after the end of the block passed under the head.
     pub at: Instant,
-    /// For how long the command was at the drive.
+    /// The time of the command at the drive.
     pub took: Duration,
 }

@@ -1,8 +1,8 @@
-//! How fast the platter turns: one block, sighted again and again.
+//! The period of the spindle, from repeated sightings of one block.
 //!
-//! All intervals between sightings of one block are whole revolutions. The longest period of which
-//! all intervals of a first second are multiples is the revolution; growing intervals then tell it
-//! ever more exactly (Worthington et al. 1995).
+//! All intervals between sightings of one block are whole revolutions. The period is the longest
+//! one of which all intervals of a first second are multiples. Growing intervals then determine it
+//! with growing precision (Worthington et al. 1995).
 
 use block::{Duration, Extent, Instant, Lba};
 use drive::Angle;
@@ -14,19 +14,19 @@ use crate::findings::Steadiness;
 use crate::prober::{Prober, Unseen};
 use crate::sighting::Sighting;
 
-/// The revolutions of all drives ever sold: 3,000 to 20,000 rpm and some more, in nanoseconds.
+/// The range of periods, in nanoseconds: 3,000 to 20,000 rpm with a margin, all drives ever sold.
 const PERIODS: (f64, f64) = (2.9e6, 20.1e6);
 
-/// Sightings from which the first guess is made.
+/// Number of sightings for the first estimate.
 const FIRST: usize = 16;
 
 /// The longest pause between sightings.
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// How many pauses of that length: their span tells the mean period.
+/// Number of pauses of that length: their span determines the mean period.
 const LONG_PAUSES: u32 = 2;
 
-/// Finds the period, and starts the clock: angle zero is where the sighted block ends.
+/// Finds the period and starts the clock: angle zero is the end of the sighted block.
 ///
 /// # Errors
 /// If the block cannot be read from the medium, or the intervals between its sightings have no
@@ -55,12 +55,12 @@ pub async fn find(prober: &Prober, lba: Lba) -> Result<(), NotFound> {
     Ok(())
 }
 
-/// Why a spindle's period was not found.
+/// The reason why the period of a spindle was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotFound {
     /// The block could not be sighted.
     Unseen(Unseen),
-    /// The intervals are multiples of no revolution that drives have.
+    /// The intervals are multiples of no plausible period.
     NoCommonMeasure,
 }
 
@@ -70,8 +70,8 @@ impl From<Unseen> for NotFound {
     }
 }
 
-/// How short an answer of the buffer is, if it answers at all: a block that was just read, read
-/// again. A read of the medium may be as short, too, and is then read once more.
+/// Measures the shortest answer of the buffer, if there is one, by reading a block twice. A read of
+/// the medium that is as short is repeated later.
 async fn measure_hits(prober: &Prober, lba: Lba) {
     let extent = Extent::block(lba);
     prober.read(extent).await;
@@ -91,8 +91,8 @@ async fn measure_hits(prober: &Prober, lba: Lba) {
 /// The longest period of which nearly all intervals from the first moment are multiples, in
 /// nanoseconds.
 ///
-/// Halves and thirds of it fit as well, and others nearly, where the intervals are nearly the same:
-/// it is the longest of those that fit about as well as the best, and as many of the moments.
+/// Halves and thirds of it fit as well, and others nearly, where the intervals are similar. The
+/// result is the longest period that fits about as well as the best, and as many of the moments.
 fn common_measure(times: &[Instant]) -> Option<f64> {
     let span = times[times.len() - 1].since(times[0]).as_nanos() as f64;
     let mut period = PERIODS.1;
@@ -110,24 +110,24 @@ fn common_measure(times: &[Instant]) -> Option<f64> {
     fits.iter().find(full).map(|fit| fit.period)
 }
 
-/// Moments of which half are so close to whole revolutions, in revolutions, fit in any case: a tenth
-/// of what a sector of the drives of 1990 is wide.
+/// A median distance of moments from whole revolutions that always counts as a fit, in revolutions:
+/// a tenth of the width of a sector on the drives of 1990.
 const FITTING: f64 = 0.001;
 
-/// A period, and how far the middle one of the moments is from whole revolutions: what a retry of
-/// the drive's has spoilt does not count.
+/// A period, and the median distance of the moments from whole revolutions. The median excludes
+/// moments that retries of the drive have spoilt.
 struct PeriodFit {
     period: f64,
     off: f64,
-    /// How many moments fit.
+    /// Number of moments that fit.
     moments: usize,
 }
 
-/// How far moments may be from whole revolutions to count: at first, and once the period is fitted.
-/// A retry of the drive's costs some tens of microseconds besides its revolutions, or more.
+/// Maximum distance of a moment from whole revolutions to count: at first, and after the fit. A
+/// retry of the drive costs at least some tens of microseconds besides its revolutions.
 const NEAR: [f64; 2] = [0.05, 0.015];
 
-/// The period near `period` that fits best, if the moments fit it.
+/// The best fit near `period`, if the moments fit it.
 fn fitted(times: &[Instant], mut period: f64) -> Option<PeriodFit> {
     let after = |at: &Instant| at.since(times[0]).as_nanos() as f64;
     let off = |at: &Instant, period: f64| {
@@ -158,7 +158,7 @@ fn fitted(times: &[Instant], mut period: f64) -> Option<PeriodFit> {
     })
 }
 
-/// Pauses, sights, corrects the clock; the pauses grow.
+/// Tracks the spindle over growing pauses: pauses, sights the block, and corrects the clock.
 async fn follow(
     prober: &Prober,
     lba: Lba,
@@ -201,9 +201,8 @@ async fn follow(
     })
 }
 
-/// Sights a block and corrects the clock; answers the error before. With cache control it is
-/// sighted three times, and the middle one of the errors counts; without, each would cost the
-/// reads that empty the buffer.
+/// Sights a block and corrects the clock. Returns the previous error. With cache control it is the
+/// median of three sightings; without, each sighting would cost the reads that empty the buffer.
 async fn middle_error(prober: &Prober, lba: Lba, clock: &mut PlatterClock) -> Result<f64, Unseen> {
     let times = match prober.device().offers {
         Offers::CacheControl => 3,

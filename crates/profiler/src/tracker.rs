@@ -1,5 +1,5 @@
-//! Keeps a profile true while it serves: the completions of ordinary commands tell whether the
-//! platter is where it is believed to be, and how often the drive does what is believed.
+//! Keeps a profile accurate in service. The ends of ordinary commands show the position of the
+//! platter, and how often the drive behaves as predicted.
 //!
 //! ```text
 //!   expected end    ended       off by
@@ -7,7 +7,7 @@
 //!        |<-- whole revolutions -->|         the way there took longer: the seek
 //! ```
 //!
-//! A drive that disagrees too often is not scheduled by position: see [`BeliefMode`].
+//! A drive that deviates too often is not scheduled by position: see [`BeliefMode`].
 
 use block::Instant;
 use drive::{SeekCurve, Spindle};
@@ -22,18 +22,18 @@ mod calibration;
 
 pub use arm::Travel;
 
-/// What a belief is good for.
+/// The permitted use of a belief.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BeliefMode {
-    /// Choosing by position, and filling gaps.
+    /// Selection by position, and free blocks in gaps.
     #[default]
     Positioning,
-    /// Neither: the order of the blocks (C-LOOK) is all that is used of it.
+    /// Block order (C-LOOK) only.
     Safe,
 }
 
 impl BeliefMode {
-    /// The word of reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             BeliefMode::Positioning => "positioning",
@@ -42,75 +42,75 @@ impl BeliefMode {
     }
 }
 
-/// What one command's end said.
+/// The result of comparing a command's end with its prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PredictionOutcome {
-    /// It ended long before its blocks could pass under the head: the buffer answered.
+    /// The command ended long before its blocks could pass under the head: a hit of the buffer.
     Buffered,
-    /// Its blocks passed a revolution earlier, or the buffer answered.
+    /// The blocks passed a revolution earlier, or the buffer answered.
     Early,
-    /// Its blocks passed when they were believed to.
+    /// The blocks passed as predicted.
     AsBelieved,
-    /// They passed whole revolutions later.
+    /// The blocks passed whole revolutions later.
     Late,
-    /// They are not where they are believed to be, or the platter is not.
+    /// The position of the blocks or of the platter deviates from the belief.
     Elsewhere,
 }
 
-/// Follows a drive in service.
+/// Tracks a drive in service.
 #[derive(Clone, Debug)]
 pub struct Tracker {
     clock: PlatterClock,
-    /// The share of commands that went as believed, lately.
+    /// Moving average of commands that ended as predicted.
     agreement: f64,
-    /// The share of those whose blocks were elsewhere.
+    /// Moving average of commands whose blocks were elsewhere.
     elsewhere: f64,
     mode: BeliefMode,
-    /// How often the mode has changed.
+    /// Number of changes of the mode.
     changes: u64,
     calibration: Calibration,
     arm: ArmDrift,
-    /// Whether the head is known since the last command.
+    /// Whether the position of the head is known since the last command.
     head: HeadKnowledge,
 }
 
-/// What the last command told of the head.
+/// Whether the position of the head is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeadKnowledge {
     Known,
     Unknown,
 }
 
-/// The share of the agreement that each command sets anew: an average over about 256, two to three
-/// seconds of a busy drive. A choice: a change must have been noticed within ten seconds.
+/// The weight of each command in the moving averages: a mean over about 256 commands, two to three
+/// seconds of a busy drive. A choice: a change must show within ten seconds.
 const FRESH: f64 = 1.0 / 256.0;
 
-/// Below this agreement the mode is safe. A choice: where half of the predictions fail, choosing by
+/// Below this agreement the mode is safe. A choice: if half of the predictions fail, selection by
 /// position gains nothing over C-LOOK (a random angle costs half a revolution on average, as C-LOOK
 /// does).
 const SAFE_BELOW: f64 = 0.5;
 
-/// Above this agreement positioning comes back. A choice: not so near that the mode flaps.
+/// Above this agreement positioning resumes. A choice: far enough to prevent oscillation.
 const POSITIONING_ABOVE: f64 = 0.75;
 
-/// The share of commands that end elsewhere though all is well: answers of the buffer that look like
-/// the medium's, long transfers over the bus. On the drives that we ship up to 1 %; five times that is
-/// a choice.
+/// The fraction of commands that end elsewhere on a correct belief: hits of the buffer that look
+/// like media reads, and long transfers over the bus. It is up to 1 % on the drives that we ship;
+/// five times that is a choice.
 const USUAL: f64 = 0.05;
 
-/// No more careful than that many times. A choice: in safe mode nothing is planned at all.
+/// Maximum caution. A choice: safe mode plans nothing at all.
 const MOST_CAUTION: f64 = 4.0;
 
-/// An end within this part of a revolution of a believed passing was one. Three times what the
-/// phase is kept to (Yu et al. 2000: 1 %): electronics and bus scatter, too.
+/// Maximum distance of an end from a predicted passing, in revolutions. Three times the accuracy of
+/// the phase (Yu et al. 2000: 1 %), since electronics and bus scatter, too.
 const NEAR: f64 = 0.03;
 
-/// An end that is earlier than believed by more than this part of a revolution was the buffer's. A
-/// choice: no seek is so much shorter than its mean.
+/// An end that is earlier than predicted by more than this part of a revolution came from the
+/// buffer. A choice: no seek is so much shorter than its mean.
 const EARLY: f64 = 0.25;
 
 impl Tracker {
-    /// Follows a drive whose platter is believed to turn as `spindle` says.
+    /// Tracks a drive with the believed `spindle`.
     pub fn new(spindle: Spindle, now: Instant) -> Self {
         Tracker {
             clock: PlatterClock::new(spindle.period_ps(), spindle.angle_at(now), now),
@@ -124,36 +124,37 @@ impl Tracker {
         }
     }
 
-    /// The platter as it is now believed to turn.
+    /// The currently believed spindle.
     pub fn spindle(&self) -> Spindle {
         self.clock.spindle()
     }
 
-    /// What the belief is good for at present.
+    /// The current mode.
     pub fn mode(&self) -> BeliefMode {
         self.mode
     }
 
-    /// How often that has changed.
+    /// Number of changes of the mode.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// The share of commands that lately went as believed.
+    /// The fraction of recent commands that ended as predicted.
     pub fn confidence(&self) -> Confidence {
         Confidence::of((self.agreement * 256.0) as u32, 256)
     }
 
-    /// How many times as careful as usual plans should be: the fewer places can be trusted, the more.
-    /// Commands that are late by whole revolutions do not count, they tell of seeks, for which a
-    /// guard is made.
+    /// The factor by which plans must be more careful than usual; it grows with the fraction of
+    /// wrong positions. Commands that are late by whole revolutions do not count: they concern
+    /// seeks, which have a guard of their own.
     pub fn caution(&self) -> f64 {
         let more = (self.elsewhere - USUAL).max(0.0);
         (1.0 / (1.0 - more)).min(MOST_CAUTION)
     }
 
-    /// A command of the medium ended at `ended`; by [`Self::spindle`] its last sector was believed
-    /// to have passed, and its data to be through, at `expected`.
+    /// Compares the end of a command of the medium with its prediction, and corrects the clock. By
+    /// [`Self::spindle`], the last sector should have passed and its data should have been
+    /// transferred at `expected`.
     pub fn observe(&mut self, expected: Instant, ended: Instant) -> PredictionOutcome {
         let period = self.clock.period();
         let late = ended.as_nanos() as f64 - expected.as_nanos() as f64;
@@ -173,31 +174,31 @@ impl Tracker {
         if self.clock.anchored_at() > before {
             self.calibration.anchored(ended.since(before), error);
         }
-        let told = match (error.abs() <= NEAR, whole as i64) {
+        let outcome = match (error.abs() <= NEAR, whole as i64) {
             (true, 0) => PredictionOutcome::AsBelieved,
             (true, _) => PredictionOutcome::Late,
             (false, _) => PredictionOutcome::Elsewhere,
         };
-        let agrees = f64::from(u8::from(told == PredictionOutcome::AsBelieved));
+        let agrees = f64::from(u8::from(outcome == PredictionOutcome::AsBelieved));
         self.agreement += FRESH * (agrees - self.agreement);
-        let elsewhere = f64::from(u8::from(told == PredictionOutcome::Elsewhere));
+        let elsewhere = f64::from(u8::from(outcome == PredictionOutcome::Elsewhere));
         self.elsewhere += FRESH * (elsewhere - self.elsewhere);
         self.set_mode();
-        told
+        outcome
     }
 
-    /// The last command went like `travel`, and [`Self::observe`] answered `told`; `None` if its end
-    /// tells nothing. Of a command that ended late the answer is whether it lost one revolution only,
-    /// which a seek can, and of `revolutions` how many.
+    /// Reports the arm movement of the last command. `outcome` is the result of [`Self::observe`],
+    /// or `None` if the end is not informative. `revolutions` is the number of revolutions by which
+    /// the command was late.
     pub fn travelled(
         &mut self,
-        told: Option<PredictionOutcome>,
+        outcome: Option<PredictionOutcome>,
         travel: Option<&Travel>,
         revolutions: i64,
     ) {
         let before = self.head;
         let is_seen = matches!(
-            told,
+            outcome,
             Some(
                 PredictionOutcome::AsBelieved | PredictionOutcome::Late | PredictionOutcome::Early
             )
@@ -214,7 +215,7 @@ impl Tracker {
         }
     }
 
-    /// The seek tables, refined from those of the beginning, if there is something new to adopt.
+    /// The refined seek tables, derived from the original ones, if there is a new refinement.
     pub fn refined(&mut self, now: Instant, original: &SeekCurve) -> Option<SeekCurve> {
         self.arm.refined(now, original)
     }
@@ -229,14 +230,15 @@ impl Tracker {
         self.mode = mode;
     }
 
-    /// When a block should be read only to see where the platter is, if nothing else tells before: so
-    /// often that the phase stays within 1 % of a revolution, and once a minute (Yu et al. 2000).
+    /// The time at which a calibration read is due if no other command shows the position of the
+    /// platter. The interval keeps the phase within 1 % of a revolution, and is at most one minute
+    /// (Yu et al. 2000).
     pub fn calibration_due(&self) -> Instant {
         self.calibration.due(self.clock.anchored_at())
     }
 
-    /// Such a read is given to the drive. If its end brings nothing it is due again, after twice as
-    /// long each time.
+    /// Records the dispatch of a calibration read. Without a result the next one is due after twice
+    /// the interval.
     pub fn calibrate(&mut self, now: Instant) {
         self.calibration.ask(now);
     }
@@ -329,8 +331,8 @@ mod tests {
         let before = tracker.spindle();
         for command in 1..1000 {
             let given = Instant::from_nanos(command * 9_000_000);
-            let told = tracker.observe(given + Duration::from_millis(5), given);
-            assert_eq!(told, PredictionOutcome::Buffered);
+            let outcome = tracker.observe(given + Duration::from_millis(5), given);
+            assert_eq!(outcome, PredictionOutcome::Buffered);
         }
         assert_eq!(tracker.spindle(), before);
         assert_eq!(tracker.mode(), BeliefMode::Positioning);

@@ -1,4 +1,5 @@
-//! What a table of seeks is worth: fresh pairs of tracks, for which it says a time, are measured.
+//! The accuracy of a seek table: fresh pairs of tracks are measured and compared with its
+//! predictions.
 //!
 //! ```text
 //!   found - predicted    -NEAR         0         +NEAR
@@ -6,9 +7,10 @@
 //!                                  as predicted           not so
 //! ```
 //!
-//! That single seeks come in time, and too late, as predicted is not enough: what they are allowed
-//! to be off grows with what all seeks scatter by, and distances that are believed wrongly scatter,
-//! too. So each pair is measured for itself, and held against the table by what the goal allows.
+//! Single seeks that come in time, or too late, as predicted are not sufficient evidence. Their
+//! permitted error grows with the scatter of all seeks, and wrong distances scatter, too. Each pair
+//! is therefore measured on its own, and compared with the table by the error that the goal
+//! permits.
 
 use block::Direction;
 use drive::seek::SeekTable;
@@ -18,23 +20,23 @@ use crate::arm::survey::{Survey, ThereAndBack, TrackDistance};
 use crate::arm::threshold::Threshold;
 use crate::confidence::Confidence;
 
-/// How far a measured pair may be from the table, in nanoseconds: twice what the table's mean error
-/// may be (issue 4), of which a measurement by [`ANSWERS`] has half for its own noise.
+/// Maximum difference of a measured pair from the table, in nanoseconds: twice the permitted mean
+/// error of the table (issue 4). The noise of a measurement with [`ANSWERS`] takes half of it.
 const NEAR: f64 = 100e3;
 
-/// Answers near the threshold for each pair, of both ways together. A choice: seeks that scatter by
-/// 60 us are measured to 25.
+/// Answers near the threshold for each pair, both directions together. A choice: seeks that scatter
+/// by 60 us are measured to 25.
 const ANSWERS: u32 = 8;
 
-/// At most so many goings for each pair: halving takes some, and some are void. A choice.
+/// Maximum trips per pair: some are needed for halving, and some are void. A choice.
 const TRIPS: u32 = 40;
 
-/// A single seek is predicted so many deviations before and after the mean.
+/// Distance of the two test predictions from the mean, in deviations.
 const MARGIN: f64 = 3.0;
 
 impl Survey<'_> {
-    /// Predicts the time between fresh pairs of tracks: half of random distances, half of distances
-    /// of random length.
+    /// Predicts the times between fresh pairs of tracks: half of them over uniform distances, half
+    /// over log-uniform ones.
     pub async fn check(&mut self, table: &SeekTable, overhead: f64) -> Confidence {
         // Not the longest that was measured: the table answers for all.
         let longest = self.geometry.cylinders().saturating_sub(1).max(1);
@@ -66,8 +68,8 @@ impl Survey<'_> {
         Confidence::of(came_true, checks)
     }
 
-    /// How far the mean of both ways between two tracks is from a prediction, in nanoseconds;
-    /// infinitely far if the answers contradict each other.
+    /// The difference of the mean of both directions from a prediction, in nanoseconds; infinite if
+    /// the answers are contradictory.
     async fn off(&mut self, [one, other]: &ThereAndBack<TrackBlocks>, predicted: f64) -> f64 {
         let mut search = Threshold::new(self.period, Some((predicted, self.period / 16.0)));
         for going in 0..TRIPS {

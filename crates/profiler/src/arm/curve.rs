@@ -1,4 +1,4 @@
-//! The seek curve: distance by distance, reads and writes, both ways.
+//! The seek curve by distance, for reads and writes and both directions.
 
 use block::{Direction, Duration};
 use drive::Geometry;
@@ -11,12 +11,12 @@ use crate::device::{Offers, WritePermission};
 use crate::findings::{ArmTimings, SeekPoint};
 use crate::prober::Prober;
 
-/// Measures the arm of a drive whose layout is believed, and puts it into the findings. The
-/// layout's angles have to be those of the clock.
+/// Measures the arm of a drive with a known layout, and stores the findings. The angles of the
+/// layout must be those of the clock.
 ///
-/// Answers whether it was found: not if the clock is not running, no two measurements agree, or
-/// the drive offers no cache control: the overhead is measured on one track, all of which the
-/// buffer has after the first read.
+/// Returns `None` if the clock is not running, no two measurements agree, or the drive has no cache
+/// control. The overhead is measured on one track, all of which is in the buffer after the first
+/// read.
 pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Option<()> {
     if prober.device().offers == Offers::Nothing {
         return None;
@@ -57,8 +57,8 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
     Some(())
 }
 
-/// The distances of FAST 2002: all to 10, every second to 20, fifth to 50, tenth to 100, then a
-/// quarter farther each time, and the full stroke.
+/// The distances of FAST 2002: all to 10, every second to 20, fifth to 50, tenth to 100, then steps
+/// of a quarter, and the full stroke.
 fn distances(stroke: u32) -> Vec<u32> {
     let near = (1..=10).chain((12..=20).step_by(2));
     let middle = (25..=50).step_by(5).chain((60..=100).step_by(10));
@@ -74,31 +74,31 @@ fn distances(stroke: u32) -> Vec<u32> {
     distances
 }
 
-/// What was found of reads, or of writes.
+/// Measurements of reads, or of writes.
 struct MeasuredSeeks {
-    /// Between blocks of one track, in nanoseconds.
+    /// Time between blocks of one track, in nanoseconds.
     overhead: f64,
-    /// Without the overhead; none if there is one surface.
+    /// The head switch without the overhead; `None` for one surface.
     switch: Option<Duration>,
-    /// Without the overhead.
+    /// Seeks without the overhead.
     points: Vec<SeekPoint>,
 }
 
-/// How far a seek may be from that over the distance before, as a share of a revolution; if it
-/// is farther, it takes longer to find. A choice.
+/// Expected maximum difference from the previous distance's seek, as a fraction of a revolution;
+/// larger ones take longer to find. A choice.
 const STEP: f64 = 1.0 / 8.0;
 
-/// A distance that cannot be measured is replaced by one that is shorter by this part of it. A choice:
-/// those of the table differ by a fifth.
+/// A distance that cannot be measured is shortened by this part of it. A choice: those of the table
+/// differ by a fifth.
 const SHORTER: u32 = 50;
 
-/// So many lengths are tried, each shorter by as much. A choice.
+/// Number of shortened distances to try. A choice.
 const LESS: u32 = 4;
 
-/// The same where the curve is expected to rise as another one. A choice.
+/// The same where the curve is expected to rise like another one. A choice.
 const LIKE: f64 = 1.0 / 48.0;
 
-/// What is subtracted from everything is measured so many times as well. A choice.
+/// Factor of the samples for the overhead, which is subtracted from all others. A choice.
 const BASE: u32 = 4;
 
 impl Survey<'_> {
@@ -150,8 +150,8 @@ impl Survey<'_> {
         })
     }
 
-    /// Measures a distance, or a little less if that cannot be done: the full stroke lies between few
-    /// tracks only, and without it the table ends early.
+    /// Measures a distance, or a slightly shorter one if that is impossible: the full stroke lies
+    /// between few tracks only, and the table must reach it.
     async fn about(
         &mut self,
         distance: u32,
@@ -175,7 +175,7 @@ impl Survey<'_> {
         None
     }
 
-    /// Where the time over a distance may be, after that over another one.
+    /// The expected time over a distance, from that over another one.
     fn near(
         &self,
         before: Option<(u32, ThereAndBack<MeasuredTime>)>,
@@ -194,13 +194,13 @@ impl Survey<'_> {
     }
 }
 
-/// The mean of both ways, in nanoseconds.
+/// The mean of both directions, in nanoseconds.
 fn middle(ways: &ThereAndBack<MeasuredTime>) -> f64 {
     let [there, back] = ways.map(|way| way.mean.as_nanos() as f64);
     f64::midpoint(there, back)
 }
 
-/// What is left of a time without the overhead.
+/// A time without the overhead.
 fn after(time: f64, overhead: f64) -> Duration {
     Duration::from_nanos((time - overhead).max(0.0).round() as u64)
 }
@@ -217,7 +217,7 @@ pub(super) fn point(distance: u32, ways: &ThereAndBack<MeasuredTime>, overhead: 
     }
 }
 
-/// The same seek without the settling.
+/// The same seek without settling.
 fn earlier(point: &SeekPoint, settle: i64) -> SeekPoint {
     let adjusted = |time: Duration| time.adjusted(settle.saturating_neg());
     SeekPoint {

@@ -1,4 +1,4 @@
-//! More distances where the curve is not as straight as between two of them it was thought to be.
+//! Adds distances where the seek curve deviates from the line between two measured points.
 //!
 //! ```text
 //!   time                   x    found by two probes: one comes too early or too late
@@ -7,40 +7,40 @@
 //!      low                      high
 //! ```
 //!
-//! Measured curves go up and down, and have single points that are far off. A probe costs two
-//! seeks: one that should just come in time, and one that should just not. Where they do not fare
-//! as they should, the distance is measured, and both parts of the interval are doubtful.
-//! Intervals without surprise lose doubt. The next one is where most is at stake.
+//! Measured curves are not monotonic, and have single outliers. A probe costs two seeks: one that
+//! should just come in time, and one that should just miss. If the result is a surprise, the
+//! distance is measured, and both parts of the interval become doubtful. Intervals without a
+//! surprise lose doubt. The next probe goes to the interval with most at stake.
 
 use block::Direction;
 
 use crate::arm::survey::{Subject, Survey, TrackDistance};
 use crate::findings::SeekPoint;
 
-/// What an interval in which nothing was probed may be off, in nanoseconds: what the tables that
-/// we know are off at their worst points, nearly. A choice.
+/// The assumed error of an interval without probes, in nanoseconds: nearly that of the known tables
+/// at their worst points. A choice.
 const UNKNOWN: f64 = 400e3;
 
-/// What is left of an interval's doubt after a probe without surprise. A choice.
+/// The remaining fraction of an interval's doubt after a probe without a surprise. A choice.
 const KEPT: f64 = 0.7;
 
-/// What is not worth a probe, in nanoseconds of error in a mean seek: a hundred intervals of it
-/// make a fifth of the 50 us that a mean error may be (issue 4); the rest is for noise and for what
-/// there is no time to find.
+/// The doubt that is not worth a probe, in nanoseconds of error in a mean seek. A hundred such
+/// intervals are a fifth of the permitted mean error of 50 us (issue 4); the rest is for noise and
+/// for undetected bends.
 const NEGLIGIBLE: f64 = 100.0;
 
-/// Seeks that should come in time have so many deviations more than expected. More hide what is
-/// looked for, fewer find what is not there. A choice.
+/// Additional time of a seek that should come in time, in deviations. More would hide bends, less
+/// would find false ones. A choice.
 const MARGIN: f64 = 2.0;
 
-/// So many times fewer answers are asked for than where nothing is known of the neighbours: a
-/// jagged curve gains more by twice as many points than by points that are less off. A choice.
+/// Divisor of the number of answers where neighbours are known: a jagged curve gains more from
+/// twice as many points than from more accurate points. A choice.
 const FEWER: u32 = 2;
 
-/// But not fewer than that. A choice: with two, single points are 0.3 ms off.
+/// Minimum number of answers. A choice: with two, single points are 0.3 ms off.
 const FEWEST: u32 = 4;
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probed {
     AsExpected,
@@ -48,8 +48,8 @@ enum Probed {
 }
 
 impl Survey<'_> {
-    /// Measures reads over more distances, until no doubt is left that is worth it, or the time that
-    /// the effort allows is over.
+    /// Measures reads over more distances, until no doubt is worth a probe or the effort's time is
+    /// over.
     pub async fn refine(&mut self, points: &mut Vec<SeekPoint>, overhead: f64) {
         let mut doubts = vec![UNKNOWN; points.len().saturating_sub(1)];
         let until = self.trips.now() + self.effort.refining;
@@ -78,7 +78,7 @@ impl Survey<'_> {
         }
     }
 
-    /// Measures a distance over which some time is expected.
+    /// Measures a distance with an expected time.
     async fn point_near(
         &mut self,
         distance: u32,
@@ -95,7 +95,7 @@ impl Survey<'_> {
         Some(super::curve::point(distance, &found, overhead))
     }
 
-    /// Tries a seek that should just come in time, and one that should just not.
+    /// Tries a seek that should just come in time, and one that should just miss.
     async fn probe(&mut self, distance: u32, expected: f64, margin: f64) -> Probed {
         let Some([one, other]) = self.pair(TrackDistance::Cylinders(distance)) else {
             return Probed::AsExpected;
@@ -113,16 +113,16 @@ impl Survey<'_> {
     }
 }
 
-/// The line between two points.
+/// The value of the line between two points.
 fn between(low: &SeekPoint, high: &SeekPoint, distance: u32) -> f64 {
     let run = f64::from(high.distance - low.distance);
     let share = f64::from(distance - low.distance) / run;
     nanos(low) + share * (nanos(high) - nanos(low))
 }
 
-/// The interval with the most doubt at stake: a third of the seeks are random ones, a third are short
-/// and long alike, as those of ordered requests, and a third are of all distances alike, as tables are
-/// judged (issue 4). None if no doubt is worth a probe.
+/// The interval with the most doubt at stake; `None` if no doubt is worth a probe. A third of the
+/// seeks is assumed random, a third log-uniform as those of ordered requests, and a third uniform,
+/// as tables are judged (issue 4).
 fn most_doubtful(points: &[SeekPoint], doubts: &[f64]) -> Option<usize> {
     let stroke = f64::from(points.last()?.distance);
     let at_stake = |at: usize| {

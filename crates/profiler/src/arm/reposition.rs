@@ -1,4 +1,4 @@
-//! How long the head takes from one track to another, found by what it just misses.
+//! The time of the head from one track to another, from the sectors that it just misses.
 //!
 //! ```text
 //!   from  ---[block]|                          the command ends: the clock is anchored by it
@@ -7,8 +7,8 @@
 //!                        |---- overhead, arm ---|            next: one answer
 //! ```
 //!
-//! Which lead a sector has is known from the believed angles; a short pause before the command
-//! makes any lead, however wide sectors are.
+//! The lead of a sector follows from the believed angles. A short pause before the command permits
+//! any lead, however wide sectors are.
 
 use block::{Action, Direction, Durability, Duration, Extent, Instant, Lba, Status};
 use drive::Angle;
@@ -19,9 +19,10 @@ use crate::device::{Offers, WritePermission};
 use crate::findings::FoundTrack;
 use crate::prober::{Continuity, Prober, Timing};
 
-/// Where blocks begin.
+/// The angles at which blocks begin.
 pub(crate) trait Angles: Sync {
-    /// Where a block of a stretch begins; none if that is not known, or it is on another track.
+    /// The angle at which a block of a track begins; `None` if it is unknown, or the block is on
+    /// another track.
     fn begin(&self, on: &TrackBlocks, lba: Lba) -> Option<Angle>;
 }
 
@@ -30,7 +31,7 @@ pub(crate) trait Angles: Sync {
 pub(crate) struct TrackBlocks {
     pub first: Lba,
     pub blocks: u32,
-    /// Sectors on a whole turn.
+    /// Sectors per revolution.
     pub sectors: u32,
 }
 
@@ -50,7 +51,7 @@ impl TrackBlocks {
     }
 }
 
-/// The angles of the map that was found.
+/// The angles of the found map.
 struct Mapped<'a>(&'a Prober);
 
 impl Angles for Mapped<'_> {
@@ -59,26 +60,26 @@ impl Angles for Mapped<'_> {
     }
 }
 
-/// What a try came to.
+/// The result of a trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum TripResult {
     Answered(PassBracket),
-    /// Something came in between: it says nothing.
+    /// A disturbance: the trip is not informative.
     Void,
 }
 
-/// Where the head is, as far as that is known.
+/// The position of the head, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeadPosition {
     Unknown,
-    /// A block of this track was read last.
+    /// The last read block is on this track.
     On {
         first: Lba,
         block: Lba,
     },
 }
 
-/// Measures how long the head takes to get to tracks, and remembers where it is.
+/// Measures the time of the head to tracks, and keeps track of its position.
 pub(crate) struct Trips<'a> {
     prober: &'a Prober,
     angles: &'a dyn Angles,
@@ -87,17 +88,15 @@ pub(crate) struct Trips<'a> {
     choices: u64,
 }
 
-/// From the end of a one-block read of track `from`, at once followed by a command, to the first
-/// moment at which a block of track `to` may begin so that it is read (or written) without
-/// another revolution. It contains the command's overhead and the constant by which ends of
-/// commands are late: with `from` and `to` the same track there is nothing else in it, so that
-/// the difference is the time of arm and head.
+/// The time from the end of a one-block read of track `from`, immediately followed by a command, to
+/// the first moment at which a block of track `to` may begin to be read (or written) without
+/// another revolution. It contains the overhead of the command and the constant delay of ends. With
+/// equal tracks it contains nothing else, so the difference is the time of arm and head.
 ///
-/// Angles are those of the map, which has to know both tracks. Without cache control the buffer
-/// answers for blocks that were near others before: such answers do not count, and there may be too
-/// few others. None if the clock is not running,
-/// writes are wanted and not allowed or not told from those that the buffer takes, or the answers
-/// contradict each other.
+/// Angles are those of the map, which must know both tracks. Without cache control the buffer
+/// answers for blocks near earlier ones. Such answers do not count, and the others may be too few.
+/// `None` if the clock is not running, the answers are contradictory, or writes are not permitted
+/// or not distinguishable from those that the buffer absorbs.
 pub async fn reposition(
     prober: &Prober,
     from: &FoundTrack,
@@ -111,17 +110,17 @@ pub async fn reposition(
     trips.least(&from, &to, direction, samples, None).await
 }
 
-/// The part of a track, at its end, from which a look-ahead may leave it before the next command
-/// comes. A choice: an eighth of a revolution is a millisecond.
+/// The last part of a track, from which look-ahead may leave it before the next command arrives. A
+/// choice: an eighth of a revolution is a millisecond.
 const TAIL: u32 = 8;
 
-/// How far from its predicted angle a read may end, in revolutions.
+/// Maximum deviation of a read's end from its predicted angle, in revolutions.
 const OFF: f64 = 0.02;
 
-/// The same for a write, whose end is late by another constant than that of reads.
+/// The same for a write, whose end has another constant delay.
 const WRITE_OFF: f64 = 0.2;
 
-/// How often one trip is tried that says nothing. A choice.
+/// Number of tries of a trip that is not informative. A choice.
 const TRIES: u32 = 4;
 
 impl<'a> Trips<'a> {
@@ -134,7 +133,7 @@ impl<'a> Trips<'a> {
         }
     }
 
-    /// See [`reposition`]; `near` is a guess and how far it may be off, in nanoseconds.
+    /// See [`reposition`]; `near` is an estimate and its possible error, in nanoseconds.
     pub async fn least(
         &mut self,
         from: &TrackBlocks,
@@ -161,7 +160,7 @@ impl<'a> Trips<'a> {
         search.spread().filter(|_| search.weighed() >= samples)
     }
 
-    /// Goes once, with the lead that a search asks for, and tells it what came of that.
+    /// One trip with the lead that a search requests; reports the result to the search.
     pub async fn step(
         &mut self,
         from: &TrackBlocks,
@@ -177,7 +176,8 @@ impl<'a> Trips<'a> {
         }
     }
 
-    /// Goes once for a read, with a lead in nanoseconds; if that says nothing, once more.
+    /// One trip for a read, with a lead in nanoseconds; a second one if the first is not
+    /// informative.
     pub async fn try_once(
         &mut self,
         from: &TrackBlocks,
@@ -194,7 +194,7 @@ impl<'a> Trips<'a> {
         None
     }
 
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Instant {
         self.prober.now()
     }
@@ -204,7 +204,7 @@ impl<'a> Trips<'a> {
         clock.map(|clock| clock.period())
     }
 
-    /// Goes once from one track to another, with a lead in nanoseconds.
+    /// One trip from one track to another, with a lead in nanoseconds.
     async fn attempt(
         &mut self,
         from: &TrackBlocks,
@@ -234,8 +234,8 @@ impl<'a> Trips<'a> {
         answer
     }
 
-    /// Brings the head onto a track, by a read that anchors the clock, unless it is there; answers
-    /// whether it is.
+    /// Moves the head to a track, unless it is there, by a read that anchors the clock. Returns
+    /// whether it is there.
     async fn stand_on(&mut self, track: &TrackBlocks) -> bool {
         let tail = track.sectors / TAIL;
         let usable = track.blocks.saturating_sub(tail).max(1);
@@ -263,7 +263,7 @@ impl<'a> Trips<'a> {
         there
     }
 
-    /// Corrects the clock by a read that ended; answers by how much it was off.
+    /// Corrects the clock by a completed read. Returns the previous error.
     fn anchor(&self, track: &TrackBlocks, lba: Lba, at: Instant) -> Option<f64> {
         let end = self.angles.begin(track, lba)? + track.width();
         self.prober.findings(|findings| {
@@ -272,7 +272,7 @@ impl<'a> Trips<'a> {
         })
     }
 
-    /// One of so many, another one each time.
+    /// A number below `of`, different each time.
     fn choice(&mut self, of: u64) -> u64 {
         self.choices += 1;
         // The golden section spreads them.
@@ -280,8 +280,8 @@ impl<'a> Trips<'a> {
         ((u128::from(spread) * u128::from(of)) >> 64) as u64
     }
 
-    /// The block of a track that begins at the lead after now, or as soon as possible after that;
-    /// and how long to wait so that it is the lead exactly.
+    /// The first block of a track that begins at the lead after now or later, and the pause that
+    /// makes the lead exact.
     fn choose(&self, track: &TrackBlocks, lead: f64) -> Option<(Lba, Duration)> {
         let clock = self.prober.findings(|findings| findings.clock)?;
         let now = self.prober.now();
@@ -319,7 +319,7 @@ impl<'a> Trips<'a> {
         }
     }
 
-    /// What an answer says of the threshold.
+    /// The constraint on the threshold from an answer.
     fn judge(
         &self,
         to: &TrackBlocks,

@@ -1,4 +1,4 @@
-//! Pairs of tracks all over the disk, and what going to and fro between them takes.
+//! Pairs of tracks all over the disk, and the times between them.
 
 use block::{Direction, Extent, Lba};
 use drive::geometry::Track;
@@ -9,46 +9,46 @@ use crate::arm::reposition::{Angles, TrackBlocks, Trips};
 use crate::arm::threshold::{MeasuredTime, Scatter, Threshold};
 use crate::prober::Prober;
 
-/// How two tracks lie to each other.
+/// The relative position of two tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TrackDistance {
-    /// They are the same.
+    /// The same track.
     None,
     /// Two surfaces of a cylinder.
     Surfaces,
-    /// So many cylinders, on one surface.
+    /// One surface, at this distance in cylinders.
     Cylinders(u32),
 }
 
-/// What is measured.
+/// The subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub gap: TrackDistance,
     pub direction: Direction,
-    /// Answers near the threshold for each way.
+    /// Answers near the threshold for each direction.
     pub samples: u32,
 }
 
-/// A guess and how far it may be off, in nanoseconds.
+/// An estimate and its possible error, in nanoseconds.
 pub(super) type Near = Option<(f64, f64)>;
 
-/// The way there, to the higher cylinder, and the way back.
+/// The direction to the higher cylinder, and the one back.
 pub(super) type ThereAndBack<T> = [T; 2];
 
-/// Measures on a disk whose layout is believed.
+/// Measures on a disk with a known layout.
 pub(super) struct Survey<'a> {
     pub trips: Trips<'a>,
     pub geometry: &'a Geometry,
     pub effort: Effort,
     /// A revolution, in nanoseconds.
     pub period: f64,
-    /// How seeks of reads scatter.
+    /// The scatter of seeks of reads.
     pub scatter: Scatter,
-    /// Blocks of which the layout is known, and not guessed.
+    /// Blocks with a known, not guessed, layout.
     known: Vec<Extent>,
     /// The cylinders of those extents, from and to, if they are few.
     ranges: Vec<(u32, u32)>,
-    /// Counts choices of places, so that they differ.
+    /// Counts choices of positions, so that they differ.
     places: u64,
 }
 
@@ -60,29 +60,30 @@ impl Angles for Geometry {
     }
 }
 
-/// Goings to and fro at one place before the next one. A choice: getting there costs as much as
-/// one of them.
+/// Number of round trips at one position. A choice: reaching a position costs as much as one of
+/// them.
 const PLACE: u32 = 3;
 
-/// Cylinders near a chosen one that are tried if it has no good track: spare ones lie together in
+/// Number of cylinders to try near one without a good track: spare cylinders lie together in
 /// dozens.
 const NEARBY: u32 = 256;
 
-/// More extents than that lie so close that distances between them need no care. A choice: twice the
-/// places at which a large drive is explored, and some more.
+/// Maximum number of extents with separate treatment: more lie so close that every distance occurs
+/// between them. A choice: a little more than twice the positions at which a large drive is
+/// explored.
 const MOST_RANGES: usize = 64;
 
-/// How many times a measurement is repeated until two agree.
+/// Maximum number of measurements until two agree.
 const REPETITIONS: u32 = 4;
 
-/// How many deviations of their difference two measurements may be apart. A choice.
+/// Maximum difference of agreeing measurements, in deviations. A choice.
 const AGREE: f64 = 4.0;
 
-/// The least deviation that is reckoned with, in nanoseconds: few answers tell little of it.
+/// Minimum assumed deviation, in nanoseconds: few answers determine it badly.
 const LEAST_DEVIATION: f64 = 30e3;
 
-/// What the deviation of a mean of yes-or-no answers is more than that of as many times: the root
-/// of pi / 2 (probit at the threshold).
+/// The ratio of the deviations of a mean of yes-or-no answers and of a mean of as many times: the
+/// root of pi / 2 (probit at the threshold).
 const ANSWERS: f64 = 1.2533;
 
 impl<'a> Survey<'a> {
@@ -114,7 +115,7 @@ impl<'a> Survey<'a> {
         })
     }
 
-    /// A number below `of`, another one each time, spread evenly.
+    /// A number below `of`, different each time and evenly distributed.
     pub fn spread(&mut self, of: u32) -> u32 {
         self.places += 1;
         let golden = self.places.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -132,7 +133,7 @@ impl<'a> Survey<'a> {
         (0..self.geometry.surfaces()).filter_map(of).max()
     }
 
-    /// Two tracks that lie so, somewhere.
+    /// Two tracks at this relative position.
     pub fn pair(&mut self, gap: TrackDistance) -> Option<ThereAndBack<TrackBlocks>> {
         let (surfaces, cylinders) = (self.geometry.surfaces(), self.geometry.cylinders());
         let (over, heads) = match gap {
@@ -157,7 +158,7 @@ impl<'a> Survey<'a> {
         None
     }
 
-    /// The distance nearest to `over` that lies between two tracks of known blocks.
+    /// The distance nearest to `over` between two tracks of known blocks.
     pub fn reachable(&self, over: u32) -> u32 {
         let pairs = self.pairs().map(|((from, to), (low, high))| {
             let (least, most) = (low.saturating_sub(to), high.saturating_sub(from));
@@ -167,7 +168,7 @@ impl<'a> Survey<'a> {
         nearest.unwrap_or(over)
     }
 
-    /// Two ranges of known cylinders each, the second not below the first.
+    /// Pairs of ranges of known cylinders, the second not below the first.
     fn pairs(&self) -> impl Iterator<Item = ((u32, u32), (u32, u32))> {
         let ranges = &self.ranges;
         let above = |one: (u32, u32)| ranges.iter().filter(move |other| other.0 >= one.0);
@@ -175,7 +176,7 @@ impl<'a> Survey<'a> {
         ranges.iter().flat_map(of)
     }
 
-    /// A cylinder before `places`, of known blocks if there are any, and with known blocks so many
+    /// A cylinder below `places`, if possible one of known blocks with known blocks `over`
     /// cylinders above.
     fn start(&mut self, over: u32, places: u32) -> u32 {
         let common = |((from, to), (low, high)): ((u32, u32), (u32, u32))| {
@@ -201,7 +202,7 @@ impl<'a> Survey<'a> {
         cylinder.map_or(start, |cylinder| cylinder % places)
     }
 
-    /// Whether a track is not guessed.
+    /// Whether a track is known, not guessed.
     fn knows(&self, track: &TrackBlocks) -> bool {
         let after = self
             .known
@@ -210,7 +211,7 @@ impl<'a> Survey<'a> {
         self.known.is_empty() || extent.is_some_and(|extent| track.first < extent.end())
     }
 
-    /// Measures twice, at different places, and more often if the two do not agree. None if no
+    /// Measures twice, at different positions, and more often if the two do not agree. `None` if no
     /// two agree.
     pub async fn agreed(
         &mut self,
@@ -238,7 +239,7 @@ impl<'a> Survey<'a> {
         None
     }
 
-    /// Goes to and fro at one place after the other until each way has its samples.
+    /// Makes round trips at one position after the other until each direction has its samples.
     async fn ways(
         &mut self,
         subject: Subject,
@@ -273,7 +274,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// A track nearly all of whose sectors hold blocks.
+/// A track on which nearly all sectors hold blocks.
 fn good_track(geometry: &Geometry, cylinder: u32, head: u32) -> Option<TrackBlocks> {
     let track: Track = geometry.track_at(cylinder, head)?;
     let blocks = u32::try_from(track.last.0 - track.first.0 + 1).ok()?;
@@ -289,7 +290,7 @@ fn nanos(spread: MeasuredTime) -> f64 {
     spread.mean.as_nanos() as f64
 }
 
-/// Whether two measurements differ by what noise explains.
+/// Whether noise explains the difference of two measurements.
 fn agree(one: &MeasuredTime, other: &MeasuredTime) -> bool {
     let variance = |spread: &MeasuredTime| {
         let deviation = (spread.deviation.as_nanos() as f64).max(LEAST_DEVIATION) * ANSWERS;

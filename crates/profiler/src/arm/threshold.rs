@@ -1,35 +1,35 @@
-//! A time that yes-or-no answers surround: the least lead at which a sector is still taken.
+//! A time that yes-or-no answers bracket: the smallest lead at which a sector is still reached.
 //!
 //! ```text
 //!   passes of the sector      |<------ a revolution ------>|
 //!                          missed        threshold       made
 //! ```
 //!
-//! Every answer says between which two passes of a sector the head was ready. The first one
-//! leaves a revolution, halving leaves a fraction of a millisecond, and then the answers are weighed
-//! against each other: the chance that the head is ready is normal around the threshold (probit),
-//! which leads on both sides of it tell, mean and deviation.
+//! Every answer says between which two passes of a sector the head was ready. The first answer
+//! leaves a revolution, and halving leaves a fraction of a millisecond. Then the answers are
+//! weighed against each other. The probability that the head is ready is normal around the
+//! threshold (probit); leads on both sides of it determine mean and deviation.
 
 use block::Duration;
 
-/// How long something takes, and how that varies.
+/// A duration and its variation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredTime {
-    /// In the mean.
+    /// The mean.
     pub mean: Duration,
     /// The standard deviation of single times.
     pub deviation: Duration,
-    /// From how many answers near the mean.
+    /// Number of answers near the mean.
     pub samples: u32,
 }
 
-/// Between which passes of a sector the head was ready, in nanoseconds after the command was
-/// given.
+/// The two passes of a sector between which the head was ready, in nanoseconds after the submission
+/// of the command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PassBracket {
-    /// The last pass that the head missed.
+    /// The last pass before the head was ready.
     pub missed: f64,
-    /// The pass that it took, a revolution later.
+    /// The pass that the head used, a revolution later.
     pub made: f64,
 }
 
@@ -40,7 +40,7 @@ impl PassBracket {
     }
 }
 
-/// What is found, in nanoseconds.
+/// The result, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Estimate {
     mean: f64,
@@ -52,14 +52,14 @@ struct Estimate {
 pub(crate) struct Threshold {
     period: f64,
     answers: Vec<PassBracket>,
-    /// Which ends of the bracket are guessed, and not yet by answers.
+    /// Which ends of the bracket are still guesses.
     guessed: [Guessed; 2],
-    /// Where it is by the answers so far, noise apart.
+    /// The threshold's bracket by the answers so far, without noise.
     bracket: Option<(f64, f64)>,
-    /// Answers in a row that contradict the bracket.
+    /// Number of consecutive answers that contradict the bracket.
     odd: u32,
     weights: Option<Weights>,
-    /// Answers that were weighed one by one.
+    /// Number of individually weighed answers.
     weighed: u32,
     restarts: u32,
 }
@@ -71,7 +71,7 @@ enum Guessed {
     No,
 }
 
-/// Whether an answer fits what the search believes.
+/// Whether an answer is consistent with the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerFit {
     /// The search counts the answer.
@@ -80,28 +80,27 @@ pub(crate) enum AnswerFit {
     Odd,
 }
 
-/// The bracket is halved until it is this share of a revolution. A choice: some 100 us, which is
-/// what seeks scatter by.
+/// Halving ends at this fraction of a revolution. A choice: some 100 us, the scatter of seeks.
 const NARROW: f64 = 1.0 / 64.0;
 
-/// How much farther than the bracket the threshold may be, as a share of a revolution, because
-/// halving may have gone wrong by noise. A choice.
+/// Maximum distance of the threshold from the bracket, as a fraction of a revolution: noise may
+/// have misled halving. A choice.
 const BEYOND: f64 = 1.0 / 16.0;
 
-/// How far beyond a wrong guess is looked next, as a share of a revolution. A choice.
+/// Step beyond a wrong estimate, as a fraction of a revolution. A choice.
 const FURTHER: f64 = 1.0 / 8.0;
 
-/// Thresholds that are weighed.
+/// Number of candidate thresholds.
 const MEANS: usize = 96;
 
-/// Deviations that are weighed, in nanoseconds: nearly none to what no drive has, each some 1.4
-/// times the one before.
+/// Candidate deviations in nanoseconds: from nearly none to more than any drive's, each some 1.4
+/// times the previous one.
 const DEVIATIONS: [f64; 11] = [
     8e3, 11e3, 16e3, 23e3, 32e3, 45e3, 64e3, 91e3, 128e3, 181e3, 256e3,
 ];
 
-/// How likely each of these deviations is by many searches together: one alone tells little, and
-/// overestimates it.
+/// The probability of each of these deviations by many searches together: a single search has
+/// little evidence, and overestimates it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scatter([f64; DEVIATIONS.len()]);
 
@@ -112,7 +111,7 @@ impl Default for Scatter {
 }
 
 impl Scatter {
-    /// Takes a finished search into account.
+    /// Adds a completed search.
     pub fn add(&mut self, search: &Threshold) {
         let Some(weights) = &search.weights else {
             return;
@@ -135,22 +134,22 @@ impl Scatter {
     }
 }
 
-/// The share of answers that may say anything: retries, stalls, settling twice. A choice.
+/// The fraction of uninformative answers: retries, stalls, settling twice. A choice.
 const LAPSES: f64 = 0.02;
 
-/// How far from the threshold it is asked, in deviations: little is lost for the mean, and the
-/// deviation is told. A choice.
+/// Distance of test leads from the threshold, in deviations: this costs little for the mean, and
+/// determines the deviation. A choice.
 const ASIDE: f64 = 0.6;
 
-/// Odd answers in a row after which the search begins again.
+/// Number of consecutive contradictions after which the search restarts.
 const ODD: u32 = 3;
 
-/// How often it begins again.
+/// Maximum number of restarts.
 const RESTARTS: u32 = 2;
 
 impl Threshold {
-    /// A search on a platter with this period, in nanoseconds; `near` is where it may be: a guess
-    /// and how far that may be off.
+    /// A search on a platter with this period in nanoseconds; `near` is an estimate and its
+    /// possible error.
     pub fn new(period: f64, near: Option<(f64, f64)>) -> Self {
         let bracket = near
             .filter(|&(_, off)| 2.0 * off < period)
@@ -170,8 +169,8 @@ impl Threshold {
         }
     }
 
-    /// The lead to try next, in nanoseconds: the next sector passes so long after the command is
-    /// given.
+    /// The next lead to try, in nanoseconds: the time from the submission of the command to the
+    /// next pass of the sector.
     pub fn lead(&mut self) -> f64 {
         let Some((low, high)) = self.bracket else {
             return self.period / 2.0;
@@ -193,7 +192,7 @@ impl Threshold {
         estimate.mean + side * estimate.deviation
     }
 
-    /// Takes an answer into account.
+    /// Adds an answer.
     pub fn take(&mut self, answer: PassBracket) -> AnswerFit {
         let Some((low, high)) = self.bracket else {
             self.bracket = Some((answer.missed, answer.made));
@@ -223,7 +222,7 @@ impl Threshold {
         AnswerFit::Consistent
     }
 
-    /// Narrows the bracket, or goes on beyond an end that was guessed wrongly.
+    /// Narrows the bracket, or moves an end that was estimated wrongly.
     fn halve(&mut self, answer: PassBracket, (low, high): (f64, f64)) {
         // A nanosecond for rounding.
         let (missed, made) = (answer.missed + 1.0, answer.made - 1.0);
@@ -246,17 +245,17 @@ impl Threshold {
         };
     }
 
-    /// Answers near the threshold.
+    /// Number of answers near the threshold.
     pub fn weighed(&self) -> u32 {
         self.weighed
     }
 
-    /// Whether it began again too often.
+    /// Whether the search restarted too often.
     pub fn is_hopeless(&self) -> bool {
         self.restarts > RESTARTS
     }
 
-    /// The mean and the deviation by all answers, if the search has come so far.
+    /// Mean and deviation by all answers, once the search has come so far.
     pub fn spread(&self) -> Option<MeasuredTime> {
         let found = self.weights.as_ref()?.estimate();
         let nanos = |time: f64| Duration::from_nanos(time.max(0.0).round() as u64);
@@ -288,7 +287,7 @@ impl Threshold {
     }
 }
 
-/// How likely each pair of a threshold and a deviation is.
+/// The probability of each pair of a threshold and a deviation.
 #[derive(Clone, Debug)]
 struct Weights {
     low: f64,
@@ -339,7 +338,7 @@ impl Weights {
         estimate
     }
 
-    /// Whether the threshold seems to be at an end of what is weighed, or beyond.
+    /// Whether the threshold seems to be at or beyond the end of the candidates.
     fn at_the_edge(&self) -> bool {
         let at = (self.estimate().mean - self.low) / self.step;
         let edge = MEANS as f64 / 32.0;
@@ -347,7 +346,7 @@ impl Weights {
     }
 }
 
-/// The chance that a normal deviate is below `x`, to 0.00025 (Abramowitz and Stegun 26.2.18).
+/// The cumulative normal distribution, to 0.00025 (Abramowitz and Stegun 26.2.18).
 fn normal(x: f64) -> f64 {
     let a = x.abs();
     let series = 1.0 + a * (0.196_854 + a * (0.115_194 + a * (0.000_344 + a * 0.019_527)));

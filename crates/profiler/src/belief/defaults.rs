@@ -1,5 +1,5 @@
-//! What is believed of parts that were not found: rather too slow than too fast, so that a
-//! scheduler which believes it misses chances and no sectors.
+//! Assumptions about unknown parts: rather too slow than too fast, so that a scheduler misses
+//! opportunities and no sectors.
 
 use block::Duration;
 use drive::firmware::{AfterPrevious, Bus, Overheads, QueueOrder, QueueRules};
@@ -7,12 +7,12 @@ use drive::firmware::{AfterPrevious, Bus, Overheads, QueueOrder, QueueRules};
 use crate::confidence::Confidence;
 use crate::findings::{ArmTimings, SeekPoint};
 
-/// How much later writes settle than reads. A choice: more than those of the drives that we ship,
-/// which are up to 0.65 ms.
+/// Additional settling of writes. A choice: more than on the drives that we ship, which need up to
+/// 0.65 ms.
 pub const WRITE_SETTLE_NANOS: i64 = 1_000_000;
 
-/// A slow arm: 3 ms to the next cylinder, 13 ms over a third, 25 ms over all. A choice: slower than
-/// those of the drives that we ship.
+/// A slow arm: 3 ms to the next cylinder, 13 ms over a third, 25 ms over the whole stroke. A
+/// choice: slower than the drives that we ship.
 pub fn arm(cylinders: u32) -> ArmTimings {
     let point = |distance: u32, millis: u64| SeekPoint {
         distance,
@@ -37,8 +37,8 @@ pub fn arm(cylinders: u32) -> ArmTimings {
     }
 }
 
-/// Slow electronics: 4 ms before, and half of one after every command. A choice: slower than those of
-/// the drives that we ship, which take up to 3.6 ms and 0.25 ms.
+/// Slow electronics: 4 ms before and 0.5 ms after every command. A choice: slower than the drives
+/// that we ship, which need up to 3.6 ms and 0.25 ms.
 pub fn overheads() -> Overheads {
     let before = AfterPrevious {
         read: Duration::from_millis(4),
@@ -56,7 +56,7 @@ pub fn overheads() -> Overheads {
     }
 }
 
-/// With what writes cost as reads do.
+/// Overheads with the costs of reads for writes.
 pub fn as_reads(overheads: Overheads) -> Overheads {
     Overheads {
         write_hit: overheads.read_miss,
@@ -67,8 +67,8 @@ pub fn as_reads(overheads: Overheads) -> Overheads {
     }
 }
 
-/// A bus of 3.3 MB/s. A choice: slower than those of the drives that we ship, the slowest of which
-/// moves 3.4.
+/// A bus of 3.3 MB/s. A choice: slower than the drives that we ship, the slowest of which transfers
+/// 3.4.
 pub fn bus(block_bytes: u32) -> Bus {
     let block = Duration::from_nanos(u64::from(block_bytes) * 300);
     Bus {
@@ -77,7 +77,7 @@ pub fn bus(block_bytes: u32) -> Bus {
     }
 }
 
-/// The depth that the drive states, and no reordering.
+/// The declared depth, and no reordering.
 pub fn queue(depth: u32) -> QueueRules {
     QueueRules {
         depth: depth.max(1),

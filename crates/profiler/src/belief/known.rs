@@ -1,12 +1,12 @@
-//! The blocks of which the track is exactly known.
+//! The blocks whose tracks are exactly known.
 
 use block::{Extent, Lba, Sectors};
 
 use crate::findings::Findings;
 
-/// Those extents, ascending and apart, without what was remapped: of a layout those that it knows,
-/// for the map may have grown since; without a layout the map's pieces without tracks with slipped
-/// sectors, of which nothing says how these lie.
+/// The extents of known blocks, ascending and disjoint, without remapped blocks. With a layout,
+/// they are its known blocks, since the map may have grown later. Without one, they are the map's
+/// pieces except for tracks with slipped sectors, whose positions are unknown.
 pub fn extents(findings: &Findings, blocks: u64) -> Vec<Extent> {
     let map = &findings.map;
     let mut holes: Vec<(u64, u64)> = map
@@ -42,8 +42,7 @@ pub fn extents(findings: &Findings, blocks: u64) -> Vec<Extent> {
     known
 }
 
-/// The stretches of blocks whose tracks are known, ascending: the first block of each, and the block
-/// after its last.
+/// The ranges of blocks with known tracks, ascending: first block and end.
 fn stretches(findings: &Findings) -> Vec<(u64, u64)> {
     let ends = |extent: &Extent| (extent.start().0, extent.end().0);
     match &findings.layout {
@@ -55,7 +54,7 @@ fn stretches(findings: &Findings) -> Vec<(u64, u64)> {
     }
 }
 
-/// Adds the blocks from `first` to before `end`, if there are some.
+/// Adds the blocks from `first` to before `end`, if there are any.
 fn push(known: &mut Vec<Extent>, first: u64, end: u64) {
     if first < end
         && let Ok(extent) = Extent::new(Lba(first), Sectors(end - first))

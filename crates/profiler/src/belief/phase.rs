@@ -1,4 +1,4 @@
-//! Where the platter of a drive is whose profile is known.
+//! The platter position of a drive with a known profile.
 
 use block::Lba;
 use drive::{Angle, Profile, Spindle};
@@ -8,14 +8,13 @@ use crate::findings::MapPiece;
 use crate::prober::{Prober, Unseen};
 use crate::sighting::Sighting;
 
-/// Sightings from which the phase is taken. A choice: half of them may be disturbed.
+/// Number of sightings for the phase. A choice: half of them may be disturbed.
 const SIGHTINGS: u64 = 9;
 
-/// Sightings that are as near to each other, in revolutions, agree.
+/// Maximum distance of agreeing sightings, in revolutions.
 const AGREE: f64 = 0.01;
 
-/// Sights some blocks whose tracks are known, and starts a clock by them: for
-/// [`live`](super::live).
+/// Sights blocks with known tracks, and starts a clock for [`live`](super::live).
 ///
 /// # Errors
 /// If most of the blocks cannot be sighted: the last reason.
@@ -36,9 +35,8 @@ pub async fn find(prober: &Prober, profile: &Profile) -> Result<PlatterClock, Un
     }
 }
 
-/// Sights blocks of the map, and sets the clock to its angles: for a map that was found before, in
-/// another run. Answers whether more than half of the blocks agree; otherwise the clock is as it
-/// was.
+/// Sights blocks of the map from an earlier run, and sets the clock to its angles. Returns whether
+/// more than half of the blocks agree; otherwise the clock is unchanged.
 pub async fn rejoin(prober: &Prober) -> bool {
     let (map, clock) = prober.findings(|findings| (findings.map.clone(), findings.clock));
     let Some(clock) = clock else {
@@ -73,7 +71,7 @@ pub async fn rejoin(prober: &Prober) -> bool {
     }
 }
 
-/// The clock by which most of some sightings ended where their blocks do, and how many did.
+/// The clock that most sightings agree on, and their number.
 fn agreed(spindle: Spindle, seen: &[(Sighting, Angle)]) -> Option<(PlatterClock, usize)> {
     let phase = |(sighting, end): &(Sighting, Angle)| *end - spindle.angle_at(sighting.at);
     let agreeing = |phase_of: Angle| {
@@ -88,7 +86,8 @@ fn agreed(spindle: Spindle, seen: &[(Sighting, Angle)]) -> Option<(PlatterClock,
     Some((clock, offs.len()))
 }
 
-/// A block whose track is known, one after the other far apart; any block if nothing is said.
+/// A block with a known track, far from those of neighbouring numbers; any block without such
+/// information.
 fn block_of(profile: &Profile, number: u64) -> Lba {
     let blocks = profile.geometry.sectors().0;
     let known = profile.confidence.as_ref().map_or(&[][..], |c| c.known());
@@ -104,7 +103,7 @@ fn block_of(profile: &Profile, number: u64) -> Lba {
     Lba(spread(number, blocks))
 }
 
-/// One of so many, spread over them by the golden section.
+/// The position of a number in a range, distributed by the golden section.
 fn spread(number: u64, over: u64) -> u64 {
     let share = u128::from((number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     ((share * u128::from(over)) >> 64) as u64

@@ -1,4 +1,4 @@
-//! The profile file of what was found.
+//! The profile file of the findings.
 
 use std::fmt::Write as _;
 
@@ -12,8 +12,8 @@ use crate::confidence::Confidence;
 use crate::device::{DriveIdentity, WritePermission};
 use crate::findings::{ArmTimings, Findings, FirmwareConfidence, SeekPoint, whole_stroke};
 
-/// The profile file (`name` is a file's without ending, in kebab case). What was not found is
-/// believed to be slow, and has confidence 0.
+/// The profile file (`name` is a file name without extension, in kebab case). Unknown parts are
+/// assumed to be slow, and have confidence 0.
 pub fn text(findings: &Findings, device: &DriveIdentity, name: &str) -> String {
     let fallback;
     let layout = match &findings.layout {
@@ -43,7 +43,7 @@ macro_rules! put {
     };
 }
 
-/// Begins a table.
+/// Starts a table.
 fn table(text: &mut String, name: &str, origin: &str) {
     put!(
         text,
@@ -68,7 +68,7 @@ fn top(text: &mut String, device: &DriveIdentity, name: &str) {
     put!(text, "blocks = {}\nactuators = 1", device.blocks);
 }
 
-/// The slowest that a drive may be, if nothing is known of it: 3,600 rpm, the drives of 1990.
+/// The period of an unknown drive: 3,600 rpm, the slowest drives of 1990.
 const UNKNOWN_PERIOD_PS: u64 = 16_666_666_667;
 
 fn spindle(text: &mut String, findings: &Findings) {
@@ -87,11 +87,11 @@ fn spindle(text: &mut String, findings: &Findings) {
     put!(text, "rpm = {}", 60e12 / period as f64);
 }
 
-/// What the origin of a seek table says.
+/// The origin of a seek table.
 const BOTH: &str = "the least time at which a block of another track is still reached in the same \
                     revolution, means of both directions";
 
-/// The same, if nothing was written.
+/// The origin of a seek table without measurements of writes.
 const READS_ONLY: &str = "the least time at which a block of another track is still reached in the \
                           same revolution, means of both directions; writes were not measured and \
                           are assumed to settle 1 ms later";
@@ -144,7 +144,7 @@ fn points(text: &mut String, key: &str, points: &[SeekPoint], of: fn(&SeekPoint)
     put!(text, "]");
 }
 
-/// What an origin says of a part that was not found.
+/// The origin of a part that was not found.
 const SLOW: &str = "not found, slow ones assumed";
 
 fn electronics(text: &mut String, findings: &Findings, device: &DriveIdentity) {
@@ -257,7 +257,7 @@ fn word(order: QueueOrder) -> &'static str {
     }
 }
 
-/// What was not tried is left out: a profiled drive then has none of it.
+/// Writes the tested commands; a profiled drive does not support any other.
 fn commands(text: &mut String, findings: &Findings) {
     let found = findings.firmware.as_ref();
     let Some(seek) = found.and_then(|firmware| firmware.seek_command) else {
@@ -268,8 +268,8 @@ fn commands(text: &mut String, findings: &Findings) {
     put!(text, "seek = {}", seek == Switch::On);
 }
 
-/// Left out if it was not found, or if most fresh reads contradicted it: whoever needs it works it out
-/// of the other parts.
+/// Writes the chunk sizes, unless they are unknown or most fresh reads contradicted them: readers
+/// then derive them from the other parts.
 fn chunks(text: &mut String, findings: &Findings) {
     let found = findings.firmware.as_ref();
     let sure = found.filter(|firmware| firmware.confidence.chunk.share() > 0.5);
@@ -284,8 +284,8 @@ fn chunks(text: &mut String, findings: &Findings) {
     }
 }
 
-/// The confidence of each part; 0 for parts that were not found, none for those that cannot be
-/// seen: without writing, or behind a bus that is slower than the medium.
+/// The confidence of each part: 0 for parts that were not found, none for invisible ones (without
+/// write permission, or behind a bus that is slower than the medium).
 pub fn shares(findings: &Findings, device: &DriveIdentity) -> Vec<(ProfilePart, f64)> {
     let is_hidden = |part| match part {
         ProfilePart::WriteBack => device.writes == WritePermission::Forbidden,
@@ -401,7 +401,7 @@ fn rows(text: &mut String, group: &GroupDescription) {
     put!(text, "]");
 }
 
-/// An angle as profile files have it: the shorter way round, so that repeating it keeps its digits.
+/// An angle in profile files: the shorter direction, so that repetition preserves its digits.
 fn turns(angle: Angle) -> f64 {
     crate::clock::apart(Angle::ZERO, angle)
 }

@@ -1,12 +1,12 @@
-//! Tracks whose surfaces nobody has told apart: each is believed to be on a cylinder of its own.
+//! A layout for tracks without known surfaces: each is assumed to be on a cylinder of its own.
 //!
 //! ```text
 //!   found       |--- piece ---|     ?     |--- piece ---|   ?
 //!   believed    |-- its tracks |like these|- its tracks -|like these
 //! ```
 //!
-//! Angles are right where the map is. Distances are not: from track to track the arm is believed to
-//! go one cylinder. With more tracks than a layout has cylinders, the rest is on further surfaces.
+//! Angles are right where the map is known. Distances are not: consecutive tracks are assumed to be
+//! one cylinder apart. Tracks beyond the maximum number of cylinders are on further surfaces.
 
 use drive::Angle;
 use drive::geometry::MAX_CYLINDERS;
@@ -14,7 +14,7 @@ use drive::geometry::indexed::{Description, GroupDescription, GroupRun, TrackRun
 
 use crate::findings::{Band, TrackMap};
 
-/// Blocks on a track of a drive of which no track is known. A choice: those of 1995.
+/// The tracks of a drive without any known track. A choice: those of 1995.
 const UNKNOWN: Band = Band {
     tracks: 1,
     blocks: 100,
@@ -23,7 +23,7 @@ const UNKNOWN: Band = Band {
     skew: Angle::ZERO,
 };
 
-/// A layout of a drive of so many blocks.
+/// A layout for a drive of `blocks` blocks.
 pub fn description(map: &TrackMap, blocks: u64) -> Description {
     let mut filling = Filling::default();
     let pieces = map.pieces.iter();
@@ -48,7 +48,7 @@ pub fn description(map: &TrackMap, blocks: u64) -> Description {
     filling.description(blocks)
 }
 
-/// A layout that is being filled with tracks.
+/// A layout under construction.
 #[derive(Default)]
 struct Filling {
     groups: Vec<GroupDescription>,
@@ -60,7 +60,7 @@ struct Filling {
 }
 
 impl Filling {
-    /// So many blocks on tracks like those of a band; the last may have fewer blocks.
+    /// Adds `blocks` blocks on tracks like those of a band; the last track may have fewer blocks.
     fn like(&mut self, band: Band, angle: Angle, blocks: u64) {
         let (whole, rest) = (
             blocks / u64::from(band.blocks),
@@ -81,7 +81,7 @@ impl Filling {
         self.repeat(&[last], angle, u32::from(rest > 0), Angle::ZERO);
     }
 
-    /// A cycle of tracks, repeated.
+    /// Adds a repeated cycle of tracks.
     fn repeat(&mut self, cycle: &[Band], mut angle: Angle, mut repeats: u32, step: Angle) {
         let size: u32 = cycle.iter().map(|band| band.tracks).sum();
         while repeats > 0 && size > 0 {
@@ -108,7 +108,7 @@ impl Filling {
         }
     }
 
-    /// The tracks of a cycle, side by side on the present surface.
+    /// The tracks of a cycle, side by side on the current surface.
     fn group(&self, cycle: &[Band]) -> GroupDescription {
         let mut cylinder = 0;
         let run = |band: &Band| {

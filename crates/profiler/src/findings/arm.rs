@@ -1,64 +1,63 @@
-//! Seek times as measured, and the tables of a profile from them.
+//! Measured seek times, and the seek tables of a profile derived from them.
 
 use block::Duration;
 use drive::seek::{SeekError, SeekTable};
 
 use crate::confidence::Confidence;
 
-/// The arm as it was found.
+/// The findings about the arm.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArmTimings {
-    /// Seeks of reads, ascending, as measured.
+    /// Measured seeks of reads, in ascending order.
     pub read: Vec<SeekPoint>,
-    /// Seeks of writes without the settling; none if nothing may be written.
+    /// Measured seeks of writes without settling; empty without write permission.
     pub write: Vec<SeekPoint>,
-    /// From surface to surface of a cylinder; nothing if there is one surface.
+    /// Switch time between surfaces of a cylinder; zero for a single surface.
     pub head_switch: Duration,
-    /// What every repositioning of a write takes longer than its table says, in nanoseconds.
+    /// Additional time of every repositioning for a write, in nanoseconds.
     pub write_settle_nanos: i64,
-    /// The standard deviation of a single read's repositioning, that of the overhead included, by
-    /// all seeks together.
+    /// Standard deviation of a single repositioning of a read, including overhead, over all seeks.
     pub deviation: Duration,
-    /// How often the time between two fresh tracks was as the table of reads has it.
+    /// The fraction of times between two fresh tracks that matched the table of reads.
     pub confidence: Confidence,
 }
 
 /// The seek over one distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeekPoint {
-    /// Cylinders.
+    /// Distance in cylinders.
     pub distance: u32,
-    /// The mean of both ways.
+    /// The mean of both directions.
     pub mean: Duration,
-    /// The standard deviation of a single repositioning, that of the overhead included: by so few
-    /// answers that it is rather too large.
+    /// Standard deviation of a single repositioning, including overhead. It rests on few answers,
+    /// so it is rather too large.
     pub deviation: Duration,
-    /// To higher cylinders.
+    /// Time to higher cylinders.
     pub inward: Duration,
-    /// To lower cylinders.
+    /// Time to lower cylinders.
     pub outward: Duration,
 }
 
 impl ArmTimings {
-    /// The table of reads, for a drive of so many cylinders.
+    /// The seek table of reads, for a drive of `cylinders` cylinders.
     ///
     /// # Errors
-    /// If nothing was found.
+    /// If there are no measurements.
     pub fn read_table(&self, cylinders: u32) -> Result<SeekTable, SeekError> {
         table(&self.read, cylinders)
     }
 
-    /// The table of writes, for a drive of so many cylinders.
+    /// The seek table of writes, for a drive of `cylinders` cylinders.
     ///
     /// # Errors
-    /// If nothing was found.
+    /// If there are no measurements.
     pub fn write_table(&self, cylinders: u32) -> Result<SeekTable, SeekError> {
         table(&self.write_points(), cylinders)
     }
 
-    /// Seeks of writes over all distances that were measured: over those that were only read, a
-    /// write is as much longer than a read as over the distances next to them. None if no writes
-    /// were measured.
+    /// Seeks of writes over all measured distances. Distances that were measured for reads only get
+    /// the difference of writes and reads at the neighbouring distances. Empty without measurements
+    /// of writes.
     pub fn write_points(&self) -> Vec<SeekPoint> {
         let mut points = self.write.clone();
         let (Some(last), Some(longest)) = (self.write.last(), self.read.last()) else {
@@ -89,8 +88,8 @@ impl ArmTimings {
         points
     }
 
-    /// The same with the time that the data of a one-block write need to come, counted from when
-    /// its command is decoded: a write on the track where the head is waits for them.
+    /// The same with the transfer time of a one-block write's data, counted from the decoding of
+    /// the command: a write on the current track waits for them.
     #[must_use]
     pub fn with_data(self, data: Duration) -> ArmTimings {
         ArmTimings {
@@ -106,9 +105,9 @@ fn table(points: &[SeekPoint], cylinders: u32) -> Result<SeekTable, SeekError> {
     SeekTable::new(points.collect(), cylinders)
 }
 
-/// The points and, if the arm was not measured over its whole stroke, one at its end: on the line
-/// through the last one and one of about half its distance. The last two of a measured table may
-/// have any slope.
+/// The points and, if the measurements do not cover the whole stroke, one at its end: on the line
+/// through the last point and the one of about half its distance. The last two points of a measured
+/// table may have any slope.
 pub(crate) fn whole_stroke(measured: &[SeekPoint], stroke: u32) -> Vec<SeekPoint> {
     let mut points = measured.to_vec();
     let Some(last) = measured.last().filter(|last| last.distance < stroke) else {

@@ -1,4 +1,4 @@
-//! The electronics: costs of commands, buffer, queue, and how far each part can be trusted.
+//! The electronics: costs of commands, buffer, queue, and the confidence of each part.
 
 use block::{Duration, Lba, Switch};
 use drive::Spindle;
@@ -7,36 +7,36 @@ use drive::firmware::{BufferRules, Bus, Overheads, QueueRules};
 use crate::clock::PlatterClock;
 use crate::confidence::Confidence;
 
-/// The electronics, as found.
+/// The findings about the electronics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Firmware {
-    /// What commands cost; see the module for how sums are split. Zero for writes if none were
-    /// allowed.
+    /// Overheads of commands; the module describes how sums are split. Zero for writes without
+    /// write permission.
     pub overheads: Overheads,
     /// The bus.
     pub bus: Bus,
-    /// The buffer. The write watermark is only looked for where no writes are done early.
+    /// The buffer. The write watermark is only measured on drives without early writes.
     pub buffer: BufferRules,
-    /// Whether there are just so many segments.
+    /// Whether the number of segments is exact.
     pub segments: CountBound,
-    /// What is known of the write buffer, if writes are allowed.
+    /// The write buffer, if writes are permitted.
     pub write_buffer: Option<WriteBuffer>,
     /// The queue.
     pub queue: QueueRules,
-    /// Whether a seek without transfer moves the arm, if that was tried.
+    /// Whether a seek without transfer moves the arm, if that was tested.
     pub seek_command: Option<Switch>,
-    /// The chunk sizes of sequential reads that keep the full rate.
+    /// The chunk sizes of sequential reads at full rate.
     pub chunk: Option<ChunkSizes>,
-    /// How far each part can be trusted.
+    /// The confidence of each part.
     pub confidence: FirmwareConfidence,
 }
 
-/// When written data are on the medium.
+/// The times at which written data reach the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteBuffer {
-    /// Whether writes that must be on the medium are.
+    /// Whether durable writes reach the medium.
     pub durable: Honesty,
-    /// When a write that counts as done is destaged.
+    /// The time at which early writes are destaged.
     pub destage: Destage,
 }
 
@@ -45,24 +45,24 @@ pub struct WriteBuffer {
 pub enum Honesty {
     /// It ends a constant time after its block has passed under the head.
     Honest,
-    /// It ends whenever the buffer has it.
+    /// It ends when its data are in the buffer.
     Lies,
     /// Neither fits.
     Unknown,
 }
 
-/// When the write buffer is emptied.
+/// The time at which the write buffer is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destage {
     /// As soon as the arm is idle.
     Idle,
-    /// Later.
+    /// Later than that.
     Later,
     /// There is nothing to destage.
     None,
 }
 
-/// The confidence of each part: fresh checks that came true.
+/// The confidence of each part, from fresh checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirmwareConfidence {
     /// Overheads of reads from the medium.
@@ -73,13 +73,13 @@ pub struct FirmwareConfidence {
     pub hits: Confidence,
     /// Number and size of the segments.
     pub segments: Confidence,
-    /// What is read ahead.
+    /// Amount of look-ahead.
     pub look_ahead: Confidence,
-    /// Which writes are done early.
+    /// Kinds of early writes.
     pub write_back: Confidence,
-    /// Whether reading begins anywhere on a track; `None` behind a bus that hides it.
+    /// Whether reading starts anywhere on a track; `None` if the bus hides it.
     pub zero_latency_read: Option<Confidence>,
-    /// The same for writing.
+    /// Whether writing starts anywhere on a track.
     pub zero_latency_write: Confidence,
     /// The order of the queue.
     pub queue: Confidence,
@@ -87,44 +87,45 @@ pub struct FirmwareConfidence {
     pub chunk: Confidence,
 }
 
-/// What chunks are good for.
+/// The range of chunk sizes with the full rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkSizes {
-    /// Where they were tried.
+    /// The position of the measurement.
     pub at: Lba,
-    /// Point a: the least size, in blocks, with the full rate.
+    /// Point a: the smallest size with the full rate, in blocks.
     pub least: u32,
-    /// Point b: the greatest size up to which it stays; `None` if no larger one was slower.
+    /// Point b: the largest size with the full rate; `None` if no larger one was slower.
     pub most: Option<u32>,
-    /// All that was tried, in the order of size.
+    /// All measurements, in order of size.
     pub curve: Vec<ChunkRate>,
 }
 
-/// One size.
+/// The rate of one chunk size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChunkRate {
-    /// Blocks of a command.
+    /// Blocks per command.
     pub blocks: u32,
     /// Blocks per second.
     pub rate: f64,
 }
 
-/// Whether a number was found, or only that it is not smaller.
+/// Whether a measured number is exact or a lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountBound {
-    /// Just so many.
+    /// The number is exact.
     Exactly,
-    /// As many or more.
+    /// The number is a lower bound.
     AtLeast,
 }
 
 impl Firmware {
-    /// From a block's end under the head to the end of its one-block read.
+    /// Time from the end of a block under the head to the end of its one-block read.
     pub fn lag(&self) -> Duration {
         self.bus.read_block + self.overheads.read_reselect + self.overheads.read_completion
     }
 
-    /// The spindle of a believed profile: what is under the heads, not what reads just end.
+    /// The spindle of a believed profile: its angles are those under the heads, not those of blocks
+    /// whose reads end.
     pub fn spindle(&self, clock: &PlatterClock) -> Spindle {
         let seen = clock.spindle();
         let at = clock.anchored_at();

@@ -1,4 +1,4 @@
-//! On which surface and cylinder tracks are.
+//! The surface and cylinder of each track.
 
 use block::Extent;
 use drive::geometry::indexed::Description;
@@ -6,16 +6,16 @@ use drive::geometry::indexed::Description;
 use crate::confidence::Confidence;
 use crate::findings::pattern::Pattern;
 
-/// Where tracks are.
+/// The layout of tracks.
 #[derive(Clone, Debug)]
 pub struct TrackLayout {
     /// All blocks of the device; angles are those of the map.
     pub description: Description,
-    /// In which order tracks were filled.
+    /// The order in which tracks are filled.
     pub pattern: Pattern,
-    /// How well the times between tracks fit.
+    /// The fraction of times between tracks that fit.
     pub confidence: Confidence,
-    /// Blocks whose tracks are on the map: elsewhere the description is a guess.
+    /// Blocks whose tracks are on the map; the description of other blocks is a guess.
     pub known: Vec<Extent>,
     /// Blocks that are not where the description says.
     pub fenced: Vec<Extent>,

@@ -1,4 +1,4 @@
-//! In which order blocks fill surfaces and cylinders.
+//! The order in which blocks fill surfaces and cylinders.
 //!
 //! ```text
 //!   band 1:  cylinder by cylinder         band n: a row of bands on n cylinders
@@ -7,42 +7,41 @@
 //!   head 2   2   5   8                    head 2   6 --> 7 --> 8
 //! ```
 //!
-//! Both are rows of as many bands as there are surfaces; a row of bands of one track is a
-//! cylinder.
+//! Both are rows of one band per surface; a row of bands of one track is a cylinder.
 
-/// The order in which tracks were filled.
+/// The order in which tracks are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Bands in a row, each on another surface.
+    /// Bands per row, each on another surface.
     pub surfaces: u32,
-    /// Tracks of a band: 1 if a drive is filled cylinder by cylinder.
+    /// Tracks per band: 1 if a drive is filled cylinder by cylinder.
     pub band: u32,
-    /// Which way the arm goes in the bands of a row.
+    /// The direction of the arm in consecutive bands.
     pub turning: Turning,
-    /// Which way it goes in the first of them.
+    /// The direction of the arm in the first band.
     pub begins: Heading,
 }
 
-/// Which way the arm goes in the bands of a row.
+/// The direction of the arm in consecutive bands of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turning {
-    /// There and back.
+    /// Forward and back in turn.
     Alternating,
-    /// The same way in all of them.
+    /// The same in all bands.
     Same,
 }
 
-/// Which way the arm goes in a band.
+/// The direction of the arm in a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heading {
     /// Towards the next row.
     Onward,
-    /// Towards the row before.
+    /// Towards the previous row.
     Back,
 }
 
 impl Pattern {
-    /// Cylinder by cylinder.
+    /// The pattern of a drive that is filled cylinder by cylinder.
     pub fn head_first(surfaces: u32) -> Self {
         Pattern {
             surfaces,
@@ -52,12 +51,12 @@ impl Pattern {
         }
     }
 
-    /// Tracks of a row.
+    /// Tracks per row.
     pub fn row(&self) -> u64 {
         u64::from(self.surfaces) * u64::from(self.band)
     }
 
-    /// Which way the arm goes in a row's band.
+    /// The direction of the arm in a band.
     pub fn heading(&self, band: u32) -> Heading {
         let turned = self.turning == Turning::Alternating && band % 2 == 1;
         match (self.begins, turned) {
@@ -66,8 +65,8 @@ impl Pattern {
         }
     }
 
-    /// The cylinder, from its row's first, and the surface of a track that is so many tracks
-    /// behind its row's first one.
+    /// The cylinder, relative to the first one of the row, and the surface of a track, counted from
+    /// the first one of its row.
     pub fn place(&self, track: u64) -> (u32, u32) {
         let band = (track / u64::from(self.band)) as u32;
         let within = (track % u64::from(self.band)) as u32;
@@ -77,8 +76,8 @@ impl Pattern {
         }
     }
 
-    /// The cylinder, from the first row's first, and the surface of a track that is so many
-    /// tracks behind the first row's first one.
+    /// The cylinder, relative to the first one of all rows, and the surface of a track, counted
+    /// from the first one of all.
     pub fn at(&self, track: u64) -> (u64, u32) {
         let (cylinder, head) = self.place(track % self.row());
         (

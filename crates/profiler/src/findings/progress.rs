@@ -1,27 +1,27 @@
-//! How far the whole procedure has come.
+//! The progress of the whole procedure.
 
-/// A part of the whole procedure.
+/// A stage of the whole procedure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProfilingStage {
-    /// Nothing was asked yet.
+    /// Not started.
     #[default]
     Begin,
     /// The period and the phase.
     Spindle,
-    /// Where tracks begin and end.
+    /// The boundaries of tracks.
     Map,
-    /// Which surfaces and cylinders they are on.
+    /// The surfaces and cylinders of tracks.
     Layout,
-    /// How long the arm takes.
+    /// The timing of the arm.
     Arm,
-    /// What the electronics do and cost.
+    /// The behaviour and timing of the electronics.
     Firmware,
-    /// Nothing is left to ask.
+    /// Complete.
     Done,
 }
 
 impl ProfilingStage {
-    /// What it looks for, for people.
+    /// A description of the stage, for users.
     pub fn name(self) -> &'static str {
         match self {
             ProfilingStage::Begin => "nothing yet",
@@ -35,11 +35,11 @@ impl ProfilingStage {
     }
 }
 
-/// How far the whole procedure has come.
+/// The progress of the whole procedure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfilingProgress {
-    /// What it is at.
+    /// The current stage.
     pub step: ProfilingStage,
-    /// What could not be found, and why.
+    /// The failed stages, each with its reason.
     pub failed: Vec<(ProfilingStage, String)>,
 }

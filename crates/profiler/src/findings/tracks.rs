@@ -1,4 +1,4 @@
-//! Tracks in the order of their blocks, as far as the map goes.
+//! The map: known tracks in block order.
 
 use block::Lba;
 use drive::Angle;
@@ -6,105 +6,105 @@ use drive::Angle;
 use crate::clock::PlatterClock;
 use crate::sighting::Sighting;
 
-/// Tracks in the order of their blocks, as far as they were found.
+/// The known tracks in block order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrackMap {
-    /// Ascending, not overlapping. Between them nothing is known.
+    /// Ascending and disjoint; the blocks between them are unknown.
     pub pieces: Vec<MapPiece>,
-    /// Sectors inside tracks that hold no block, ascending. The pieces' angles are without them.
+    /// Sectors inside tracks that hold no block, ascending. The angles of pieces ignore them.
     pub slips: Vec<Slip>,
     /// Blocks that are not where the pieces say, ascending.
     pub elsewhere: Vec<Elsewhere>,
 }
 
-/// A pattern of tracks, repeated.
+/// A repeated pattern of tracks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapPiece {
-    /// Its first block.
+    /// The first block.
     pub first: Lba,
-    /// Where that begins.
+    /// The angle at which it begins.
     pub angle: Angle,
-    /// What is repeated, never empty.
+    /// The repeated pattern, never empty.
     pub cycle: Vec<Band>,
-    /// How many times.
+    /// Number of repetitions.
     pub repeats: u32,
-    /// From where a repetition begins to where the next does.
+    /// Angle between the beginnings of consecutive repetitions.
     pub step: Angle,
 }
 
-/// Neighbouring tracks that are alike.
+/// Consecutive tracks of the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
-    /// How many.
+    /// Number of tracks.
     pub tracks: u32,
-    /// Blocks on each of them.
+    /// Blocks per track.
     pub blocks: u32,
-    /// Sectors on a whole turn: not fewer.
+    /// Sectors per revolution, at least as many as blocks.
     pub sectors: u32,
-    /// From where the cycle begins to where the band's first track does.
+    /// Angle from the beginning of the cycle to that of the band's first track.
     pub start: Angle,
-    /// From where a track of the band begins to where the next one of the band does.
+    /// Angle between the beginnings of consecutive tracks of the band.
     pub skew: Angle,
 }
 
 /// Sectors in a track that hold no block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slip {
-    /// The block after them, on the same track.
+    /// The next block after them on the same track.
     pub before: Lba,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u32,
 }
 
-/// Blocks that were remapped.
+/// A range of remapped blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// The first of them.
+    /// The first block.
     pub first: Lba,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u32,
 }
 
 /// One track of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundTrack {
-    /// Which piece it is of.
+    /// The index of its piece.
     pub piece: usize,
-    /// Its number in the piece, from 0.
+    /// Its index in the piece, from 0.
     pub ordinal: u64,
     /// The first block.
     pub first: Lba,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Sectors on a whole turn.
+    /// Sectors per revolution.
     pub sectors: u32,
-    /// Where the first block begins.
+    /// The angle at which the first block begins.
     pub start: Angle,
 }
 
 impl MapPiece {
-    /// Blocks in one repetition.
+    /// Blocks per repetition.
     pub fn cycle_blocks(&self) -> u64 {
         let blocks = |band: &Band| u64::from(band.tracks) * u64::from(band.blocks);
         self.cycle.iter().map(blocks).sum()
     }
 
-    /// Tracks in one repetition.
+    /// Tracks per repetition.
     pub fn cycle_tracks(&self) -> u64 {
         self.cycle.iter().map(|band| u64::from(band.tracks)).sum()
     }
 
-    /// Blocks in all.
+    /// Number of blocks.
     pub fn blocks(&self) -> u64 {
         self.cycle_blocks() * u64::from(self.repeats)
     }
 
-    /// Tracks in all.
+    /// Number of tracks.
     pub fn tracks(&self) -> u64 {
         self.cycle_tracks() * u64::from(self.repeats)
     }
 
-    /// The block after its last.
+    /// The block after the last one.
     pub fn end(&self) -> Lba {
         Lba(self.first.0 + self.blocks())
     }
@@ -142,17 +142,17 @@ impl TrackMap {
         None
     }
 
-    /// The track after another, if it is known.
+    /// The next track, if it is known.
     pub fn after(&self, track: &FoundTrack) -> Option<FoundTrack> {
         self.track_of(Lba(track.first.0 + u64::from(track.blocks)))
     }
 
-    /// The track before another, if it is known.
+    /// The previous track, if it is known.
     pub fn before(&self, track: &FoundTrack) -> Option<FoundTrack> {
         self.track_of(Lba(track.first.0.checked_sub(1)?))
     }
 
-    /// Where a block begins, if its track is known and it was not remapped.
+    /// The angle at which a block begins, if its track is known and it was not remapped.
     pub fn angle_of(&self, lba: Lba) -> Option<Angle> {
         if self.is_elsewhere(lba) {
             return None;
@@ -162,14 +162,14 @@ impl TrackMap {
         Some(track.start + Angle::fraction(1, u64::from(track.sectors)).times(sector))
     }
 
-    /// Where a one-block read of the block ends, if that is known: the end of its sector.
+    /// The angle at which a one-block read ends: the end of the block's sector, if it is known.
     pub fn end_angle_of(&self, lba: Lba) -> Option<Angle> {
         let track = self.track_of(lba)?;
         let width = Angle::fraction(1, u64::from(track.sectors));
         Some(self.angle_of(lba)? + width)
     }
 
-    /// How many sectors of a track before a block hold no block.
+    /// Number of sectors of a track before a block that hold no block.
     fn slipped_before(&self, track: &FoundTrack, lba: Lba) -> u32 {
         let from = self.slips.partition_point(|slip| slip.before < track.first);
         let slips = self.slips[from..].iter();
@@ -186,12 +186,12 @@ impl TrackMap {
         moved.is_some_and(|moved| lba.0 < moved.first.0 + u64::from(moved.blocks))
     }
 
-    /// How many blocks are on known tracks.
+    /// Number of blocks on known tracks.
     pub fn known(&self) -> u64 {
         self.pieces.iter().map(MapPiece::blocks).sum()
     }
 
-    /// The first block from `lba` on whose track is not known.
+    /// The first block from `lba` on whose track is unknown.
     pub fn unknown_from(&self, lba: Lba) -> Lba {
         let mut at = lba;
         while let Some((_, piece)) = self.piece_of(at) {
@@ -207,8 +207,8 @@ impl TrackMap {
         (lba < piece.end()).then_some((index, piece))
     }
 
-    /// A block that the map knows was sighted: the clock is corrected by it. Answers how far off
-    /// it was, in revolutions.
+    /// Corrects the clock with the sighting of a known block. Returns the previous error in
+    /// revolutions.
     pub fn anchor(&self, clock: &mut PlatterClock, sighting: &Sighting) -> Option<f64> {
         let angle = self.end_angle_of(sighting.lba)?;
         Some(clock.anchor(angle, sighting.at))

@@ -1,7 +1,7 @@
-//! What is read ahead, how far, and what makes it go on.
+//! Look-ahead: its kind, its length, and its continuation.
 //!
-//! A block is read, the drive is left alone for as long as it may need, and one other block is
-//! asked for: it is there or not. Each such question is asked on fresh tracks.
+//! Each test reads a block, leaves the drive idle for as long as look-ahead may need, and requests
+//! one other block: it is in the buffer or not. Each test uses fresh tracks.
 
 use block::Lba;
 use drive::firmware::{BufferRules, LookAhead};
@@ -11,17 +11,17 @@ use super::site::{TestSite, agreed};
 use crate::confidence::Confidence;
 use crate::findings::FirmwareConfidence;
 
-/// How often each question is asked again. A choice: two may go wrong.
+/// Number of repetitions of each test. A choice: two may fail.
 const AGAIN: u32 = 5;
 
-/// How far from a track's end the block is that is read. A choice: less than the blocks of any
-/// look-ahead that we know of.
+/// Distance of the read block from the end of a track. A choice: less than the blocks of any known
+/// look-ahead.
 const NEAR: u64 = 8;
 
-/// The longest look-ahead that is looked for, in blocks.
+/// The longest look-ahead that can be found, in blocks.
 const LONGEST: u64 = 16_384;
 
-/// Answers of a question that was asked several times.
+/// The results of a repeated test.
 #[derive(Clone, Copy, Debug, Default)]
 struct Votes {
     came: u32,
@@ -33,14 +33,15 @@ impl Votes {
         self.came * 2 > self.asked
     }
 
-    /// How many agree with the majority, without the first, which was the finding.
+    /// The number of results that agree with the majority, without the first, which was the
+    /// finding.
     fn agreed(self) -> (u32, u32) {
         let with = self.came.max(self.asked - self.came);
         (with.saturating_sub(1), self.asked.saturating_sub(1))
     }
 }
 
-/// Which tracks a question wants.
+/// The tracks that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextTrack {
     SameCylinder,
@@ -86,18 +87,18 @@ pub(super) async fn measure(
     parts.look_ahead = Confidence::of(agreed, asked);
 }
 
-/// One question of one pair of neighbouring tracks.
+/// One test on a pair of neighbouring tracks.
 #[derive(Clone, Copy, Debug)]
 struct Question {
-    /// Read one after the other: first block and blocks; none if zero.
+    /// Consecutive reads: first block and number of blocks; zero for none.
     reads: [(Lba, u64); 2],
-    /// Asked for.
+    /// The requested block.
     wanted: Lba,
-    /// For so many revolutions the drive is left alone.
+    /// Idle time of the drive, in revolutions.
     turns: f64,
 }
 
-/// Asks some times.
+/// Repeats a test.
 async fn votes(
     site: &mut TestSite,
     next: NextTrack,
@@ -114,7 +115,7 @@ async fn votes(
     votes
 }
 
-/// Asks.
+/// Executes a test: whether the requested block is in the buffer.
 async fn is_there(site: &mut TestSite, question: Question) -> bool {
     for (lba, blocks) in question.reads {
         if blocks > 0 {
@@ -127,7 +128,7 @@ async fn is_there(site: &mut TestSite, question: Question) -> bool {
     site.hits(question.wanted).await
 }
 
-/// Three tracks of which each follows the one before, without gaps.
+/// Three consecutive tracks without gaps.
 fn neighbours(site: &mut TestSite, next: NextTrack) -> Option<[Track; 3]> {
     for _ in 0..2000 {
         let first = site.fresh();
@@ -165,7 +166,7 @@ fn over_the_end([first, second, _]: &[Track; 3]) -> Question {
     }
 }
 
-/// A reader that goes over a track's end: the end of the track after is there, or not.
+/// A read across the end of a track: whether the end of the next track is in the buffer.
 fn if_sequential([_, second, third]: &[Track; 3]) -> Question {
     Question {
         reads: [(Lba(second.first.0 - 4), 4), (second.first, 4)],
@@ -174,7 +175,7 @@ fn if_sequential([_, second, third]: &[Track; 3]) -> Question {
     }
 }
 
-/// How many blocks are read ahead at most; zero if the end of the track or cylinder comes first.
+/// Maximum number of blocks of look-ahead; zero if the end of the track or cylinder comes first.
 async fn distance(site: &mut TestSite, kind: LookAhead) -> u64 {
     let mut low = 1;
     let mut high = 2;
@@ -196,7 +197,7 @@ async fn distance(site: &mut TestSite, kind: LookAhead) -> u64 {
     if ended_by_track { 0 } else { low }
 }
 
-/// Whether the block so many after one that was read, the first of a track, comes ahead.
+/// Whether look-ahead after the first block of a track reaches the block at this distance.
 async fn comes(site: &mut TestSite, blocks: u64) -> bool {
     let track = site.fresh();
     site.skip(blocks);
@@ -208,7 +209,7 @@ async fn comes(site: &mut TestSite, blocks: u64) -> bool {
     is_there(site, question).await
 }
 
-/// Whether a hit makes a look-ahead that had ended go on.
+/// Whether a hit resumes a completed look-ahead.
 async fn goes_on(site: &mut TestSite, buffer: &BufferRules) -> bool {
     let mut came = 0;
     for _ in 0..AGAIN {

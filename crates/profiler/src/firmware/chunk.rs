@@ -8,16 +8,15 @@
 //!        +----a--------------b---- chunk
 //! ```
 //!
-//! Reads that follow each other, each given when the one before has ended, look-ahead on. The rate
-//! is taken from the end of the first two commands to the end of the last one, over at least
-//! twelve tracks or two hundred commands, and six commands; a size that is slow is given up after
-//! forty revolutions. Sizes go up to four tracks.
+//! Sequential reads, each submitted at the end of the previous one, with look-ahead. The rate is
+//! measured from the end of the first two commands to the end of the last one: over at least twelve
+//! tracks or two hundred commands, and six commands. A slow size is abandoned after forty
+//! revolutions. Sizes extend to four tracks.
 //!
-//! Real curves jump: whether a revolution is lost at a track's end depends on how many chunks a
-//! track is. The full rate is therefore the upper quartile of the rates of sizes of half a track
-//! and more, and full is what reaches 95 % of it. Point a is the least full size from which, for a
-//! third more, three of four sizes are full; point b the last full one before three of four are
-//! not.
+//! Real curves jump, since the number of chunks per track decides whether a revolution is lost at
+//! its end. The full rate is therefore the upper quartile of the rates of sizes of half a track and
+//! more; 95 % of it is full. Point a is the smallest full size from which, for a third more, three
+//! of four sizes are full. Point b is the last full size before three of four are not.
 
 use block::Lba;
 use drive::geometry::Track;
@@ -26,37 +25,37 @@ use super::site::{TestSite, moment};
 use crate::confidence::Confidence;
 use crate::findings::{ChunkRate, ChunkSizes, FirmwareConfidence};
 
-/// Which share of the full rate is full.
+/// The fraction of the full rate that counts as full.
 pub const FULL: f64 = 0.95;
 
-/// How far a stretch of sizes goes on from its first one, and which share of it decides.
+/// The ratio of the last and the first size of a range, a fraction of which decides.
 pub const STRETCH: f64 = 4.0 / 3.0;
 /// See [`STRETCH`].
 pub const MOSTLY: f64 = 0.75;
 
-/// Tracks over which a rate is taken, and the fewest and most commands.
+/// Number of tracks for a rate, and minimum and maximum number of commands.
 const TRACKS: u64 = 12;
 const COMMANDS: (u64, u64) = (6, 200);
 
-/// A size with which so many revolutions were not enough, after so many commands, is slow: it is
-/// not timed any longer. Twelve tracks at the full rate take about fourteen revolutions.
+/// A size is slow if this many revolutions do not suffice, after [`ENOUGH`] commands; its
+/// measurement ends. Twelve tracks at the full rate take about fourteen revolutions.
 pub const SLOW: f64 = 40.0;
 /// See [`SLOW`].
 pub const ENOUGH: u64 = 24;
 
-/// Commands before the rate is taken.
+/// Number of commands before the measurement.
 const LEAD: u64 = 2;
 
-/// Sizes grow by one part in so many.
+/// Sizes grow by one part in this many.
 const STEPS: u64 = 10;
 
 /// The largest size, in tracks.
 const LARGEST: u64 = 4;
 
-/// How exactly the points are wanted: a third of the 10 % that we promise.
+/// The resolution of the points: a third of the promised 10 %.
 const EXACT: f64 = 0.03;
 
-/// How many commands a rate is taken from.
+/// Number of commands for a rate.
 pub fn commands(blocks: u64, track: u64) -> u64 {
     (track * TRACKS / blocks).clamp(COMMANDS.0, COMMANDS.1)
 }
@@ -99,7 +98,7 @@ pub(super) async fn measure(
     })
 }
 
-/// The upper quartile of the rates from half a track on.
+/// The upper quartile of the rates of sizes from half a track on.
 fn full_rate(curve: &[ChunkRate], track: u32) -> Option<f64> {
     let large = curve.iter().filter(|point| point.blocks * 2 >= track);
     let mut rates: Vec<f64> = large.map(|point| point.rate).collect();
@@ -107,7 +106,7 @@ fn full_rate(curve: &[ChunkRate], track: u32) -> Option<f64> {
     rates.get(rates.len() * 3 / 4).copied()
 }
 
-/// Whether the first size is so, and most of a stretch from it on.
+/// Whether the first size and most of the range from it on satisfy `is_so`.
 fn stretch(rest: &[ChunkRate], is_so: impl Fn(&ChunkRate) -> bool) -> bool {
     let Some(first) = rest.first().filter(|first| is_so(first)) else {
         return false;
@@ -122,14 +121,14 @@ fn stretch(rest: &[ChunkRate], is_so: impl Fn(&ChunkRate) -> bool) -> bool {
     so as f64 >= MOSTLY * all as f64
 }
 
-/// Where rates are taken: tracks of a zone, one after the other.
+/// The tracks for measuring rates: consecutive tracks of a zone.
 #[derive(Clone, Copy, Debug)]
 struct Strip {
     like: Track,
     next: u64,
 }
 
-/// The last full size on the way from a full one to one that is not.
+/// The last full size between a full one and a slow one.
 async fn edge(site: &TestSite, strip: &mut Strip, (slow, full): (u32, u32), enough: f64) -> u32 {
     let (mut slow, mut full) = (slow, full);
     while slow.abs_diff(full) > 1 && f64::from(slow.abs_diff(full)) > EXACT * f64::from(full) {
@@ -143,7 +142,7 @@ async fn edge(site: &TestSite, strip: &mut Strip, (slow, full): (u32, u32), enou
     full
 }
 
-/// Whether the point is where it seems to be: a tenth above and a tenth below.
+/// Verifies the point a tenth above and a tenth below it.
 async fn check(site: &TestSite, strip: &mut Strip, least: u32, enough: f64) -> Confidence {
     let (mut came_true, mut checks) = (0, 0);
     let tenth = least.div_ceil(10);
@@ -200,8 +199,8 @@ impl Strip {
         }
     }
 
-    /// The next so many blocks that were not read, where a cylinder begins; at the end of the zone
-    /// it begins again: then the buffer holds others.
+    /// The next unread blocks from the beginning of a cylinder. At the end of the zone it restarts;
+    /// the buffer then holds other blocks.
     fn take(&mut self, site: &TestSite, blocks: u64) -> Lba {
         for _ in 0..2 * site.geometry.surfaces() {
             let Some(track) = site.geometry.track_of(Lba(self.next)) else {
@@ -222,7 +221,7 @@ impl Strip {
     }
 }
 
-/// Whether the track before is of another cylinder.
+/// Whether the previous track is on another cylinder.
 fn begins_cylinder(site: &TestSite, track: &Track) -> bool {
     let before = track.first.0.checked_sub(1);
     let before = before.and_then(|lba| site.geometry.track_of(Lba(lba)));

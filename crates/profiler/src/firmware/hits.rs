@@ -1,4 +1,4 @@
-//! How fast the buffer answers: overhead, and the bus by what more blocks cost.
+//! The speed of the buffer: overhead, and the bus by the cost of additional blocks.
 
 use block::{Direction, Lba, Status};
 use drive::firmware::BufferRules;
@@ -8,7 +8,7 @@ use crate::confidence::Confidence;
 use crate::device::WritePermission;
 use crate::findings::FirmwareConfidence;
 
-/// Sums of one-block answers, and the bus, in nanoseconds.
+/// Sums of one-block hits, and the bus, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hits {
     pub(super) after_read: Option<f64>,
@@ -19,28 +19,28 @@ pub(super) struct Hits {
     pub(super) write_per_block: Option<f64>,
 }
 
-/// Answers of which the middle one counts. A choice: noise is then a quarter of one's.
+/// Number of answers for a median. A choice: its noise is a quarter of one answer's.
 const ANSWERS: usize = 25;
 
-/// The most blocks that are asked for at once, if the buffer has them.
+/// Maximum blocks per request, if the buffer has them.
 const MOST: u64 = 6144;
 
-/// Blocks that are asked for first, and at most if the size of a segment is not known: all that we
-/// know hold three times as many.
+/// Blocks of the first request, and the maximum if the segment size is unknown: all known segments
+/// hold three times as many.
 const FEW: u64 = 16;
 
-/// How exactly the bus is wanted to be known: so much of what the blocks cost.
+/// The required precision of the bus, as a fraction of the cost of the blocks.
 const SHARE: f64 = 0.02;
 
-/// No answer of the buffer for one block takes longer than this share of a revolution: a choice,
-/// all that we know are below a fifth.
+/// Maximum time of a one-block hit, as a fraction of a revolution: a choice, all known ones are
+/// below a fifth.
 const LONGEST: f64 = 0.6;
 
-/// How far an answer may be from what is predicted, in nanoseconds, to come true: three times the
-/// noise of the electronics that we know of.
+/// Maximum error of a correct prediction, in nanoseconds: three times the known noise of
+/// electronics.
 const CLOSE: f64 = 60e3;
 
-/// One-block answers, if there is a buffer.
+/// Measures one-block hits, if there is a buffer.
 pub(super) async fn measure(site: &mut TestSite) -> Hits {
     let mut found = Hits::default();
     let mut seen = Vec::new();
@@ -58,7 +58,7 @@ pub(super) async fn measure(site: &mut TestSite) -> Hits {
     found
 }
 
-/// The same after a write: of the block that was written, or of one that was read before.
+/// Hits after a write: of the written block, or of one that was read before.
 async fn after_write(site: &mut TestSite) -> Option<f64> {
     let mut seen = Vec::new();
     for turn in 0..2 * ANSWERS {
@@ -76,7 +76,7 @@ async fn after_write(site: &mut TestSite) -> Option<f64> {
     densest(seen, LONGEST * site.period())
 }
 
-/// The middle of the third of those values below `most` that is closest together.
+/// The median of the densest third of the values below `most`.
 pub(super) fn densest(mut values: Vec<f64>, most: f64) -> Option<f64> {
     values.retain(|&value| value < most);
     values.sort_by(f64::total_cmp);
@@ -91,8 +91,8 @@ pub(super) fn densest(mut values: Vec<f64>, most: f64) -> Option<f64> {
     median(near.copied().collect())
 }
 
-/// What a block more costs: answers of as many blocks as a segment holds, or of fewer if that
-/// tells enough.
+/// The cost of an additional block: hits of as many blocks as a segment holds, or of fewer if they
+/// suffice.
 pub(super) async fn measure_bus(
     site: &mut TestSite,
     found: &mut Hits,
@@ -140,7 +140,7 @@ async fn answer(site: &mut TestSite, blocks: u64) -> Option<f64> {
     median(seen)
 }
 
-/// An answer of the buffer for some blocks that were just read.
+/// A hit of blocks that were just read.
 async fn one_answer(site: &mut TestSite, blocks: u64) -> Option<f64> {
     let from: Lba = site.fresh().first;
     site.skip(blocks);

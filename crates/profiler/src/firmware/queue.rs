@@ -1,4 +1,4 @@
-//! In which order the drive serves what it holds.
+//! The order in which the drive executes queued commands.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -12,15 +12,15 @@ use crate::confidence::Confidence;
 use crate::findings::FirmwareConfidence;
 use crate::prober::Timing;
 
-/// How often the order is looked at: once to find it, and to check it.
+/// Number of tests: one to find the order, the others to check it.
 const ROUNDS: u32 = 6;
 
-/// Near commands that compete with a far one: so many that one of them is always cheaper than a
-/// long seek.
+/// Number of near commands that compete with a far one: enough that one of them is always cheaper
+/// than a long seek.
 const NEAR: usize = 24;
 
-/// How long a far command is left to wait, in nanoseconds. Aging by 6 ms in a second (Worthington
-/// et al. 1994) makes up for the longest seek in less.
+/// Maximum wait of a far command, in nanoseconds. Aging by 6 ms per second (Worthington et al.
+/// 1994) makes up for the longest seek in less.
 const PATIENCE: f64 = 2e9;
 
 type Waiting = Pin<Box<dyn Future<Output = Timing> + Send>>;
@@ -53,13 +53,13 @@ pub(super) async fn measure(site: &mut TestSite, parts: &mut FirmwareConfidence)
     QueueRules { depth, order }
 }
 
-/// A block of a fresh track, and one far from it that the same arm serves.
+/// A block of a fresh track, and a far one of the same arm.
 fn pair(site: &mut TestSite) -> (Lba, Lba) {
     let near = site.fresh().first;
     (near, Lba(near.0 + site.device().blocks / 8))
 }
 
-/// Whether commands that were given at once, now near, now far, end as they were given.
+/// Whether alternating near and far commands end in order of submission.
 async fn ends_in_order(site: &mut TestSite) -> bool {
     let (start, _) = pair(site);
     let mut places = vec![start];
@@ -77,7 +77,7 @@ async fn ends_in_order(site: &mut TestSite) -> bool {
     ends.is_sorted()
 }
 
-/// Whether a far command is never served while near ones keep coming.
+/// Whether a far command never runs while near ones keep coming.
 async fn starves(site: &mut TestSite, near: usize) -> bool {
     let (start, far) = pair(site);
     let given = moment(site.ask(Direction::Read, start, 1).await.ended);
@@ -98,20 +98,20 @@ async fn starves(site: &mut TestSite, near: usize) -> bool {
     false
 }
 
-/// Gives a read of a block.
+/// Submits a read of a block.
 fn give(site: &TestSite, lba: Lba) -> Waiting {
     let ticket = site.prober.give(site.to_medium(Direction::Read, lba, 1));
     let prober = site.prober.clone();
     Box::pin(async move { prober.ended(ticket).await })
 }
 
-/// Gives a read of some block close to `start`.
+/// Submits a read of a block close to `start`.
 fn give_near(site: &mut TestSite, start: Lba) -> Waiting {
     let blocks = site.draw() * 4096.0;
     give(site, Lba(start.0 + blocks as u64))
 }
 
-/// The next one that ends.
+/// The next command that ends.
 async fn next(waiting: &mut [Waiting]) -> (usize, Timing) {
     poll_fn(|context| {
         for (index, one) in waiting.iter_mut().enumerate() {
@@ -124,7 +124,7 @@ async fn next(waiting: &mut [Waiting]) -> (usize, Timing) {
     .await
 }
 
-/// Waits for all but one, which has ended.
+/// Awaits all commands but `ended`, which has ended.
 async fn drain(waiting: Vec<Waiting>, ended: usize) {
     for (index, one) in waiting.into_iter().enumerate() {
         if index != ended {

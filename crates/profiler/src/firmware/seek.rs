@@ -1,17 +1,17 @@
-//! Whether the drive has a seek without transfer.
+//! Whether the drive supports a seek without transfer.
 //!
-//! A drive that has it takes longer over a seek to far blocks than over one to the track where the
-//! arm is. One that has not, or takes it for a hint, ends both at once or refuses them.
+//! Such a drive takes longer for a seek to far blocks than for one to the current track. A drive
+//! without support, or with seeks as hints only, ends both immediately or refuses them.
 
 use block::{Action, Direction, Lba, Status, Switch};
 
 use super::site::{TestSite, took};
 
-/// Pairs of seeks, of which most decide: a stall may spoil one.
+/// Number of pairs of seeks; the majority decides, since a stall may spoil one.
 const PAIRS: u32 = 5;
 
-/// So much longer, in nanoseconds, a far seek is at least. A choice: an eighth of the blocks takes
-/// all arms that we know 2 ms and more, and the electronics' noise is below 0.1 ms.
+/// Minimum additional time of a far seek, in nanoseconds. A choice: an eighth of the blocks takes
+/// all known arms 2 ms and more, and the noise of electronics is below 0.1 ms.
 const LONGER: f64 = 1e6;
 
 pub(super) async fn measure(site: &mut TestSite) -> Switch {
@@ -31,7 +31,7 @@ pub(super) async fn measure(site: &mut TestSite) -> Switch {
     }
 }
 
-/// How long a seek takes, in nanoseconds, if the drive does not refuse it.
+/// The time of a seek in nanoseconds, unless the drive refuses it.
 async fn seek(site: &TestSite, to: Lba) -> Option<f64> {
     let timing = site.prober.ask(Action::Seek { to }).await;
     (timing.status == Status::Good).then(|| took(&timing))

@@ -1,4 +1,4 @@
-//! How much the buffer keeps: the size of a segment, how many there are, what fills them.
+//! The capacity of the buffer: segment size, number of segments, and their contents.
 
 use block::{Direction, Lba};
 use drive::firmware::BufferRules;
@@ -8,14 +8,14 @@ use crate::confidence::Confidence;
 use crate::device::{Offers, WritePermission};
 use crate::findings::{CountBound, FirmwareConfidence};
 
-/// The largest segment that is looked for, in blocks: twice that of the largest drives of 2020.
+/// The largest segment that can be found, in blocks: twice that of the largest drives of 2020.
 const LARGEST: u64 = 16_384;
 
-/// How many segments are looked for at first, and at most: the second costs one to two seconds.
+/// Initial and final maximum number of segments to look for; the second costs one to two seconds.
 const FEW: usize = 24;
 const MANY: usize = 160;
 
-/// Finds them; without a switch of the look-ahead, the size is not found.
+/// Measures the segments; without a look-ahead switch, the size stays unknown.
 pub(super) async fn measure(
     site: &mut TestSite,
     buffer: &mut BufferRules,
@@ -55,7 +55,7 @@ pub(super) async fn measure(
     bound
 }
 
-/// Two counts that agree, of at most four; else the last one.
+/// Two counts that agree, of at most four; otherwise the last one.
 async fn surely(site: &mut TestSite, most: usize) -> (usize, CountBound) {
     let mut last = count(site, most).await;
     for _ in 0..3 {
@@ -68,8 +68,8 @@ async fn surely(site: &mut TestSite, most: usize) -> (usize, CountBound) {
     last
 }
 
-/// Reads `most` blocks of different tracks, and then those again, the last one first: as many are
-/// hits as there are segments, because a hit drives nothing out.
+/// Reads `most` blocks of different tracks, then the same in reverse order. The number of hits is
+/// the number of segments, because a hit evicts nothing.
 async fn count(site: &mut TestSite, most: usize) -> (usize, CountBound) {
     let mut blocks = Vec::new();
     for _ in 0..most {
@@ -87,7 +87,7 @@ async fn count(site: &mut TestSite, most: usize) -> (usize, CountBound) {
     (segments, CountBound::AtLeast)
 }
 
-/// The blocks of a segment, between doubled steps by halving.
+/// The blocks per segment: doubled steps, then halving.
 async fn size(site: &mut TestSite) -> u64 {
     let mut low = 1;
     while low < LARGEST && agreed!(keeps(site, low * 2).await) {
@@ -108,7 +108,7 @@ async fn size(site: &mut TestSite) -> u64 {
     low
 }
 
-/// Whether the `blocks`th last block of a long read is kept.
+/// Whether the `blocks`th last block of a long read is in the buffer.
 async fn keeps(site: &mut TestSite, blocks: u64) -> bool {
     let first = site.fresh().first;
     let long = blocks * 5 / 4 + 8;
@@ -117,8 +117,8 @@ async fn keeps(site: &mut TestSite, blocks: u64) -> bool {
     site.hits(Lba(first.0 + long - blocks)).await
 }
 
-/// Whether blocks that passed while the head waited for others are kept: of six reads that waited
-/// for any time, most have seen the block before theirs.
+/// Whether the buffer keeps blocks that pass while the head waits for others. Of six reads with
+/// random waits, most have passed the block before theirs.
 async fn keeps_what_passes(site: &mut TestSite) -> bool {
     let mut kept = 0;
     for _ in 0..6 {
@@ -130,7 +130,7 @@ async fn keeps_what_passes(site: &mut TestSite) -> bool {
     kept >= 4
 }
 
-/// Whether what was written can be read without the medium: before it comes round again.
+/// Whether written blocks can be read without the medium, before they pass again.
 async fn keeps_written(site: &mut TestSite) -> bool {
     let mut kept = 0;
     for _ in 0..5 {

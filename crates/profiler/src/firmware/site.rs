@@ -1,4 +1,4 @@
-//! Where measurements are made: fresh tracks, and moments at which a block passes.
+//! The site of measurements: fresh tracks, and times at which a block passes.
 
 use block::{Action, Direction, Durability, Duration, Extent, Instant, Lba, Sectors, Status};
 use drive::Geometry;
@@ -8,43 +8,43 @@ use crate::clock::PlatterClock;
 use crate::device::{DriveIdentity, Offers};
 use crate::prober::{Prober, Timing};
 
-/// A part of the disk on which every measurement finds tracks that no other has used.
+/// A part of the disk that supplies unused tracks to every measurement.
 pub(super) struct TestSite {
     pub(super) prober: Prober,
     pub(super) geometry: Geometry,
     period: f64,
     /// The next fresh block.
     next: u64,
-    /// From where to where fresh blocks are.
+    /// The range of fresh blocks.
     area: (u64, u64),
-    /// Drawn numbers, for moments that follow no pattern.
+    /// State of random numbers, for irregular times.
     drawn: u64,
-    /// How long an answer of the buffer takes: one block, a read after a read.
+    /// The time of a one-block hit of a read after a read.
     pub(super) hit: Option<f64>,
 }
 
-/// Parts of the disk besides the one where most is measured.
+/// Parts of the disk besides the usual one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DiskArea {
-    /// Where tracks are long, and all alike.
+    /// Long tracks of equal length.
     Outer,
-    /// Where they are short, and all alike.
+    /// Short tracks of equal length.
     Inner,
 }
 
-/// Where the site was.
+/// The previous part of the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Back {
     next: u64,
     area: (u64, u64),
 }
 
-/// How far apart fresh tracks are, besides four to twelve tracks: what is read ahead of one must not reach
-/// the next, and drives of the 1990s have segments of up to 600 blocks.
+/// Distance of fresh tracks in blocks, besides four to twelve tracks. Look-ahead on one must not
+/// reach the next, and drives of the 1990s have segments of up to 600 blocks.
 const APART: u64 = 600;
 
-/// An answer of the buffer is so close to the usual one, in nanoseconds: a choice, six times the
-/// noise of the electronics that we know of.
+/// Maximum deviation of a hit from the usual time, in nanoseconds: a choice, six times the known
+/// noise of electronics.
 const CLOSE: f64 = 120e3;
 
 impl TestSite {
@@ -70,21 +70,21 @@ impl TestSite {
         self.prober.device()
     }
 
-    /// Throws one of the drive's switches, if it has them.
+    /// Sets one of the drive's switches, if it has them.
     pub(super) async fn switch(&self, action: Action) {
         if self.device().offers == Offers::CacheControl {
             self.prober.ask(action).await;
         }
     }
 
-    /// A number below one, each time another.
+    /// A random number below one.
     pub(super) fn draw(&mut self) -> f64 {
         self.drawn = self.drawn.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.drawn ^ (self.drawn >> 31)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         (mixed >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Goes to another part; answers how to come back.
+    /// Switches to another part of the disk. Returns the previous one.
     pub(super) fn go_to(&mut self, part: DiskArea) -> Back {
         let back = Back {
             next: self.next,
@@ -104,8 +104,8 @@ impl TestSite {
         self.area = back.area;
     }
 
-    /// A track that was not used yet, all sectors of which hold blocks in order. The area is gone
-    /// through again and again.
+    /// An unused track on which all sectors hold blocks in order. The area is reused from its
+    /// beginning.
     pub(super) fn fresh(&mut self) -> Track {
         let (begin, end) = self.area;
         for _ in 0..1000 {
@@ -129,7 +129,7 @@ impl TestSite {
         self.geometry.track_of(begin).expect("a drive has tracks")
     }
 
-    /// Nothing of the next so many blocks will be used by others.
+    /// Reserves the next blocks for the caller.
     pub(super) fn skip(&mut self, blocks: u64) {
         self.next += blocks;
     }
@@ -147,12 +147,12 @@ impl TestSite {
         }) && blocks * 5 >= u64::from(track.sectors) * 4
     }
 
-    /// The track after another, in the order of blocks.
+    /// The next track in block order.
     pub(super) fn after(&self, track: &Track) -> Option<Track> {
         self.geometry.track_of(Lba(track.last.0 + 1))
     }
 
-    /// How long a track's sector takes, in nanoseconds.
+    /// The time of one sector of a track, in nanoseconds.
     pub(super) fn sector(&self, track: &Track) -> f64 {
         self.period / f64::from(track.sectors)
     }
@@ -168,12 +168,12 @@ impl TestSite {
         self.pause(at - now).await;
     }
 
-    /// Reads some blocks as any client would.
+    /// Reads blocks like any other client.
     pub(super) async fn read(&self, lba: Lba, blocks: u64) -> Timing {
         self.prober.read(self.prober.extent(lba, blocks)).await
     }
 
-    /// A command that goes to the medium, if the drive offers to say so.
+    /// A command that accesses the medium, if the drive supports that.
     pub(super) fn to_medium(&self, direction: Direction, lba: Lba, blocks: u64) -> Action {
         let extent = self.prober.extent(lba, blocks);
         match direction {
@@ -185,21 +185,21 @@ impl TestSite {
         }
     }
 
-    /// The same, waited for.
+    /// Executes such a command.
     pub(super) async fn ask(&self, direction: Direction, lba: Lba, blocks: u64) -> Timing {
         self.prober
             .ask(self.to_medium(direction, lba, blocks))
             .await
     }
 
-    /// A write that may be done early.
+    /// A write that may end early.
     pub(super) async fn write(&self, lba: Lba, blocks: u64) -> Timing {
         let extent = self.prober.extent(lba, blocks);
         let durability = Durability::Volatile;
         self.prober.ask(Action::Write { extent, durability }).await
     }
 
-    /// Reads one block, and answers whether the buffer had it.
+    /// Reads one block, and returns whether it was in the buffer.
     pub(super) async fn hits(&self, lba: Lba) -> bool {
         let timing = self.read(lba, 1).await;
         let usual = self.hit.unwrap_or(0.0);
@@ -207,7 +207,7 @@ impl TestSite {
     }
 }
 
-/// What two of at most three answers agree upon: a mishap may have spoilt one.
+/// The result of two of at most three tests that agree, since a disturbance may have spoilt one.
 macro_rules! agreed {
     ($answer:expr) => {{
         let (mut yes, mut no) = (0, 0);
@@ -223,17 +223,17 @@ macro_rules! agreed {
 }
 pub(super) use agreed;
 
-/// How long a command was at the drive, in nanoseconds.
+/// The time of a command at the drive, in nanoseconds.
 pub(super) fn took(timing: &Timing) -> f64 {
     timing.ended.since(timing.submitted).as_nanos() as f64
 }
 
-/// A moment in nanoseconds.
+/// A time in nanoseconds.
 pub(super) fn moment(at: Instant) -> f64 {
     at.as_nanos() as f64
 }
 
-/// The one in the middle; `None` of nothing.
+/// The median; `None` without values.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

@@ -1,4 +1,5 @@
-//! How late a command may be given to catch a block that passes: overheads to the medium.
+//! Overheads of accesses to the medium: the latest submission of a command that still catches a
+//! passing block.
 //!
 //! ```text
 //!   read a ends                      given           b begins (as its read would show it)
@@ -6,9 +7,9 @@
 //!      '----------- known angles, nearly a revolution-'
 //! ```
 //!
-//! Given too late, b comes a revolution later. The least margin that catches it is the overhead
-//! plus the lag; between what it takes for reads and writes, after reads and after writes, and for
-//! several blocks, lie all the sums that show.
+//! After a later submission, b is read a revolution later. The smallest margin that catches b is
+//! the overhead plus the lag. All visible sums follow from the margins of reads and writes, after
+//! reads and after writes, and for several blocks.
 
 use block::{Direction, Status};
 use drive::geometry::Track;
@@ -24,28 +25,29 @@ pub(super) struct Thresholds {
     pub(super) read_after_write: Option<f64>,
     pub(super) write_after_read: Option<f64>,
     pub(super) write_after_write: Option<f64>,
-    /// When a write of a block ends, against the end of a read of it on the same pass.
+    /// The end of a block's write relative to the end of its read on the same pass.
     pub(super) write_ends: Option<f64>,
-    /// What [`LONG`] blocks cost a write's margin more than one, on long and on short sectors, and
+    /// The additional margin of a write of [`LONG`] blocks, on long and on short sectors, with
     /// those sectors.
     held: Vec<(f64, f64)>,
-    /// When a read of some blocks ends, against a read of the last one: blocks, time, sector.
+    /// The end of a read of several blocks relative to a read of the last one: blocks, time,
+    /// sector.
     behind: Option<(f64, f64, f64)>,
     pub(super) reads: Confidence,
     pub(super) writes: Confidence,
 }
 
-/// One way of catching.
+/// A kind of access.
 #[derive(Clone, Copy, Debug)]
 struct Catch {
     before: Direction,
     wanted: Direction,
     blocks: u64,
-    /// When a write of a block ends, against a read.
+    /// The end of a block's write relative to a read.
     ends: f64,
 }
 
-/// Fresh tries that ended as they should, and all.
+/// Correct predictions, and all checks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Checks {
     came_true: u32,
@@ -58,30 +60,30 @@ impl Checks {
     }
 }
 
-/// How a try ended.
+/// The result of a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CatchResult {
     Caught,
     Missed,
-    /// Something else happened.
+    /// A disturbance.
     Odd,
 }
 
 /// Blocks of the long commands. A choice: few enough for any track, enough to show a slow bus.
 const LONG: u64 = 16;
 
-/// The steps around the threshold, in nanoseconds, and how many: about the noise of the
+/// Step size around the threshold in nanoseconds, and number of steps: about the noise of
 /// electronics, so that their mean is within a third of it.
 const STEP: f64 = 16e3;
 const STEPS: usize = 24;
 
-/// The most steps, if halving has gone wrong: a tenth of a revolution of the fastest spindles.
+/// Maximum number of steps, if halving failed: a tenth of a revolution of the fastest spindles.
 const LONGEST_WALK: usize = 48;
 
-/// How far from the threshold checks are made, in nanoseconds.
+/// Distance of checks from the threshold, in nanoseconds.
 const CHECK: f64 = 70e3;
 
-/// Times that differ by so much are not the same: the noise of a median of five, twice.
+/// Minimum significant difference of times: twice the noise of a median of five.
 const NOTABLE: f64 = 30e3;
 
 pub(super) async fn measure(site: &mut TestSite) -> Thresholds {
@@ -125,7 +127,8 @@ pub(super) async fn measure(site: &mut TestSite) -> Thresholds {
     found
 }
 
-/// What more blocks cost a write's margin; where that is something, on longer sectors as well.
+/// The additional margin of a write with more blocks; if it is significant, on longer sectors as
+/// well.
 async fn held(site: &mut TestSite, way: &Catch, one: f64) -> Vec<(f64, f64)> {
     let long = Catch {
         blocks: LONG,
@@ -146,7 +149,7 @@ async fn held(site: &mut TestSite, way: &Catch, one: f64) -> Vec<(f64, f64)> {
     held
 }
 
-/// The least margin at which half of the tries catch.
+/// The smallest margin at which half of the tries catch.
 async fn threshold(site: &mut TestSite, way: &Catch) -> Option<f64> {
     let (mut low, mut high) = (0.0, 0.6 * site.period());
     if tried(site, way, high).await != CatchResult::Caught {
@@ -163,8 +166,8 @@ async fn threshold(site: &mut TestSite, way: &Catch) -> Option<f64> {
     Some(around(site, way, (low + high) / 2.0).await)
 }
 
-/// The mean of the margins that a walk goes to, down if one catches and up if not, once it has
-/// turned for the first time.
+/// The mean margin of a random walk, down after a catch and up after a miss, from its first turn
+/// on.
 async fn around(site: &mut TestSite, way: &Catch, start: f64) -> f64 {
     let mut margin = start;
     let mut seen = Vec::new();
@@ -191,7 +194,7 @@ async fn around(site: &mut TestSite, way: &Catch, start: f64) -> f64 {
     }
 }
 
-/// Fresh tries at either side of a threshold.
+/// Fresh tries on either side of a threshold.
 async fn check(site: &mut TestSite, way: &Catch, threshold: Option<f64>, sofar: Checks) -> Checks {
     let Checks {
         mut came_true,
@@ -213,7 +216,7 @@ async fn check(site: &mut TestSite, way: &Catch, threshold: Option<f64>, sofar: 
     Checks { came_true, checks }
 }
 
-/// One try with a margin; another one if something else happened.
+/// One try with a margin; another one after a disturbance.
 async fn tried(site: &mut TestSite, way: &Catch, margin: f64) -> CatchResult {
     for _ in 0..4 {
         let Some(late) = late(site, way, margin).await else {
@@ -230,7 +233,7 @@ async fn tried(site: &mut TestSite, way: &Catch, margin: f64) -> CatchResult {
     CatchResult::Odd
 }
 
-/// How long after a block-by-block read of the same pass the command ends.
+/// The time from a block-by-block read of the same pass to the end of the command.
 async fn late(site: &mut TestSite, way: &Catch, margin: f64) -> Option<f64> {
     let track = site.fresh();
     let reference = track.first.0 + way.blocks + 2;
@@ -249,8 +252,8 @@ async fn late(site: &mut TestSite, way: &Catch, margin: f64) -> Option<f64> {
     (fits && given.abs() < STEP).then(|| moment(timing.ended) - begins - sweep - way.ends)
 }
 
-/// When the track's first block begins, as reads show it, next after the margin from now, if a
-/// read of the block `seen` ended at `at`.
+/// The next time, at least the margin from now, at which the track's first block begins as reads
+/// show it, if a read of block `seen` ended at `at`.
 fn passes(site: &TestSite, track: &Track, seen: u64, at: f64, margin: f64) -> f64 {
     let passed = track.width.times(seen + 1 - track.first.0);
     let begins = at + site.period() - passed.revolutions() * site.period();
@@ -259,7 +262,7 @@ fn passes(site: &TestSite, track: &Track, seen: u64, at: f64, margin: f64) -> f6
     begins + turns * site.period()
 }
 
-/// How far behind the medium a read of some blocks is.
+/// The delay of a read of several blocks behind the medium.
 async fn behind(site: &mut TestSite, way: &Catch, margin: f64) -> Option<(f64, f64, f64)> {
     let track = site.fresh();
     let blocks = u64::from(track.sectors / 3).min(2 * LONG);
@@ -272,7 +275,7 @@ async fn behind(site: &mut TestSite, way: &Catch, margin: f64) -> Option<(f64, f
     Some((blocks as f64, median(seen)?, sector))
 }
 
-/// When a write of a block ends, against a read of it on the same pass.
+/// The end of a block's write relative to its read on the same pass.
 async fn write_ends(site: &mut TestSite) -> Option<f64> {
     let mut seen = Vec::new();
     for _ in 0..7 {
@@ -292,12 +295,12 @@ async fn write_ends(site: &mut TestSite) -> Option<f64> {
 }
 
 impl Thresholds {
-    /// The bus's time of a write's block, and the watermark.
+    /// The bus time of a written block, and the watermark.
     ///
-    /// More blocks cost a write's margin something if the bus is slower than the medium: as much
-    /// as it is slower, less where sectors are longer; or if the medium waits for a share of them:
-    /// the same everywhere. The share and the bus only show as a product; the bus is then taken to
-    /// be that of reads. If nothing shows, it is too.
+    /// More blocks increase a write's margin if the bus is slower than the medium: by the
+    /// difference, which is smaller on longer sectors. They also do if the medium waits for a
+    /// fraction of them: by the same amount everywhere. Fraction and bus show only as a product;
+    /// the bus is then set to that of reads, as it is if nothing shows.
     pub(super) fn write_bus(&self, read: f64) -> (f64, u16) {
         let blocks = LONG as f64;
         let slower = |&(cost, sector): &(f64, f64)| sector + cost / (blocks - 1.0);
@@ -328,9 +331,9 @@ impl Thresholds {
 
     /// Reselection and watermark of reads, as far as a read of several blocks shows them.
     ///
-    /// If it ends earlier, against its last block, than a read of that block alone, then the block
-    /// alone waits for the reselection. If it ends later than the bus explains, then the bus has
-    /// begun late. Else the bus was faster, and a watermark below that does not show: none.
+    /// If it ends earlier relative to its last block than a read of that block alone, then the
+    /// single block waits for the reselection. If it ends later than the bus explains, then the bus
+    /// started late. Otherwise the bus was faster, and a lower watermark does not show: none.
     pub(super) fn overlap(&self, per_block: f64, period: f64) -> (f64, u16) {
         let Some((blocks, behind, sector)) = self.behind else {
             return (0.0, 0);

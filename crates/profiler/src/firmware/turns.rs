@@ -1,10 +1,10 @@
-//! Whether reading and writing begin anywhere on a track.
+//! Whether reading and writing start anywhere on a track.
 //!
-//! A head that arrives inside what is wanted goes on to its beginning, and the command ends at one
-//! angle however it arrived; or it takes what comes first, and ends wherever it arrived.
+//! A head that arrives inside of the requested blocks either waits for their beginning, so the
+//! command ends at a fixed angle; or it starts with the first passing block, and the end depends on
+//! the arrival.
 //!
-//! A bus that is not faster than the medium hides it for reads: it begins with the first block,
-//! which comes when it comes.
+//! A bus that is not faster than the medium hides this for reads: it starts with the first block.
 
 use block::{Direction, Status};
 use drive::firmware::BufferRules;
@@ -14,14 +14,13 @@ use crate::confidence::Confidence;
 use crate::device::WritePermission;
 use crate::findings::FirmwareConfidence;
 
-/// Tries to find it, and to check it.
+/// Number of tries to find it, and to check it.
 const TRIES: u32 = 8;
 
-/// Ends that are farther apart, in revolutions, are not at the same angle: as exact as a geometry
-/// has to be.
+/// Minimum distance of different angles, in revolutions: the required accuracy of a geometry.
 const APART: f64 = 0.012;
 
-/// A bus that takes more than this share of the medium's time hides how a read began.
+/// A bus that takes more than this fraction of the medium's time hides the start of a read.
 const HIDDEN: f64 = 0.9;
 
 pub(super) async fn measure(
@@ -43,7 +42,7 @@ pub(super) async fn measure(
     }
 }
 
-/// Whether it begins anywhere, and what checks say.
+/// Whether commands start anywhere, and the result of checks.
 async fn both(site: &mut TestSite, direction: Direction) -> (bool, Confidence) {
     let (anywhere, tries) = elsewhere(site, direction).await;
     let found = tries > 0 && anywhere * 8 >= tries * 3;
@@ -56,8 +55,7 @@ async fn both(site: &mut TestSite, direction: Direction) -> (bool, Confidence) {
     (found, Confidence::of(came_true, checks))
 }
 
-/// How many of some reads of nearly a track ended at another angle than most, and how many there
-/// were.
+/// Number of reads of nearly a track that ended at another angle than most, and number of all.
 async fn elsewhere(site: &mut TestSite, direction: Direction) -> (u32, u32) {
     let mut ends = Vec::new();
     for _ in 0..TRIES {
@@ -77,8 +75,8 @@ async fn elsewhere(site: &mut TestSite, direction: Direction) -> (u32, u32) {
     (fewest as u32, ends.len() as u32)
 }
 
-/// How far behind the last of its blocks, in revolutions, a command ends that was given at any
-/// time.
+/// The delay of a command behind the last of its blocks, in revolutions, for an arbitrary time of
+/// submission.
 async fn lap(site: &mut TestSite, direction: Direction, wait: f64) -> Option<f64> {
     let track = site.fresh();
     let blocks = track.last.0 - track.first.0;

@@ -1,4 +1,4 @@
-//! Which writes are done early, how many, and what becomes of them.
+//! Early writes: their kinds, their number, and their destaging.
 
 use block::{Action, Direction, Lba};
 use drive::firmware::{BufferRules, WriteBack};
@@ -9,43 +9,44 @@ use super::site::{TestSite, median, moment, took};
 use crate::confidence::Confidence;
 use crate::findings::{Destage, FirmwareConfidence, Honesty, WriteBuffer};
 
-/// Writes of which the middle one counts.
+/// Number of writes for a median.
 const WRITES: usize = 15;
 
-/// The most writes in a burst: more segments for writes are not told apart.
+/// Maximum writes in a burst: more write segments cannot be distinguished.
 const BURST: usize = 160;
 
-/// Bursts: one to find the kind, and to check it.
+/// Number of bursts: one to find the kind, the others to check it.
 const BURSTS: u32 = 4;
 
-/// Writes that are to be on their way when a read comes. A choice: while it is served, the arm could
+/// Number of outstanding early writes when a read arrives. A choice: during the read, the arm could
 /// destage one of them, but not three.
 const FEW: u32 = 4;
 
-/// How often that is tried.
+/// Number of tests.
 const ROUNDS: u32 = 3;
 
-/// Writes by which the time of one destaging is taken.
+/// Number of writes for the time of one destaging.
 const DESTAGED: usize = 6;
 
-/// Where only writes that continue are done early, so many scattered ones can be: one that is
-/// being destaged, one that found the buffer clean, and one by luck.
+/// Maximum number of scattered early writes on a drive that only accepts sequential ones: one in
+/// destaging, one into a clean buffer, and one by chance.
 const APPENDED: usize = 3;
 
-/// An early write is so close to the usual one, in nanoseconds: as for reads, and the bus.
+/// Maximum deviation of an early write from the usual time, in nanoseconds: as for reads, plus the
+/// bus.
 const CLOSE: f64 = 150e3;
 
-/// The largest write whose bus time is taken, in blocks.
+/// The largest write for measuring bus time, in blocks.
 const MOST: u64 = 2048;
 
-/// How a burst of scattered writes went.
+/// The result of a burst of scattered writes.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
-    /// Done early, before the first that was not.
+    /// Number of early writes before the first one that was not.
     early: usize,
-    /// Held at once: without the one that is being destaged, and those that were.
+    /// Number of writes held at once, without the ones in destaging or destaged.
     held: usize,
-    /// Whether the first late one ended when its block was under the head.
+    /// Whether the first late write ended when its block was under the head.
     through: Through,
 }
 
@@ -89,13 +90,13 @@ pub(super) async fn measure(
     }
 }
 
-/// Whether nearly all are close to the usual one.
+/// Whether nearly all times are close to the usual one.
 fn is_constant(seen: &[f64], usual: f64) -> bool {
     let close = seen.iter().filter(|&seen| (seen - usual).abs() < CLOSE);
     close.count() * 4 >= seen.len() * 3
 }
 
-/// How long writes take when nothing else is to be written, after a command to the medium.
+/// Write times on an idle drive, after a command to the medium.
 async fn settled(site: &mut TestSite, before: Direction, blocks: u64) -> Vec<f64> {
     let mut seen = Vec::new();
     for _ in 0..WRITES {
@@ -109,8 +110,7 @@ async fn settled(site: &mut TestSite, before: Direction, blocks: u64) -> Vec<f64
     seen
 }
 
-/// Whether writes that must be on the medium are: wherever their blocks are, those of the buffer
-/// take equally long.
+/// Whether durable writes reach the medium: early ones take the same time for all blocks.
 async fn honesty(site: &mut TestSite, found: &mut Sums, parts: &mut FirmwareConfidence) -> Honesty {
     let mut seen = Vec::new();
     for _ in 0..WRITES {
@@ -134,7 +134,7 @@ async fn honesty(site: &mut TestSite, found: &mut Sums, parts: &mut FirmwareConf
     }
 }
 
-/// All writes, or only those that continue: bursts of scattered ones tell.
+/// All writes, or only sequential ones: bursts of scattered writes distinguish the two.
 async fn kind(
     site: &mut TestSite,
     found: &Sums,
@@ -164,7 +164,7 @@ async fn kind(
     parts.write_back = Confidence::of(agreed - 1, BURSTS - 1);
 }
 
-/// Writes scattered blocks, one after the other, until one is not done early, and some more.
+/// Writes scattered blocks in sequence until one is not early, and some more.
 async fn burst(site: &mut TestSite, usual: f64, ends: Option<f64>) -> Burst {
     site.prober.ask(Action::Flush).await;
     let begun = moment(site.prober.now());
@@ -197,8 +197,8 @@ async fn burst(site: &mut TestSite, usual: f64, ends: Option<f64>) -> Burst {
     }
 }
 
-/// A block far from the one before, at any angle, so that the end of another's destaging is not
-/// this one's.
+/// A block far from the previous one, at a random angle, so that the end of another's destaging is
+/// not its own.
 fn scattered(site: &mut TestSite, number: usize) -> Lba {
     let track = site.fresh();
     let offset = site.draw() * (track.last.0 - track.first.0) as f64;
@@ -209,7 +209,7 @@ fn scattered(site: &mut TestSite, number: usize) -> Lba {
     }
 }
 
-/// Whether a write that ended at `at` did so as its block passed.
+/// Whether a write that ended at `at` did so when its block passed.
 async fn went_through(site: &TestSite, place: Lba, at: f64, ends: Option<f64>) -> Through {
     match (site.prober.sight(place).await, ends) {
         (Ok(read), Some(ends)) => {
@@ -224,7 +224,7 @@ async fn went_through(site: &TestSite, place: Lba, at: f64, ends: Option<f64>) -
     }
 }
 
-/// Whether there is still something to flush when the drive has been idle.
+/// Whether a flush still has work when the drive has been idle.
 async fn destage(site: &mut TestSite) -> Destage {
     let mut long = 0;
     for _ in 0..3 {
@@ -242,8 +242,8 @@ async fn destage(site: &mut TestSite) -> Destage {
     }
 }
 
-/// Whether a read that comes when writes have just been done early waits until all of them are on
-/// the medium: then nothing is left to flush after it.
+/// Whether a read right after early writes waits until all of them are on the medium: then a flush
+/// after it has no work.
 pub(super) async fn go_first(site: &mut TestSite, buffer: &BufferRules) -> bool {
     if buffer.write_back != WriteBack::All || buffer.write_segments < FEW {
         return false;

@@ -1,8 +1,8 @@
-//! How long the arm takes, learned from ordinary commands.
+//! Learns seek times from ordinary commands.
 //!
-//! Nobody sees a seek end: the wait for the sector hides it. Seen is only on which side of the sector
-//! it ended. A command that was believed to wait `wait` for its sector, of a revolution of
-//! `period`, says of the time `x` by which the arm took longer than believed:
+//! The end of a seek is invisible: the wait for the sector hides it. Only the side of the sector on
+//! which it ended shows. A command with a predicted wait `wait` for its sector, at a revolution of
+//! `period`, constrains the time `x` by which the arm was slower than believed:
 //!
 //! ```text
 //!   ended a revolution later            x > wait
@@ -10,38 +10,38 @@
 //!   ended a revolution earlier          x <= wait - period
 //! ```
 //!
-//! So every command is censored on both sides. Distances are divided into bands, and each band keeps
-//! the likelihood of every shift of its times under three spreads; what the commands say of neither
-//! is left to the prior, by which the belief is right. A band's times are made longer only after
-//! missed revolutions, and shorter only after ends a revolution early: a command that is on time
-//! tells of neither. Where a policy avoids long waits, ends a revolution early are rare, so that an
-//! arm that is faster than believed is found more slowly than one that is slower, or not at all.
+//! Every command is thus censored on both sides. Distances are divided into bands. Each band keeps
+//! the likelihood of every shift of its times under three spreads; the prior, by which the belief
+//! is right, decides where the commands do not. A band's times grow only after missed revolutions,
+//! and shrink only after ends a revolution early: a command on time is evidence for neither. A
+//! policy that avoids long waits makes early ends rare, so an arm that is faster than believed is
+//! found more slowly than a slower one, or not at all.
 
 use block::{Direction, Duration, Instant};
 use drive::{SeekCurve, SeekTable};
 
-/// One way of the arm, as it was believed.
+/// One predicted movement of the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Travel {
-    /// What the command did.
+    /// The direction of the command.
     pub direction: Direction,
-    /// Over how many cylinders.
+    /// Distance in cylinders.
     pub distance: u32,
-    /// For how long the command was then believed to wait for its first sector.
+    /// The predicted wait for the first sector after it.
     pub wait: Duration,
     /// One revolution.
     pub period: Duration,
 }
 
-/// By how much the arm is slower or faster than it was believed to be at the beginning.
+/// The deviation of the arm from the original belief.
 #[derive(Clone, Debug)]
 pub(super) struct ArmDrift {
-    /// Of reads, then of writes, by ascending distance.
+    /// Bands of reads, then of writes, by ascending distance.
     bands: [Vec<Band>; 2],
     odds: Odds,
-    /// When shifts were last adopted.
+    /// The time of the last adoption of shifts.
     adopted: Option<Instant>,
-    /// Some band's shift is due to be adopted.
+    /// Whether the shift of some band is due for adoption.
     is_due: Due,
 }
 
@@ -51,12 +51,12 @@ enum Due {
     No,
 }
 
-/// The steps of a shift, in nanoseconds. A choice: a fifth of the 100 us by which a belief may be off
-/// without harm.
+/// The resolution of a shift, in nanoseconds. A choice: a fifth of the 100 us by which a belief may
+/// be off without harm.
 const STEP: i64 = 20_000;
 
-/// Shifts to either side: 0.8 ms. A choice: 4 % of the longest seeks of which we know; a belief that
-/// is farther off was never profiled.
+/// Number of shifts to either side: 0.8 ms. A choice: 4 % of the longest known seeks; a belief with
+/// a larger error was never profiled.
 const SIDE: i64 = 40;
 const SHIFTS: usize = (2 * SIDE + 1) as usize;
 
@@ -65,57 +65,60 @@ const SHIFTS: usize = (2 * SIDE + 1) as usize;
 /// 7). A choice.
 const SPREADS: [f64; 3] = [15_000.0, 40_000.0, 110_000.0];
 
-/// The chance that a command is late, or is not, for a reason of which the arm knows nothing: a retry,
-/// an answer of the buffer. A choice.
+/// The probability that a command is late, or is not, for reasons other than the arm: a retry, a
+/// hit of the buffer. A choice.
 const OTHERWISE: f64 = 0.04;
 
-/// The deviation of a believed time, before any command has told, in steps. A choice: 120 us, as far
-/// as a profiled table is off on the worst of the drives that we ship where it jumps.
+/// The deviation of a believed time before any observation, in steps. A choice: 120 us, the error
+/// of a profiled table at jumps on the worst of the drives that we ship.
 const PRIOR: f64 = 6.0;
 
-/// A band forgets older commands as if there were never more than so many. A choice: an arm that
-/// ages or warms up does so within minutes.
+/// The effective number of commands that a band remembers. A choice: ageing and warming of an arm
+/// take minutes.
 const MEMORY: f32 = 512.0;
 
-/// A band is looked at after so many commands. A choice.
+/// Number of commands between two evaluations of a band. A choice.
 const LOOK_EVERY: u32 = 16;
 
-/// A shift is adopted if it has changed by more than this, in nanoseconds. A choice: half of what
-/// seeks of a good drive scatter by.
+/// Minimum change of a shift for adoption, in nanoseconds. A choice: half of the scatter of a good
+/// drive's seeks.
 const WORTH: f64 = 30_000.0;
 
-/// And by more than so many of its standard deviations. A choice: bands are looked at again and again, so that the usual two would soon be exceeded by chance.
+/// Minimum change of a shift for adoption, in standard deviations. A choice: repeated evaluations
+/// would soon exceed the usual two by chance.
 const SURE: f64 = 3.0;
 
-/// And after so many missed revolutions, or ends a revolution early. A choice: fewer are bad luck.
+/// Minimum number of missed revolutions, or ends a revolution early, for adoption. A choice: fewer
+/// are chance.
 const SEEN: f32 = 3.0;
 
-/// No time becomes shorter or longer than by this part. A choice: an arm that is farther off is another
-/// one.
+/// Maximum change of a time, as a divisor of it. A choice: an arm with a larger deviation is
+/// another one.
 const PART: u64 = 5;
 
-/// From one adoption to the next, at least. A choice: tables of large drives take milliseconds to make.
+/// Minimum interval between adoptions. A choice: the tables of large drives take milliseconds to
+/// compute.
 const ADOPT_EVERY: Duration = Duration::from_secs(1);
 
-/// Bands of distances: two for each doubling.
+/// Number of bands of distances: two per octave.
 const BANDS: u32 = 48;
 
-/// Distances that are about as long.
+/// The state of a range of similar distances.
 #[derive(Clone, Debug)]
 struct Band {
     /// The logarithm of each shift's likelihood under each spread.
     likelihood: [[f32; SHIFTS]; SPREADS.len()],
     commands: u32,
-    /// Missed revolutions and ends a revolution early, of the commands that are not forgotten.
+    /// Missed revolutions and ends a revolution early among the remembered commands.
     late: f32,
     early: f32,
-    /// What was adopted, in nanoseconds.
+    /// The adopted shift, in nanoseconds.
     shift: i64,
-    /// What should be.
+    /// The shift to adopt next.
     next: i64,
 }
 
-/// The logarithms of the chances to be on a side of a sector, by the slack in steps.
+/// The logarithms of the probabilities to be on a side of a sector, by the slack in steps.
 #[derive(Clone, Debug)]
 struct Odds {
     /// By spread; of being later and of not being, for slacks from -[`REACH`] to [`REACH`].
@@ -123,7 +126,7 @@ struct Odds {
     prior: [f32; SHIFTS],
 }
 
-/// The farthest that a shift can be from a slack of which something is learned, in steps.
+/// Maximum distance of a shift from an informative slack, in steps.
 const REACH: i64 = 3 * SIDE;
 
 impl ArmDrift {
@@ -139,7 +142,7 @@ impl ArmDrift {
         }
     }
 
-    /// A command took so many revolutions more than believed.
+    /// Records a command that took `revolutions` revolutions more than predicted.
     pub(super) fn observe(&mut self, travel: &Travel, revolutions: i64) {
         if travel.distance == 0 || !(-1..=1).contains(&revolutions) {
             return;
@@ -149,24 +152,24 @@ impl ArmDrift {
         let band = &mut bands[band_of(travel.distance)];
         let wait = travel.wait.as_nanos() as i64 + shift;
         let missed = wait - travel.period.as_nanos() as i64;
-        let mut told = false;
+        let mut is_informative = false;
         if let Some(slack) = step_of(wait) {
             band.count(&self.odds, slack, usize::from(revolutions > 0));
             band.late += f32::from(u8::from(revolutions > 0));
-            told = true;
+            is_informative = true;
         }
         if let Some(slack) = step_of(missed) {
             band.count(&self.odds, slack, usize::from(revolutions >= 0));
             band.early += f32::from(u8::from(revolutions < 0));
-            told = true;
+            is_informative = true;
         }
-        if told && band.look() {
+        if is_informative && band.look() {
             self.is_due = Due::Yes;
         }
     }
 
-    /// The tables with all that was learned, made from those of the beginning, if that is more than
-    /// what was adopted before.
+    /// The tables with all shifts, derived from the original ones, if there is more evidence than
+    /// at the last adoption.
     pub(super) fn refined(&mut self, now: Instant, original: &SeekCurve) -> Option<SeekCurve> {
         let is_early = self.adopted.is_some_and(|at| now < at + ADOPT_EVERY);
         if self.is_due == Due::No || is_early {
@@ -182,8 +185,7 @@ impl ArmDrift {
         Some(SeekCurve::new(read, write))
     }
 
-    /// What was adopted for a distance, in nanoseconds: between the middles of two bands, what is
-    /// between theirs.
+    /// The adopted shift for a distance, in nanoseconds, interpolated between the middles of bands.
     fn shift(&self, direction: Direction, distance: u32) -> i64 {
         let bands = &self.bands[of(direction)];
         let band = band_of(distance);
@@ -229,7 +231,7 @@ impl Band {
         }
     }
 
-    /// The arm was later than `slack` steps, or was not.
+    /// Records that the arm was later than `slack` steps, or was not.
     fn count(&mut self, odds: &Odds, slack: i64, side: usize) {
         let kept = 1.0 - 1.0 / MEMORY;
         for (likelihood, by_slack) in self.likelihood.iter_mut().zip(&odds.by_spread) {
@@ -244,7 +246,7 @@ impl Band {
         self.early *= kept;
     }
 
-    /// Looks now and then at what the commands have told; whether that should be adopted.
+    /// Evaluates the band at intervals. Returns whether a new shift is due for adoption.
     fn look(&mut self) -> bool {
         self.commands += 1;
         if !self.commands.is_multiple_of(LOOK_EVERY) {
@@ -253,14 +255,14 @@ impl Band {
         let (mean, deviation) = self.estimate();
         let more = mean - self.shift as f64;
         let seen = if more > 0.0 { self.late } else { self.early };
-        let is_told = more.abs() > WORTH.max(SURE * deviation) && seen >= SEEN;
-        if is_told {
+        let is_due = more.abs() > WORTH.max(SURE * deviation) && seen >= SEEN;
+        if is_due {
             self.next = mean as i64;
         }
-        is_told
+        is_due
     }
 
-    /// The shift's mean and standard deviation, in nanoseconds.
+    /// Mean and standard deviation of the shift, in nanoseconds.
     fn estimate(&self) -> (f64, f64) {
         let all = self.likelihood.iter().flatten();
         let most = all.copied().fold(f32::MIN, f32::max);
@@ -299,7 +301,7 @@ impl Odds {
     }
 }
 
-/// A slack in steps, if something is learned of it.
+/// A slack in steps, if it is informative.
 fn step_of(nanos: i64) -> Option<i64> {
     let step = (nanos + STEP / 2).div_euclid(STEP);
     (step.abs() <= REACH - SIDE).then_some(step)

@@ -1,4 +1,4 @@
-//! When a block has to be read only to see where the platter is.
+//! The schedule of calibration reads, which only show the position of the platter.
 //!
 //! ```text
 //!   anchor          anchor               anchor                          due
@@ -6,44 +6,43 @@
 //!                    off by `error`: the next interval is longer the smaller it is
 //! ```
 //!
-//! Yu et al. 2000 read every one to two minutes. A spindle that wanders more than theirs, or whose
-//! period was last seen over short intervals only, needs it more often: the interval follows the
-//! errors.
+//! Yu et al. 2000 read every one to two minutes. A spindle with more drift, or one whose period was
+//! last observed over short intervals only, needs more: the interval adapts to the errors.
 
 use block::{Duration, Instant};
 
-/// How often the platter is looked at.
+/// The schedule of calibration reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Calibration {
-    /// From the last anchor to the next, at most.
+    /// Maximum time from the last anchor to the next.
     interval: Duration,
-    /// When a read was last given.
+    /// The dispatch of the last read.
     asked: Option<Instant>,
-    /// Reads since the last anchor.
+    /// Number of reads since the last anchor.
     unanswered: u32,
 }
 
-/// No longer than that. Yu et al. 2000: one to two minutes.
+/// Maximum interval. Yu et al. 2000: one to two minutes.
 pub(super) const LONGEST: Duration = Duration::from_secs(60);
 
-/// No shorter while the phase is as good as it should be. A choice: between the requests of a slow
-/// client there is no read. The period of a clock that follows a busy drive is good to some parts
-/// per million, which is far less than 1 % of a revolution in a second.
+/// Minimum interval while the phase is accurate. A choice: no reads between the requests of a slow
+/// client. The clock of a busy drive knows the period to some parts per million, far less than 1 %
+/// of a revolution in a second.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// No shorter in any case. A choice: a spindle that has come to be 0.3 % off turns 2.5 % of a
-/// revolution of 6 ms too far, which is less than a clock doubts.
+/// Minimum interval in any case. A choice: a spindle that is 0.3 % off turns 2.5 % of a revolution
+/// of 6 ms too far, below the limit at which a clock rejects an anchor.
 const URGENT: Duration = Duration::from_millis(50);
 
-/// The error that an interval aims at, in revolutions. A choice: less than half of the 1 % that is
-/// promised, because half of an error that came by chance is taken for the period's.
+/// The target error of an interval, in revolutions. A choice: less than half of the promised 1 %,
+/// because half of a random error is attributed to the period.
 const AIM: f64 = 0.004;
 
-/// The error up to which the phase is as good as it should be (Yu et al. 2000).
+/// Maximum error of an accurate phase (Yu et al. 2000).
 const GOOD: f64 = 0.01;
 
-/// An interval is at least and at most so many times the one before. A choice: one odd error does not
-/// decide, and one small error by chance less.
+/// Minimum and maximum ratio of consecutive intervals. A choice: one outlier has limited effect,
+/// and one small error by chance even less.
 const STEPS: (f64, f64) = (0.5, 1.2);
 
 impl Calibration {
@@ -55,10 +54,10 @@ impl Calibration {
         }
     }
 
-    /// When a read is due, if the last anchor was at `anchored`.
+    /// The time at which a read is due, if the last anchor was at `anchored`.
     ///
-    /// What brought no anchor is repeated after twice as long each time: a drive whose answers tell
-    /// nothing is asked once a minute.
+    /// The interval doubles after each read without an anchor: a drive with uninformative answers
+    /// gets one read per minute.
     pub(super) fn due(&self, anchored: Instant) -> Instant {
         let due = anchored + self.interval;
         match self.asked {
@@ -70,13 +69,13 @@ impl Calibration {
         }
     }
 
-    /// A read is given to the drive.
+    /// Records the dispatch of a read.
     pub(super) fn ask(&mut self, now: Instant) {
         self.asked = Some(now);
         self.unanswered += 1;
     }
 
-    /// `passed` after the anchor before there was another one, which was off by `error`.
+    /// Records an anchor `passed` after the previous one, with an error of `error` revolutions.
     pub(super) fn anchored(&mut self, passed: Duration, error: f64) {
         self.unanswered = 0;
         let times = (AIM / error.abs().max(f64::MIN_POSITIVE)).clamp(STEPS.0, STEPS.1);

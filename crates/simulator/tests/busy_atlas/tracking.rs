@@ -276,10 +276,16 @@ fn misbelieved(truth: &Arc<Profile>, scan: Scan) -> (f64, f64) {
             run(drives, noisy(), seconds, scan, Caution::default())
         };
         let [ten, forty] = [10, 40].map(until);
-        let (before, after) = (ten.tallies.expect("tracked"), forty.tallies.expect("tracked"));
+        let (before, after) = (
+            ten.tallies.expect("tracked"),
+            forty.tallies.expect("tracked"),
+        );
         let late = (after.late - before.late) as f64;
         let tallies = (after.as_believed - before.as_believed) as f64 + late;
-        (late / tallies, (forty.ran.requests - ten.ran.requests) as f64)
+        (
+            late / tallies,
+            (forty.ran.requests - ten.ran.requests) as f64,
+        )
     };
     let (late, requests) = served(&atlas());
     let (known_late, known) = served(truth);
