@@ -22,7 +22,7 @@ mod socket;
 pub use client::{AskError, ask};
 pub use desk::Bounds;
 pub use lease::Lease;
-pub use plane::{Listeners, Plane, listen, listen_http};
+pub use plane::{GRACE, Listeners, Plane, listen, listen_http};
 
 use headtime_client::wire;
 use serde::{Deserialize, Serialize};

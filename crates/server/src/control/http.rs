@@ -17,6 +17,7 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,19 +40,21 @@ use super::protocol::{Answer, Ask, LONGEST_LINE};
 use super::{Scan, Sink, metrics, page};
 use crate::config::Actions;
 
-/// Serves until the plane ends.
+/// Serves until the plane ends, then finishes the answers that are under way.
 pub(super) async fn serve(listener: TcpListener, desk: Desk) {
     let Ok(address) = listener.local_addr() else {
         return;
     };
     let places = Arc::new(Semaphore::new(desk.bounds.connections));
     let patience = desk.bounds.patience;
+    let mut ended = desk.ended.clone();
     let router = router(desk, address);
     let mut clients = tokio::task::JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             Some(_) = clients.join_next() => continue,
+            _ = ended.changed() => break,
         };
         let Ok((stream, _)) = accepted else {
             tokio::time::sleep(BREATH).await;
@@ -63,17 +66,26 @@ pub(super) async fn serve(listener: TcpListener, desk: Desk) {
             continue;
         };
         let router = TowerToHyperService::new(router.clone());
+        let mut ended = ended.clone();
         clients.spawn(async move {
             let mut connection = hyper::server::conn::http1::Builder::new();
             connection.timer(TokioTimer::new());
             connection.header_read_timeout(patience);
             connection.max_buf_size(LONGEST_LINE);
-            let served = connection.serve_connection(TokioIo::new(stream), router);
-            // Whatever went wrong with a client is its own business.
-            let _ = tokio::time::timeout(LIFETIME, served).await;
+            let mut served = pin!(connection.serve_connection(TokioIo::new(stream), router));
+            // An error of one connection concerns its client only.
+            tokio::select! {
+                _ = tokio::time::timeout(LIFETIME, served.as_mut()) => (),
+                _ = ended.changed() => {
+                    served.as_mut().graceful_shutdown();
+                    let _ = served.await;
+                }
+            }
             drop(place);
         });
     }
+    drop(listener);
+    while clients.join_next().await.is_some() {}
 }
 
 /// The longest that a connection lasts, whatever it does: who never takes what it asked for keeps no
@@ -231,8 +243,11 @@ async fn events(
     State(shared): State<Shared>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let ticks = tokio::time::interval(EVERY);
-    let events = stream::unfold((shared, ticks), |(shared, mut ticks)| async move {
-        ticks.tick().await;
+    let events = stream::unfold((shared, ticks), |(mut shared, mut ticks)| async move {
+        tokio::select! {
+            _ = ticks.tick() => (),
+            _ = shared.desk.ended.changed() => return None,
+        }
         let answer = shared.desk.answer(Ask::Status).await;
         let event = match answer.ok {
             Some(status) => Event::default().event("status").data(status.to_string()),

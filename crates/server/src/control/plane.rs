@@ -1,10 +1,11 @@
-//! The thread of the control plane: one runtime, on which the socket and HTTP are served.
+//! The control plane's thread: one runtime that serves the socket and HTTP.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -20,7 +21,10 @@ pub struct Listeners {
     pub http: Vec<TcpListener>,
 }
 
-/// The running control plane. It ends when this is dropped.
+/// The running control plane.
+///
+/// Dropping it closes the listeners and idle connections, and waits up to [`GRACE`] for the answers
+/// that are under way: the answer to `drain` reaches its client before the process exits.
 #[derive(Debug)]
 pub struct Plane {
     end: watch::Sender<()>,
@@ -66,6 +70,9 @@ impl Plane {
             runtime.block_on(async {
                 // An error is that of a sender that has gone: the end, too.
                 let _ = ended.changed().await;
+                let answered = async { while tasks.join_next().await.is_some() {} };
+                // A client that does not read its answer is cut off below.
+                let _ = tokio::time::timeout(GRACE, answered).await;
                 tasks.shutdown().await;
             });
             // What a call is still waiting for is not waited for here.
@@ -87,6 +94,10 @@ impl Drop for Plane {
         }
     }
 }
+
+/// How long a plane that ends waits for answers that are under way. A choice: an answer is small and
+/// its client local, and a stop must not hang on a client that does not read.
+pub const GRACE: Duration = Duration::from_secs(1);
 
 /// Calls of the service at once: a reload that takes long does not keep a status waiting. A choice.
 const CALLS: usize = 4;

@@ -10,14 +10,15 @@ use tokio::time::timeout;
 use super::desk::{BREATH, Desk};
 use super::protocol::{self, Answer, LONGEST_LINE, parse};
 
-/// Serves until the plane ends.
-pub(super) async fn serve(listener: UnixListener, desk: Desk) {
+/// Serves until the plane ends, then finishes the answers that are under way.
+pub(super) async fn serve(listener: UnixListener, mut desk: Desk) {
     let places = Arc::new(Semaphore::new(desk.bounds.connections));
     let mut clients = tokio::task::JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             Some(_) = clients.join_next() => continue,
+            _ = desk.ended.changed() => break,
         };
         let mut stream = match accepted {
             Ok((stream, _)) => stream,
@@ -31,7 +32,7 @@ pub(super) async fn serve(listener: UnixListener, desk: Desk) {
             Ok(place) => {
                 let desk = desk.clone();
                 clients.spawn(async move {
-                    converse(stream, &desk).await;
+                    converse(stream, desk).await;
                     drop(place);
                 });
             }
@@ -44,10 +45,13 @@ pub(super) async fn serve(listener: UnixListener, desk: Desk) {
             }
         }
     }
+    drop(listener);
+    while clients.join_next().await.is_some() {}
 }
 
-/// Answers one client until it goes, is too slow, or says what no client says.
-async fn converse(stream: UnixStream, desk: &Desk) {
+/// Answers one client until it disconnects, is too slow, breaks the protocol, or the plane ends. A
+/// request that was read is answered first.
+async fn converse(stream: UnixStream, mut desk: Desk) {
     // Who cannot be asked who he is has no streams.
     let Ok(peer) = stream.peer_cred() else {
         return;
@@ -66,6 +70,7 @@ async fn converse(stream: UnixStream, desk: &Desk) {
             },
             Some(told) = told.recv() => Some(told),
             () = tokio::time::sleep(desk.bounds.idle), if lease.is_empty() => return,
+            _ = desk.ended.changed() => return,
         };
         if let Some(told) = told {
             let text = protocol::told(&told);

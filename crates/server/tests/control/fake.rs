@@ -1,6 +1,6 @@
 //! A service with known values, which writes down what it is told.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use headtime_client::wire;
 use server::control::{Changes, Scan, Service};
@@ -18,7 +18,12 @@ use server::why::{self, Query, Slow};
 pub struct Fake {
     status: Status,
     told: Arc<Mutex<Vec<String>>>,
+    /// Holds the next `drain` back: it sends that it has begun, and waits for leave to return.
+    pub gate: Arc<Mutex<Option<Gate>>>,
 }
+
+/// Where a held call says that it has begun, and where it waits.
+pub type Gate = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
 impl Fake {
     /// One that is like this.
@@ -26,6 +31,7 @@ impl Fake {
         Fake {
             status,
             told: Arc::default(),
+            gate: Arc::default(),
         }
     }
 
@@ -131,6 +137,10 @@ impl Service for Fake {
 
     fn drain(&self) {
         self.hear("drain");
+        if let Some((begun, open)) = self.gate.lock().unwrap().take() {
+            begun.send(()).unwrap();
+            open.recv().unwrap();
+        }
     }
 
     fn stop(&self) {

@@ -2,6 +2,7 @@
 
 mod activation;
 mod configuration;
+mod ending;
 mod fake;
 mod metrics;
 mod page;

@@ -21,7 +21,7 @@ pub struct Scene {
     pub fake: Fake,
     socket: PathBuf,
     http: SocketAddr,
-    _plane: Plane,
+    pub plane: Plane,
     _folder: tempfile::TempDir,
 }
 
@@ -40,7 +40,7 @@ pub fn scene(bounds: Bounds) -> Scene {
         fake,
         socket,
         http: address,
-        _plane: plane,
+        plane,
         _folder: folder,
     }
 }
@@ -100,7 +100,7 @@ pub fn answer(client: &mut BufReader<UnixStream>) -> Value {
     serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
 }
 
-fn is_closed(client: &mut BufReader<UnixStream>) -> bool {
+pub fn is_closed(client: &mut BufReader<UnixStream>) -> bool {
     matches!(client.read(&mut [0; 1]), Ok(0) | Err(_))
 }
 
