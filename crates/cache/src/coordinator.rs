@@ -178,8 +178,9 @@ pub struct Below {
     pub frames: u32,
 }
 
-/// The longest request in blocks (256 MiB) that a coordinator sees. A choice: far above the
-/// requests of block layers, and a bound on the time per request.
+/// The longest request in blocks (256 MiB) that a coordinator sees. Longer ones are served without
+/// it, and it learns nothing from them. A choice: far above the requests of block layers, and a
+/// bound on the time per request.
 pub const LONGEST_REQUEST: u64 = 1 << 16;
 
 impl RequestPlan {

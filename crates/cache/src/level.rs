@@ -162,7 +162,7 @@ pub struct LevelCounters {
     pub wished: u64,
     /// Wishes that got a frame.
     pub wishes_granted: u64,
-    /// Wishes that ended because the block was requested, fetched or changed, or found no frame.
+    /// Wishes that ended ungranted: the block was requested, fetched or changed, or found no frame.
     pub wishes_withdrawn: u64,
     /// Wishes that newer ones replaced.
     pub wishes_expired: u64,

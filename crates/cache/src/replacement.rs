@@ -45,7 +45,7 @@ pub enum Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     /// The first demand for a block that was fetched ahead. Policies that count references do not
-    /// count it.
+    /// count it, because the block was inserted for it.
     First,
     /// A repeated demand.
     Again,

@@ -171,7 +171,7 @@ impl Unwritten {
         &self.left
     }
 
-    /// The number of ended block writes, failed ones included, and of failed ones.
+    /// The number of blocks whose writes ended, and how many of them were lost by failed writes.
     pub fn written_and_lost(&self) -> (u64, u64) {
         (self.written, self.lost)
     }

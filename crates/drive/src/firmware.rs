@@ -103,37 +103,39 @@ pub struct BufferRules {
     pub segment_blocks: u32,
     /// The number of segments that may hold written data.
     pub write_segments: u32,
-    /// Whether reads hit written data after it was destaged.
+    /// Whether written blocks stay in a segment for later reads.
     pub read_written: bool,
     /// The end of the look-ahead.
     pub look_ahead: LookAhead,
-    /// The longest look-ahead in blocks; zero: a segment. It does not limit a sequential look-ahead
-    /// by whole tracks.
+    /// The longest look-ahead in blocks; zero: a segment. It does not limit
+    /// [`LookAhead::TrackIfSequential`].
     pub look_ahead_blocks: u32,
-    /// Whether a full hit resumes an ended look-ahead.
+    /// Whether a full hit resumes the segment's look-ahead if none is in progress.
     pub look_ahead_on_hit: bool,
-    /// Whether a head that waits for its sector buffers the blocks before it.
+    /// Whether a head that waits for its sector buffers the preceding blocks, which pass meanwhile.
     pub read_on_arrival: bool,
     /// Whether a read begins with the first sector of the track to arrive.
     pub zero_latency_read: bool,
     /// Whether a write begins with the first sector of the track to arrive.
     pub zero_latency_write: bool,
-    /// The writes that end early.
+    /// The writes that count as done once the buffer holds them.
     pub write_back: WriteBack,
-    /// Whether each early write occupies its own segment; else consecutive writes share one.
+    /// Whether each buffered write occupies its own segment; else consecutive writes share one.
     pub segment_per_write: bool,
     /// The order of destaging.
     pub destage_order: QueueOrder,
-    /// Whether destaging ends before the arm serves a later command; else a later command goes
-    /// before destaging that has not begun.
+    /// Whether an arm destages all its dirty data before it serves a later command at the medium.
+    /// Else such a command goes before destaging that has not begun, unless both overlap.
     pub destage_first: bool,
-    /// Whether a write larger than the segments for writes is transferred in parts of their size,
-    /// each after the last is on the medium. Else the transfer follows the medium.
+    /// Whether a write to the medium that is larger than the segments for writes is transferred in
+    /// parts of their size. Each part leaves the host once the previous one is on the medium. Else
+    /// the transfer follows the medium.
     pub writes_in_parts: bool,
-    /// The share of a read, in 1/1000, in the buffer before the bus begins (the buffer full ratio
-    /// of SCSI); at most the buffer.
+    /// The share of a read, in 1/1000, that is in the buffer before the bus begins (the buffer full
+    /// ratio of SCSI); at most what the buffer holds.
     pub read_watermark: u16,
-    /// The share of a write, in 1/1000, in the buffer before the medium begins; at most the buffer.
+    /// The share of a write, in 1/1000, that is in the buffer before the medium begins; at most
+    /// what the buffer holds.
     pub write_watermark: u16,
 }
 

@@ -231,7 +231,7 @@ impl Ordering {
         self.pieces.get(piece).requeued
     }
 
-    /// Whether a real-time piece is eligible and the chosen piece is less urgent.
+    /// Whether a real-time piece is eligible and the chosen piece is not real-time.
     pub fn overtakes(&self, chosen: PieceId) -> bool {
         let bit = 1 << PriorityLevel::REAL_TIME.index();
         let level = self.pieces.get(chosen).level;

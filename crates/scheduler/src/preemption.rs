@@ -83,7 +83,7 @@ pub enum LastChunk {
     Buffered,
     /// The last chunk of each write.
     Forced,
-    /// Every chunk of this count, and the last one.
+    /// Every n-th chunk, and the last one.
     Every(u32),
 }
 
@@ -152,7 +152,8 @@ impl Preemption {
         }
     }
 
-    /// Whether the chunk with this number, from 0, is forced.
+    /// Whether a chunk of a write is forced to the medium. `chunk` is its number in the write, from
+    /// 0.
     pub fn is_forced(&self, chunk: u32, part: ChunkRole) -> bool {
         match self.last_chunk {
             LastChunk::Buffered => false,

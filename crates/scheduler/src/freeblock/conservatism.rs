@@ -41,10 +41,11 @@ impl Default for Caution {
 /// because a plan also delays the dispatch of the command after next. On the Atlas 10K under OLTP
 /// and SPTF-SW60, the loss is from 0.1 % of the response time less to 0.2 % more than measured.
 const TARGET_SHARE: f64 = 0.9;
-/// The initial price. Below about a third a plan costs the background more than it brings. A lost
-/// revolution delays the scan as well, and free reading takes about a third of a busy disk's head
-/// time. No budget is spent beyond that bound; the rest is room.
+/// The initial price.
 const PRICE: f64 = 1.0;
+/// The bounds of the price. Below about a third a plan costs the background more than it brings. A
+/// lost revolution delays the scan as well, and free reading takes about a third of a busy disk's
+/// head time. No budget is spent below that bound; the rest is room.
 const PRICES: std::ops::RangeInclusive<f64> = 0.3..=64.0;
 /// The number of foreground requests between two settlings of the price. A choice: about two
 /// seconds.
@@ -206,9 +207,11 @@ impl Conservatism {
         self.lateness[class].observe(wait, self.period, revolutions);
     }
 
-    /// Notes the end of a foreground request after `response`. A plan delayed it and `delayed - 1`
-    /// requests behind it by `lost` nanoseconds each (negative: sooner), with their
-    /// [luck](Self::expected_luck) included.
+    /// Notes the end of a foreground request after `response`, and settles the price at every 256th.
+    ///
+    /// `lost` is the delay by the plan before the request in nanoseconds, [luck](Self::expected_luck)
+    /// included: negative if the request ended sooner, zero without a plan. It counts `delayed`
+    /// times, for the request and for those behind it.
     pub fn finished(&mut self, response: Duration, lost: i64, delayed: usize) {
         self.responses += response.as_nanos() as f64;
         self.lost += lost as f64 * delayed as f64;

@@ -14,21 +14,21 @@ use drive::{Position, SeekTarget};
 /// The gap between the previous command (A) and the next foreground command (B), by belief.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The track of A.
+    /// The track on which A ends.
     pub source: Position,
     /// The start of B's positioning without a plan.
     pub departs: Instant,
     /// The earliest start of a free read's positioning.
     pub leaves: Instant,
-    /// The earliest start of B's positioning after a free read. The electronics' time is hidden
-    /// behind the free read.
+    /// The earliest start of B's positioning after a free read. The electronics prepare B during
+    /// the free read.
     pub follows: Instant,
     /// The least time from the end of a free read on the medium to B's first sector. A write's
     /// blocks use the bus after the read's.
     pub lag: Duration,
     /// The time from the end of a free read on the medium to the start of B's positioning, if B is
-    /// dispatched at the read's completion. That is so if another free read precedes B, because two
-    /// commands are at the drive at once.
+    /// dispatched at the read's completion. That is so if another free read follows this one,
+    /// because two commands are at the drive at once.
     pub handover: Duration,
     /// The position of B's first block.
     pub destination: SeekTarget,
@@ -36,8 +36,8 @@ pub struct Gap {
     pub direction: Direction,
     /// The blocks of B.
     pub extent: Extent,
-    /// The moment at which B's first sector arrives under the head, by which a plan must end. In a
-    /// paid gap it is one revolution later than without a plan.
+    /// The moment at which B's first sector arrives under the head. A plan must have brought the
+    /// head there by then. In a paid gap it is one revolution later than without a plan.
     pub begins: Instant,
     /// The bus, if it is slower than the medium.
     pub bus: Option<SlowBus>,
@@ -52,7 +52,7 @@ pub struct Gap {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowBus {
-    /// The transfer time of one block.
+    /// The transfer time of one block of a read.
     pub block: Duration,
     /// The end of earlier transfers.
     pub free: Instant,

@@ -30,8 +30,9 @@ const BINS: usize = EARLY + LATE;
 const PRIOR_WEIGHT: f64 = 1.0;
 /// The number of bins in which the prior probability halves: 32 us. A choice for seeks that scatter
 /// by 20 to 130 us (../shared/specs/scheduling.md, section 7). It matters in the first minute only.
-/// A prior of 96 us cost a tenth of that minute's bytes at 60 us. It leaves the 0.3 ms of Lumb et
-/// al. (FAST 2002, 5.3) a few per cent.
+///
+/// The choice was made after seeing a result: 96 us cost a tenth of that minute's bytes at 60 us.
+/// 96 us leaves a few per cent at the 0.3 ms of Lumb et al. (FAST 2002, 5.3).
 const PRIOR_HALVES: usize = 2;
 /// Observations in a bin at which older ones are halved, because the drive may change. A choice.
 const MOST_IN_BIN: f64 = 4096.0;

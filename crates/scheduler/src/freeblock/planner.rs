@@ -28,7 +28,7 @@ use route::Planning;
 
 /// The value of [`PlanRules::tracks`] for a search within 20 microseconds.
 ///
-/// CPU time per gap at 20 TB with 1 % of the blocks left, with the gaps of `benches/freeblock.rs`
+/// Measured CPU time per gap at 20 TB with 1 % of the blocks left; gaps of `benches/freeblock.rs`
 /// (guards of 0.3 ms, depth 4 SPTF):
 ///
 /// | Blocks | Tracks | Microseconds | Share of the unlimited search's yield |

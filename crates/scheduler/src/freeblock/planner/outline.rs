@@ -138,6 +138,7 @@ impl Passing {
     }
 }
 
-/// Additional sectors for rounding: one for the beginning, one for the angle before, one for the
-/// rotation, and one for times and widths.
+/// Sectors that are counted in addition: one that was subtracted at the beginning, one each for
+/// rounding down the angle before and the rotation, and one for the rounding of times and widths,
+/// which is far less than a sector.
 const ROUNDED: u32 = 4;
