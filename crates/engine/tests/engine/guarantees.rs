@@ -109,7 +109,7 @@ fn cameras_and_readers_leave_most_of_the_head_to_others() {
 }
 
 /// The same test can fail: with four fifths of the buffer. With less memory all streams would have to
-/// be due at once for that, as in `crates/simulator/tests/streams.rs`.
+/// be due at once for that, as in `crates/simulator/tests/simulator/streams.rs`.
 #[test]
 fn four_fifths_of_the_buffer_are_not_enough() {
     let memory = 8 * MB;

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use block::{Duration, Extent, Instant, Lba, Sectors};
 use drive::imperfection::{Chance, DurableWrites, Periodic};
-use drive::{Angle, Imperfections, Profile, VirtualDrive, catalog};
+use drive::{Angle, Imperfections, Profile, VirtualDrive};
 use profiler::clock::apart;
 use profiler::findings::Honesty;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
+
+use crate::harness::{noisy, shipped};
 
 /// What a drive of the 1990s may take: "complete in at most 5 minutes".
 const BUDGET: Duration = Duration::from_secs(300);
@@ -123,17 +125,8 @@ fn seek_error(truth: &Profile, findings: &Findings) -> f64 {
     (1..cylinders).map(error).sum::<f64>() / f64::from(cylinders - 1)
 }
 
-fn noisy() -> Imperfections {
-    Imperfections {
-        seek_noise: Duration::from_micros(60),
-        overhead_noise: Duration::from_micros(20),
-        ..Imperfections::default()
-    }
-}
-
 fn check(what: &str, imperfections: Imperfections) {
-    let shipped = catalog::find("quantum-atlas-10k").expect("a shipped drive");
-    let truth = Arc::new(shipped.profile().expect("a valid profile"));
+    let truth = Arc::new(shipped("quantum-atlas-10k"));
     let (findings, ended) = profiled(&truth, imperfections, SEED);
     assert!(matches!(ended, Rehearsed::Finished(_)), "{what}: {ended:?}");
     let [known, exact, right] = shares(&truth, &findings);
@@ -171,8 +164,7 @@ fn all_together() {
 
 #[test]
 fn seek_tables_that_are_off_are_not_trusted() {
-    let shipped = catalog::find("quantum-atlas-10k").expect("a shipped drive");
-    let truth = Arc::new(shipped.profile().expect("a valid profile"));
+    let truth = Arc::new(shipped("quantum-atlas-10k"));
     // With the dice of 3, 16 and 22 the longest seek cannot be measured, with those of 6 and 12
     // tracks are put on wrong cylinders.
     for seed in [3, 6, 12, 16, 22] {
@@ -188,8 +180,7 @@ fn seek_tables_that_are_off_are_not_trusted() {
 
 #[test]
 fn a_drive_that_lies_about_writes_is_found_out() {
-    let shipped = catalog::find("quantum-atlas-10k").expect("a shipped drive");
-    let truth = Arc::new(shipped.profile().expect("a valid profile"));
+    let truth = Arc::new(shipped("quantum-atlas-10k"));
     for (writes, honesty) in [
         (DurableWrites::Kept, Honesty::Honest),
         (DurableWrites::Broken, Honesty::Lies),

@@ -8,7 +8,8 @@ use profiler::findings::ChunkSizes;
 use profiler::firmware::{ENOUGH, FULL, MOSTLY, SLOW, STRETCH, commands};
 use profiler::{Offers, WritePermission};
 
-use crate::{micros, noisy, run, truth};
+use super::{micros, run};
+use crate::harness::{noisy, shipped};
 
 /// The rate of sequential reads of a perfect drive, measured as [`ChunkSizes`] says.
 fn true_rate(truth: &Arc<Profile>, at: Lba, blocks: u64) -> f64 {
@@ -80,7 +81,7 @@ fn chunk_points_of_drives_whose_curve_has_edges() {
         "toshiba-x300-5tb",
     ];
     for name in drives {
-        let truth = Arc::new(truth(name));
+        let truth = Arc::new(shipped(name));
         let run = run(
             &truth,
             noisy(),

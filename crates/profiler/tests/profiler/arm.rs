@@ -13,13 +13,7 @@ use profiler::findings::ArmTimings;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, spindle};
 
-fn noisy() -> Imperfections {
-    Imperfections {
-        seek_noise: Duration::from_micros(60),
-        overhead_noise: Duration::from_micros(20),
-        ..Imperfections::default()
-    }
-}
+use crate::harness::noisy;
 
 struct Measured {
     truth: Profile,

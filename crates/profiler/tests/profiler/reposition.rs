@@ -5,21 +5,15 @@ use std::sync::Arc;
 use block::{Action, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Lba};
 use drive::imperfection::{Chance, Periodic};
 use drive::mechanics::Position;
-use drive::{Imperfections, Profile, VirtualDrive, catalog};
+use drive::{Imperfections, Profile, VirtualDrive};
 use profiler::arm::{MeasuredTime, reposition};
 use profiler::findings::{Band, FoundTrack, MapPiece};
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermission, spindle};
 
-const SAMPLES: u32 = 16;
+use crate::harness::{noisy, shipped};
 
-fn noisy() -> Imperfections {
-    Imperfections {
-        seek_noise: Duration::from_micros(60),
-        overhead_noise: Duration::from_micros(20),
-        ..Imperfections::default()
-    }
-}
+const SAMPLES: u32 = 16;
 
 /// A track without slipped sectors, as a piece of a map whose angles are the truth's, and where it
 /// is.
@@ -78,8 +72,7 @@ fn way(
     direction: Direction,
     others: Others,
 ) -> Way {
-    let entry = catalog::find(name).expect("a shipped drive");
-    let profile = entry.profile().expect("a valid one");
+    let profile = shipped(name);
     let ((mut a, at), (mut b, there)) =
         (piece(&profile, from.0, from.1), piece(&profile, to.0, to.1));
     let ideal = profile.reposition(at, there, direction);
@@ -224,8 +217,7 @@ fn writes_take_longer() {
 
 #[test]
 fn nothing_is_written_that_must_not_be() {
-    let entry = catalog::find("quantum-atlas-10k").expect("a shipped drive");
-    let profile = entry.profile().expect("a valid one");
+    let profile = shipped("quantum-atlas-10k");
     let mut drive = VirtualDrive::new(Arc::new(profile));
     let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let track = FoundTrack {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
 use drive::geometry::indexed::GroupDescription;
-use drive::{Angle, Geometry, Imperfections, Profile, VirtualDrive, catalog};
+use drive::{Angle, Geometry, Profile, VirtualDrive, catalog};
 use profiler::findings::TrackLayout;
 use profiler::rehearsal::rehearse;
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, layout, spindle};
 
-#[path = "place/oracle.rs"]
+use crate::harness::{noisy, shipped};
+
 mod oracle;
 
 /// Random pairs of blocks that are compared.
@@ -33,14 +34,6 @@ struct Placed {
     angles: f64,
 }
 
-fn noisy() -> Imperfections {
-    Imperfections {
-        seek_noise: Duration::from_micros(60),
-        overhead_noise: Duration::from_micros(20),
-        ..Imperfections::default()
-    }
-}
-
 /// The stretches of a drive that the map has: all of small drives, some rows of each zone of
 /// large ones.
 fn stretches(truth: &Profile) -> Vec<(u64, u64)> {
@@ -60,8 +53,7 @@ fn stretches(truth: &Profile) -> Vec<(u64, u64)> {
 
 /// Finds where a drive's tracks are.
 fn placed(name: &str) -> Placed {
-    let entry = catalog::find(name).expect("a shipped drive");
-    let truth = Arc::new(entry.profile().expect("a valid one"));
+    let truth = Arc::new(shipped(name));
     let known = Lba(1000);
     let place = truth.geometry.locate(known).expect("a block");
     let zero = place.angle + place.width;
@@ -216,8 +208,7 @@ fn a_layout_that_is_wrong_has_little_confidence() {
 
 #[test]
 fn the_largest_drive_is_a_few_hundred_numbers() {
-    let entry = catalog::find("modern-20tb").expect("a shipped drive");
-    let truth = entry.profile().expect("a valid one");
+    let truth = shipped("modern-20tb");
     let found = placed("modern-20tb").layout.expect("a layout");
     assert!(runs(&found) < 1000, "{}", runs(&found));
     assert!(truth.geometry.tracks() > 10_000_000);

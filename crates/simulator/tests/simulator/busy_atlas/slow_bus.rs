@@ -11,7 +11,7 @@ use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Scenario, ScenarioResult};
 
-use crate::system::{atlas, oltp};
+use super::system::{atlas, oltp};
 
 /// Three minutes of ten requests that are always pending, on a bus of so many MB/s; seeks scatter by
 /// 60 us.

@@ -2,7 +2,7 @@
 //! was found judged as `headtime profile --check` does.
 //!
 //! `PROPTEST_CASES` says how many, a few without it. To see what is found of each of many:
-//! `PROPTEST_CASES=100 cargo test -p profiler --test random no_random -- --nocapture`.
+//! `PROPTEST_CASES=100 cargo test -p profiler --test profiler no_random -- --nocapture`.
 
 mod judge;
 mod named;

@@ -3,8 +3,8 @@
 use drive::firmware::{LookAhead, WriteBack};
 use drive::geometry::zoned::{HeadOrder, Sparing};
 
-use crate::judge::Judged;
-use crate::plan::{ArmPlan, Continuity, Faults, FirmwarePlan, Plan, Return, TrackLayout, Zone};
+use super::judge::Judged;
+use super::plan::{ArmPlan, Continuity, Faults, FirmwarePlan, Plan, Return, TrackLayout, Zone};
 
 /// A drive of some zones without anything irregular.
 fn plain(surfaces: u32, order: Continuity, zones: &[Zone]) -> Plan {

@@ -17,19 +17,7 @@ use profiler::{
     Confidence, DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermission, spindle,
 };
 
-/// The default truth.
-fn noisy() -> Imperfections {
-    Imperfections {
-        seek_noise: Duration::from_micros(60),
-        overhead_noise: Duration::from_micros(20),
-        ..Imperfections::default()
-    }
-}
-
-fn truth(name: &str) -> Profile {
-    let entry = catalog::find(name).expect("a shipped drive");
-    entry.profile().expect("a valid one")
-}
+use crate::harness::{noisy, shipped};
 
 /// What was found, with how many probes and in how many seconds of the drive.
 struct Run {
@@ -268,7 +256,7 @@ fn wrong(truth: &Profile, found: &Firmware) -> Vec<String> {
 #[test]
 fn every_drive() {
     for entry in catalog::ALL {
-        let truth = Arc::new(truth(entry.name));
+        let truth = Arc::new(shipped(entry.name));
         for seed in [SEED, 100, 101] {
             let allowed = (Offers::CacheControl, WritePermission::Allowed);
             let run = run_seeded(&truth, noisy(), allowed, seed);
@@ -322,7 +310,7 @@ fn a_believed_profile_predicts_when_reads_end() {
         "hp-c2247a",
         "seagate-cheetah-9lp",
     ] {
-        let truth = truth(name);
+        let truth = shipped(name);
         let mut run = run(
             &truth,
             noisy(),
@@ -361,7 +349,7 @@ fn a_believed_profile_predicts_when_reads_end() {
 
 #[test]
 fn what_must_not_be_written_is_not_written() {
-    let truth = truth("quantum-atlas-10k");
+    let truth = shipped("quantum-atlas-10k");
     let geometry = Arc::clone(&truth.geometry);
     let first = run(
         &truth,
@@ -410,7 +398,7 @@ fn retries_and_stalls() {
         ..noisy()
     };
     for name in ["quantum-atlas-10k", "hp-c3323a", "seagate-cheetah-4lp"] {
-        let truth = truth(name);
+        let truth = shipped(name);
         let run = run(
             &truth,
             hostile.clone(),
@@ -425,7 +413,7 @@ fn retries_and_stalls() {
 #[test]
 fn without_cache_control_reads_are_told_by_their_speed() {
     for name in ["seagate-cheetah-9lp", "seagate-st318437lw"] {
-        let truth = truth(name);
+        let truth = shipped(name);
         let run = run(&truth, noisy(), Offers::Nothing, WritePermission::Forbidden);
         let found = run.firmware();
         let pairs = sums(&found.overheads, &found.bus)

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba};
-use drive::{Imperfections, VirtualDrive, catalog};
+use drive::VirtualDrive;
 use profiler::{
     DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermission, map, spindle,
 };
+
+use crate::harness::{noisy, shipped};
 
 /// From here on, names of commands are the foreground's.
 const FOREGROUND: u64 = 1 << 60;
@@ -76,14 +78,8 @@ impl Shared {
 
 #[test]
 fn a_map_is_exact_behind_a_load() {
-    let shipped = catalog::find("seagate-cheetah-18lp").expect("a shipped drive");
-    let truth = Arc::new(shipped.profile().expect("a valid profile"));
-    let noisy = Imperfections {
-        seek_noise: Duration::from_micros(60),
-        overhead_noise: Duration::from_micros(20),
-        ..Imperfections::default()
-    };
-    let drive = VirtualDrive::imperfect(Arc::clone(&truth), noisy, 3);
+    let truth = Arc::new(shipped("seagate-cheetah-18lp"));
+    let drive = VirtualDrive::imperfect(Arc::clone(&truth), noisy(), 3);
     let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let profiler = Profiler::new(device, Findings::default(), move |prober| async move {
         let found = spindle::find(&prober, Lba(device.blocks / 3)).await;

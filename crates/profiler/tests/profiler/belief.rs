@@ -15,10 +15,11 @@ use profiler::findings::{
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{Confidence, DriveIdentity, Findings, Offers, Profiler, WritePermission, belief};
 
+use crate::harness;
+
 /// A shipped drive with some angle under its heads at the beginning.
 fn truth(name: &str) -> Profile {
-    let entry = catalog::find(name).expect("a shipped drive");
-    let mut truth = entry.profile().expect("a valid one");
+    let mut truth = harness::shipped(name);
     truth.spindle = truth.spindle.with_phase(Angle::fraction(3, 10));
     truth
 }

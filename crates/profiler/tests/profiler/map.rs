@@ -5,13 +5,15 @@ use std::sync::Arc;
 use block::{Duration, Extent, Instant, Lba};
 use drive::geometry::Geometry;
 use drive::imperfection::{Chance, Periodic};
-use drive::{Imperfections, Profile, VirtualDrive, catalog};
+use drive::{Imperfections, Profile, VirtualDrive};
 use profiler::clock::{apart, forward};
 use profiler::findings::TrackMap;
 use profiler::map::{explore, survey, verify};
 use profiler::prober::Prober;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, spindle};
+
+use crate::harness::{noisy, shipped};
 
 /// The drives of zones.
 const ZONED: [&str; 15] = [
@@ -40,14 +42,6 @@ const SERPENTINE: [&str; 4] = [
     "wd-4tb-test",
 ];
 
-fn noisy() -> Imperfections {
-    Imperfections {
-        seek_noise: Duration::from_micros(60),
-        overhead_noise: Duration::from_micros(20),
-        ..Imperfections::default()
-    }
-}
-
 /// A drive on which procedures can be run one after the other.
 struct Bench {
     drive: VirtualDrive,
@@ -59,11 +53,7 @@ struct Bench {
 impl Bench {
     /// A drive whose spindle was found.
     fn new(name: &str, truth: &Imperfections) -> Self {
-        let profile = catalog::find(name)
-            .expect("a shipped drive")
-            .profile()
-            .expect("a valid one");
-        Bench::of(profile, truth)
+        Bench::of(shipped(name), truth)
     }
 
     fn of(profile: Profile, truth: &Imperfections) -> Self {
@@ -351,7 +341,7 @@ fn a_block_that_takes_an_extra_trip() {
 
 #[test]
 fn a_remapped_block_where_a_track_begins() {
-    let text = include_str!("../../../drives/seagate-elite-st41601n.toml");
+    let text = include_str!("../../../../drives/seagate-elite-st41601n.toml");
     let slips = "slips = [\n  351027, 572958, 780987,\n]";
     assert!(text.contains(slips));
     // The first block of the second track is in the last spare sector of the first cylinder.

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use block::{Duration, Extent, Instant, Lba, Sectors};
-use drive::{Angle, Geometry, Imperfections, VirtualDrive, catalog};
+use drive::{Angle, Geometry, Imperfections, VirtualDrive};
 use profiler::clock::apart;
 use profiler::findings::{Band, MapPiece, ProfilingStage, TrackMap};
 use profiler::map;
 use profiler::procedure::complete;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, layout, spindle};
+
+use crate::harness::{noisy, shipped};
 
 /// What is found of a drive of which some blocks cannot be read.
 fn found(unreadable: Vec<Extent>) -> Findings {
@@ -18,13 +20,11 @@ fn found(unreadable: Vec<Extent>) -> Findings {
 
 /// The same, going on from what was found before.
 fn found_after(unreadable: Vec<Extent>, before: Findings) -> Findings {
-    let entry = catalog::find("hp-c2247a").expect("a shipped drive");
-    let truth = Imperfections {
+    let defects = Imperfections {
         unreadable,
         ..Imperfections::default()
     };
-    let profile = Arc::new(entry.profile().expect("a valid one"));
-    let mut drive = VirtualDrive::imperfect(profile, truth, 1);
+    let mut drive = VirtualDrive::imperfect(Arc::new(shipped("hp-c2247a")), defects, 1);
     let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let budget = Duration::from_secs(300);
     let whole = move |prober| complete(prober, budget);
@@ -65,8 +65,7 @@ fn a_drive_without_readable_blocks_has_no_profile() {
 
 /// The first three tracks of the drive, with what angles are off by, and the second one by more.
 fn map(off: Angle, wrong: Angle) -> TrackMap {
-    let entry = catalog::find("hp-c2247a").expect("a shipped drive");
-    let geometry = entry.profile().expect("a valid one").geometry;
+    let geometry = shipped("hp-c2247a").geometry;
     let mut at = 0;
     let mut piece = |wrong| {
         let track = geometry.track_of(Lba(at)).expect("a track");
@@ -105,8 +104,7 @@ fn a_map_from_before_is_gone_on_from_if_it_still_fits() {
     assert_eq!(kept, before(Angle::ZERO).map.pieces);
     assert!(fits.map.pieces.len() > 3, "and gone on from");
     // The clock has the map's angles now: those of the drive, 2/7 on, less the lag of an answer.
-    let entry = catalog::find("hp-c2247a").expect("a shipped drive");
-    let truth = entry.profile().expect("a valid one");
+    let truth = shipped("hp-c2247a");
     let at = Instant::from_nanos(25_000_000_000);
     let lag = profiler::belief::lag(&truth);
     let is = truth.spindle.angle_at(at) + Angle::fraction(2, 7);
@@ -139,14 +137,8 @@ fn the_layout_of_a_found_map_is_true() {
         "ibm-ultrastar-18es",
         "seagate-cheetah-18lp",
     ] {
-        let entry = catalog::find(name).expect("a shipped drive");
-        let profile = Arc::new(entry.profile().expect("a valid one"));
-        let truth = Imperfections {
-            seek_noise: Duration::from_micros(60),
-            overhead_noise: Duration::from_micros(20),
-            ..Imperfections::default()
-        };
-        let mut drive = VirtualDrive::imperfect(profile.clone(), truth, 7);
+        let profile = Arc::new(shipped(name));
+        let mut drive = VirtualDrive::imperfect(profile.clone(), noisy(), 7);
         let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
         let mut profiler = Profiler::new(device, Findings::default(), |prober| async move {
             let third = Lba(prober.device().blocks / 3);

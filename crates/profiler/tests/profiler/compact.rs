@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
-use drive::{Geometry, Imperfections, VirtualDrive, catalog};
+use drive::{Geometry, VirtualDrive};
 use profiler::procedure::complete;
 use profiler::rehearsal::rehearse;
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, belief};
+
+use crate::harness::{noisy, shipped};
 
 /// Ten million tracks of a regular drive are a few hundred numbers; a megabyte leaves room for what
 /// is irregular.
@@ -14,14 +16,7 @@ const BYTES: usize = 1_000_000;
 
 #[test]
 fn the_file_of_the_largest_drive_is_small_and_says_what_was_found() {
-    let entry = catalog::find("modern-20tb").expect("a shipped drive");
-    let noisy = Imperfections {
-        seek_noise: Duration::from_micros(60),
-        overhead_noise: Duration::from_micros(20),
-        ..Imperfections::default()
-    };
-    let truth = Arc::new(entry.profile().expect("a valid one"));
-    let mut drive = VirtualDrive::imperfect(truth, noisy, 1);
+    let mut drive = VirtualDrive::imperfect(Arc::new(shipped("modern-20tb")), noisy(), 1);
     let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let budget = Duration::from_secs(600);
     let whole = move |prober| complete(prober, budget);

@@ -12,7 +12,7 @@ use profiler::procedure::complete;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
 
-use crate::plan::Plan;
+use super::plan::Plan;
 
 /// What a drive of the 1990s may take, and larger ones are left at: "complete in at most 5 minutes".
 const BUDGET: Duration = Duration::from_secs(300);

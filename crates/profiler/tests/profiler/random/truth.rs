@@ -8,15 +8,15 @@ use drive::geometry::indexed::{self, GroupDescription, GroupRun, TrackRun};
 use drive::geometry::zoned::{self, HeadOrder, Sparing, ZoneDescription};
 use drive::imperfection::Chance;
 use drive::seek::{SeekCurve, SeekTable};
-use drive::{Angle, Geometry, Imperfections, Profile, Spindle, catalog};
+use drive::{Angle, Geometry, Imperfections, Profile, Spindle};
 
-use crate::plan::{ArmPlan, Continuity, FirmwarePlan, Plan, Return, TrackLayout, Zone};
+use super::plan::{ArmPlan, Continuity, FirmwarePlan, Plan, Return, TrackLayout, Zone};
+use crate::harness;
 
 impl Plan {
     /// The drive; none if its zones do not hold what the plan says they do.
     pub fn profile(&self) -> Option<Arc<Profile>> {
-        let entry = catalog::find("hp-c2247a").expect("a shipped drive");
-        let mut profile = entry.profile().expect("a valid one").published();
+        let mut profile = harness::shipped("hp-c2247a").published();
         profile.name = "random".to_owned();
         profile.spindle = Spindle::from_period_ps(60_000_000_000_000 / u64::from(self.rpm));
         let geometry = match self.layout.order {

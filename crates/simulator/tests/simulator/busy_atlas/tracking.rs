@@ -14,7 +14,7 @@ use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Scenario, ScenarioResult};
 
-use crate::system::{atlas, oltp};
+use super::system::{atlas, oltp};
 
 fn noisy() -> Imperfections {
     Imperfections {

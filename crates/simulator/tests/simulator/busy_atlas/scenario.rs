@@ -10,7 +10,7 @@ use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Scenario};
 
-use crate::system::{atlas, oltp};
+use super::system::{atlas, oltp};
 
 /// What came of the gaps in the first hundredths of a scan of the Atlas 10K by a scheduler that
 /// knows the drive, without a guard, while ten requests are always pending.

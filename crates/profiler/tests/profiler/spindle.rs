@@ -8,12 +8,11 @@ use drive::{Imperfections, VirtualDrive, catalog};
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, spindle};
 
+use crate::harness::{noisy, shipped};
+
 /// What is found of a drive's spindle, and the drive's time that it took.
 fn found(name: &str, truth: &Imperfections, offers: Offers) -> (Findings, u64, f64) {
-    let profile = catalog::find(name)
-        .expect("a shipped drive")
-        .profile()
-        .expect("a valid one");
+    let profile = shipped(name);
     let period = profile.spindle.period_ps();
     let mut drive = VirtualDrive::imperfect(Arc::new(profile), truth.clone(), 7);
     let device = DriveIdentity::of(&drive, offers, WritePermission::Forbidden);
@@ -31,14 +30,6 @@ fn found(name: &str, truth: &Imperfections, offers: Offers) -> (Findings, u64, f
     );
     assert!(matches!(ended, Rehearsed::Finished(_)), "{name}: {ended:?}");
     (profiler.findings(), period, ended.at().as_secs_f64())
-}
-
-fn noisy() -> Imperfections {
-    Imperfections {
-        seek_noise: Duration::from_micros(60),
-        overhead_noise: Duration::from_micros(20),
-        ..Imperfections::default()
-    }
 }
 
 #[test]

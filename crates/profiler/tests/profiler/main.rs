@@ -1,0 +1,15 @@
+//! The profiler on drives whose truth is known: each stage by itself, then the whole procedure.
+
+mod arm;
+mod behind_load;
+mod belief;
+mod compact;
+mod firmware;
+mod harness;
+mod hostile;
+mod map;
+mod place;
+mod procedure;
+mod random;
+mod reposition;
+mod spindle;

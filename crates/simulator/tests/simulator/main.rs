@@ -1,0 +1,9 @@
+//! Whole runs in virtual time, and the figures that they report.
+
+mod busy_atlas;
+mod caching;
+mod ledger;
+mod policies;
+mod preemption;
+mod run;
+mod streams;
