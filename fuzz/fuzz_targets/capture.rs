@@ -5,10 +5,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use server::capture::{FIRST, Reader, frame};
+use server::capture::{FIRST, CaptureReader, frame};
 
 fn read(file: &[u8]) {
-    let mut reader = match Reader::open(file) {
+    let mut reader = match CaptureReader::open(file) {
         Ok(reader) => reader,
         Err(damaged) => return assert!(damaged.to_string().contains("expected")),
     };

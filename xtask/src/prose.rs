@@ -46,7 +46,7 @@ pub fn run(words: &[String]) -> Result<(), Failure> {
     );
     for path in paths {
         let file = repository.file(path);
-        let text = file.and_then(repository::File::text);
+        let text = file.and_then(repository::SourceFile::text);
         let text = text.ok_or_else(|| Failure::Usage(format!("{path}: expected a text file")))?;
         let lengths = sentence_lengths(text);
         println!("{}  {path}", figures(lengths.clone()));

@@ -8,14 +8,14 @@ use std::process::Command;
 use crate::source::Source;
 
 /// One file that git tracks, or would.
-pub struct File {
+pub struct SourceFile {
     /// From the root of the repository, with slashes.
     pub path: String,
     /// What is in it.
     pub bytes: Vec<u8>,
 }
 
-impl File {
+impl SourceFile {
     /// The contents as text, if they are text.
     pub fn text(&self) -> Option<&str> {
         let text = std::str::from_utf8(&self.bytes).ok()?;
@@ -36,7 +36,7 @@ impl File {
 /// Everything that is checked.
 pub struct Repository {
     /// All files, by path.
-    pub files: Vec<File>,
+    pub files: Vec<SourceFile>,
     /// The Rust sources among them, by path; those that are not Rust with the place of the error.
     pub sources: BTreeMap<String, Result<Source, (usize, String)>>,
     /// The material that is only lent, if it is on this machine.
@@ -74,7 +74,7 @@ impl Repository {
                 continue;
             }
             let bytes = std::fs::read(&place).map_err(|error| format!("{path}: {error}"))?;
-            files.push(File {
+            files.push(SourceFile {
                 path: path.to_string(),
                 bytes,
             });
@@ -84,7 +84,7 @@ impl Repository {
     }
 
     /// A repository of these files.
-    pub fn of(mut files: Vec<File>, shared: Option<PathBuf>) -> Self {
+    pub fn of(mut files: Vec<SourceFile>, shared: Option<PathBuf>) -> Self {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         files.dedup_by(|a, b| a.path == b.path);
         let sources = files
@@ -115,7 +115,7 @@ impl Repository {
     }
 
     /// The file at `path`.
-    pub fn file(&self, path: &str) -> Option<&File> {
+    pub fn file(&self, path: &str) -> Option<&SourceFile> {
         let place = self
             .files
             .binary_search_by(|file| file.path.as_str().cmp(path));
@@ -123,7 +123,7 @@ impl Repository {
     }
 
     /// The manifests of the workspace's packages: `crates/*`, `bindings/*`, `xtask`.
-    pub fn manifests(&self) -> impl Iterator<Item = &File> {
+    pub fn manifests(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter().filter(|file| {
             let parts: Vec<&str> = file.path.split('/').collect();
             matches!(

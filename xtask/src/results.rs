@@ -69,7 +69,7 @@ pub fn run(words: &[String]) -> Result<(), Failure> {
 
 /// One page for each file of claims.
 pub fn expected_pages(repository: &Repository) -> Vec<ExpectedPage> {
-    let text_at = |path: &str| repository.file(path).and_then(repository::File::text);
+    let text_at = |path: &str| repository.file(path).and_then(repository::SourceFile::text);
     let names = repository.files.iter().filter_map(|file| {
         let name = file.path.strip_prefix(CLAIMS)?.strip_suffix(".toml")?;
         Some((name, file.text().unwrap_or_default()))

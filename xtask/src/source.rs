@@ -113,7 +113,7 @@ impl Source {
             ..Source::default()
         };
         mentions(tokens, &mut source.mentions);
-        let mut reader = Reader {
+        let mut reader = SyntaxReader {
             source: &mut source,
             modules: Vec::new(),
         };
@@ -157,12 +157,12 @@ fn role(path: &str) -> Role {
 }
 
 /// Walks the items and notes what they are.
-struct Reader<'a> {
+struct SyntaxReader<'a> {
     source: &'a mut Source,
     modules: Vec<String>,
 }
 
-impl Reader<'_> {
+impl SyntaxReader<'_> {
     fn function(&mut self, signature: &syn::Signature, end: usize, reach: Reach) {
         let line = signature.span().start().line;
         let arguments = signature
@@ -202,7 +202,7 @@ impl Reader<'_> {
     }
 }
 
-impl<'ast> Visit<'ast> for Reader<'_> {
+impl<'ast> Visit<'ast> for SyntaxReader<'_> {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         self.name(&item.ident);
         if is_test_only(&item.attrs) {

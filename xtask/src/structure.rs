@@ -33,7 +33,7 @@ const SHARED: usize = 3;
 
 /// What one crate looks like.
 #[derive(Default)]
-struct Shape {
+struct CrateShape {
     code: usize,
     tests: usize,
     largest: Option<Type>,
@@ -71,8 +71,8 @@ pub fn run(words: &[String]) -> Result<(), Failure> {
 }
 
 /// The shape of every crate, by the name of its folder.
-fn shapes(repository: &Repository) -> BTreeMap<String, Shape> {
-    let mut shapes: BTreeMap<String, Shape> = BTreeMap::new();
+fn shapes(repository: &Repository) -> BTreeMap<String, CrateShape> {
+    let mut shapes: BTreeMap<String, CrateShape> = BTreeMap::new();
     for (path, source) in repository.rust() {
         let shape = shapes.entry(folder_of(path)).or_default();
         for line in 1..=source.lines {
@@ -118,7 +118,7 @@ fn folder_of(path: &str) -> String {
     }
 }
 
-fn table(shapes: &BTreeMap<String, Shape>, shared: &BTreeMap<String, Vec<String>>) {
+fn table(shapes: &BTreeMap<String, CrateShape>, shared: &BTreeMap<String, Vec<String>>) {
     let head = [
         "crate",
         "code",
@@ -166,7 +166,7 @@ fn one_caller<'a>(found: impl Iterator<Item = &'a calls::SingleUse>) -> String {
     format!("{all} ({short} short)")
 }
 
-fn details(name: &str, shape: &Shape, shared: &BTreeMap<String, Vec<String>>) {
+fn details(name: &str, shape: &CrateShape, shared: &BTreeMap<String, Vec<String>>) {
     println!(
         "{name}: {} lines of code, {} of tests",
         shape.code, shape.tests

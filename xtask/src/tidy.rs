@@ -139,11 +139,11 @@ pub fn line_of(text: &str, offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repository::File;
+    use crate::repository::SourceFile;
 
     /// What the check says about a repository of these files: `path:line`, and its words.
     pub fn reported(check: &Check, files: &[(&str, &str)]) -> Vec<(String, String)> {
-        let files = files.iter().map(|(path, text)| File {
+        let files = files.iter().map(|(path, text)| SourceFile {
             path: (*path).to_string(),
             bytes: text.as_bytes().to_vec(),
         });

@@ -160,10 +160,10 @@ fn understood<T: serde::de::DeserializeOwned>(socket: &Path, outcome: Value) -> 
 
 fn describe(status: &Status) -> String {
     let state = match status.state {
-        status::State::Starting => "starting",
-        status::State::Serving => "serving",
-        status::State::Draining => "draining",
-        status::State::Stopping => "stopping",
+        status::ServiceState::Starting => "starting",
+        status::ServiceState::Serving => "serving",
+        status::ServiceState::Draining => "draining",
+        status::ServiceState::Stopping => "stopping",
     };
     let mut text = format!(
         "{state} for {:.0} s, version {}, {} connected\n",
@@ -189,7 +189,7 @@ fn describe(status: &Status) -> String {
     text
 }
 
-fn describe_drive(drive: &status::Drive) -> String {
+fn describe_drive(drive: &status::DriveStatus) -> String {
     let model = drive
         .model
         .as_deref()
@@ -267,7 +267,7 @@ fn describe_errors(errors: status::Errors) -> String {
     )
 }
 
-fn describe_streams(streams: &status::Streams) -> String {
+fn describe_streams(streams: &status::StreamTotals) -> String {
     if streams.granted_total + streams.refused_total == 0 {
         return String::new();
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use lab::named::policy;
 use server::capture::event::Ending;
-use server::capture::{Problem, Reader, Setting, replay};
+use server::capture::{CaptureReader, Problem, Setting, replay};
 
 use crate::output::{Exit, print};
 
@@ -34,7 +34,7 @@ pub fn run(arguments: &ReplayArgs) -> Result<(), Exit> {
         Problem::Difference(_) => Exit::failed(format!("{name}: {problem}")),
         _ => Exit::input(format!("{name}: {problem}")),
     };
-    let reader = Reader::open(BufReader::new(file));
+    let reader = CaptureReader::open(BufReader::new(file));
     let mut reader = reader.map_err(|damaged| refused(damaged.into()))?;
     let setting = match &arguments.policy {
         None => reader.setting().clone(),

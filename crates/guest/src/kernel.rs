@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Failed;
+use crate::GuestError;
 
 /// What fetches it.
 const INSTALL: &str = "`make guest` fetches it";
@@ -34,8 +34,8 @@ impl Kernel {
     ///
     /// # Errors
     /// If it is not there.
-    pub fn find(folder: &Path) -> Result<Self, Failed> {
-        let missing = || Failed::Missing {
+    pub fn find(folder: &Path) -> Result<Self, GuestError> {
+        let missing = || GuestError::Missing {
             what: format!("a kernel in {}", folder.display()),
             install: INSTALL,
         };
@@ -48,7 +48,7 @@ impl Kernel {
         let version = name_of(&image).trim_start_matches("vmlinuz-").to_string();
         let lib = folder.join("lib/modules").join(version);
         let listed = lib.join("modules.builtin");
-        let built_in = fs::read_to_string(&listed).map_err(Failed::file(&listed))?;
+        let built_in = fs::read_to_string(&listed).map_err(GuestError::file(&listed))?;
         let mut modules = BTreeMap::new();
         collect(&lib.join("kernel"), &mut modules)?;
         Ok(Kernel {
@@ -70,7 +70,7 @@ impl Kernel {
     pub fn in_order<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
-    ) -> Result<Vec<Module>, Failed> {
+    ) -> Result<Vec<Module>, GuestError> {
         let mut loaded = Vec::new();
         let mut seen = BTreeSet::new();
         for name in names {
@@ -84,15 +84,18 @@ impl Kernel {
         name: &str,
         seen: &mut BTreeSet<String>,
         loaded: &mut Vec<Module>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), GuestError> {
         let name = name.replace('-', "_");
         if self.built_in.contains(&name) || !seen.insert(name.clone()) {
             return Ok(());
         }
-        let path = self.modules.get(&name).ok_or_else(|| Failed::NoModule {
-            name: name.clone(),
-            folder: self.folder.clone(),
-        })?;
+        let path = self
+            .modules
+            .get(&name)
+            .ok_or_else(|| GuestError::NoModule {
+                name: name.clone(),
+                folder: self.folder.clone(),
+            })?;
         let contents = unpacked(path)?;
         for needed in needs(&contents) {
             self.visit(&needed, seen, loaded)?;
@@ -103,9 +106,9 @@ impl Kernel {
 }
 
 /// Every `*.ko*` below the folder.
-fn collect(folder: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), Failed> {
-    for entry in fs::read_dir(folder).map_err(Failed::file(folder))? {
-        let path = entry.map_err(Failed::file(folder))?.path();
+fn collect(folder: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), GuestError> {
+    for entry in fs::read_dir(folder).map_err(GuestError::file(folder))? {
+        let path = entry.map_err(GuestError::file(folder))?.path();
         if path.is_dir() {
             collect(&path, found)?;
         } else if name_of(&path).contains(".ko") {
@@ -129,15 +132,15 @@ fn module_name(path: &Path) -> String {
 }
 
 /// The module's object file; Debian compresses them.
-fn unpacked(path: &Path) -> Result<Vec<u8>, Failed> {
+fn unpacked(path: &Path) -> Result<Vec<u8>, GuestError> {
     if path.extension().is_none_or(|extension| extension != "xz") {
-        return fs::read(path).map_err(Failed::file(path));
+        return fs::read(path).map_err(GuestError::file(path));
     }
     let output = Command::new("xz")
         .args(["--decompress", "--stdout"])
         .arg(path)
         .output()
-        .map_err(|_| Failed::Missing {
+        .map_err(|_| GuestError::Missing {
             what: String::from("the program xz"),
             install: "apt-get install xz-utils",
         })?;
@@ -145,7 +148,7 @@ fn unpacked(path: &Path) -> Result<Vec<u8>, Failed> {
         return Ok(output.stdout);
     }
     let reason = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(Failed::file(path)(std::io::Error::other(reason)))
+    Err(GuestError::file(path)(std::io::Error::other(reason)))
 }
 
 /// The modules that this one needs: its section `.modinfo` has a string `depends=a,b`.

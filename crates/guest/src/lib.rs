@@ -26,7 +26,7 @@ pub use machine::{Guest, Output};
 
 /// Why a guest did not run, or not to its end.
 #[derive(Debug, thiserror::Error)]
-pub enum Failed {
+pub enum GuestError {
     /// Something is not installed. The test may be skipped, but not in CI.
     #[error("{what} is missing ({install})")]
     Missing {
@@ -65,11 +65,11 @@ pub enum Failed {
     },
 }
 
-impl Failed {
+impl GuestError {
     /// A file that could not be read or written.
-    fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Failed {
+    fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> GuestError {
         let path = path.into();
-        move |source| Failed::File { path, source }
+        move |source| GuestError::File { path, source }
     }
 }
 
@@ -78,7 +78,7 @@ impl Failed {
 ///
 /// # Panics
 /// If the guest fails, or the script ends with another status than 0.
-pub fn run(guest: Result<Guest, Failed>, script: &str) -> Option<String> {
+pub fn run(guest: Result<Guest, GuestError>, script: &str) -> Option<String> {
     match guest.and_then(|guest| guest.run(script)) {
         Ok(Output {
             status: 0, text, ..
@@ -88,7 +88,7 @@ pub fn run(guest: Result<Guest, Failed>, script: &str) -> Option<String> {
             text,
             kernel,
         }) => panic!("the script ended with {status}:\n{text}\nits kernel:\n{kernel}"),
-        Err(missing @ Failed::Missing { .. }) => {
+        Err(missing @ GuestError::Missing { .. }) => {
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{missing}");
             let line = format!("skipped: {missing}\n");
             std::io::stderr()

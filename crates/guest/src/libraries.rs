@@ -3,22 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Failed;
+use crate::GuestError;
 
 /// The paths of the libraries and of the loader, as `ldd` finds them. None if it needs none.
 ///
 /// # Errors
 /// If `ldd` does not run, or does not find one of them.
-pub fn of(program: &Path) -> Result<Vec<PathBuf>, Failed> {
+pub fn of(program: &Path) -> Result<Vec<PathBuf>, GuestError> {
     let output = Command::new("ldd")
         .arg(program)
         .output()
-        .map_err(|_| Failed::Missing {
+        .map_err(|_| GuestError::Missing {
             what: String::from("the program ldd"),
             install: "apt-get install libc-bin",
         })?;
     let text = String::from_utf8_lossy(&output.stdout);
-    paths(&text).map_err(|name| Failed::Missing {
+    paths(&text).map_err(|name| GuestError::Missing {
         what: format!("the library {name} of {}", program.display()),
         install: "install the program again",
     })

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::Failed;
+use crate::GuestError;
 use crate::archive::Archive;
 use crate::kernel::Kernel;
 use crate::libraries;
@@ -51,8 +51,8 @@ impl Guest {
     /// A guest with BusyBox, and nothing else yet.
     ///
     /// # Errors
-    /// [`Failed::Missing`] if QEMU, BusyBox or the kernel is not installed.
-    pub fn new() -> Result<Self, Failed> {
+    /// [`GuestError::Missing`] if QEMU, BusyBox or the kernel is not installed.
+    pub fn new() -> Result<Self, GuestError> {
         let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
         let kernel = Kernel::find(&target)?;
         program_in_path(QEMU)?;
@@ -95,13 +95,13 @@ impl Guest {
     /// # Errors
     /// If something is missing, or the guest ends without a status. A script that fails is no
     /// error: see [`Output::status`].
-    pub fn run(&self, script: &str) -> Result<Output, Failed> {
-        let folder = tempfile::tempdir().map_err(Failed::file("a temporary folder"))?;
+    pub fn run(&self, script: &str) -> Result<Output, GuestError> {
+        let folder = tempfile::tempdir().map_err(GuestError::file("a temporary folder"))?;
         let initial = folder.path().join("initramfs");
-        fs::write(&initial, self.archive(script)?).map_err(Failed::file(&initial))?;
+        fs::write(&initial, self.archive(script)?).map_err(GuestError::file(&initial))?;
         let reason = match bounded(self.start(folder.path(), &initial)?, LIMIT) {
             Ok(ended) => ended,
-            Err(source) => return Err(Failed::file(QEMU)(source)),
+            Err(source) => return Err(GuestError::file(QEMU)(source)),
         };
         let output = printed(&folder.path().join("output"))?;
         let kernel =
@@ -112,7 +112,7 @@ impl Guest {
                 text: text.to_string(),
                 kernel,
             }),
-            None => Err(Failed::NoStatus {
+            None => Err(GuestError::NoStatus {
                 reason,
                 output,
                 kernel,
@@ -121,7 +121,7 @@ impl Guest {
     }
 
     /// The first file system.
-    fn archive(&self, script: &str) -> Result<Vec<u8>, Failed> {
+    fn archive(&self, script: &str) -> Result<Vec<u8>, GuestError> {
         let mut archive = Archive::new();
         for folder in [
             "dev", "proc", "sys", "tmp", "mnt", "sbin", "usr/bin", "usr/sbin",
@@ -130,7 +130,7 @@ impl Guest {
         }
         // The kernel opens it for the first process before anything is mounted (5, 1: devices.txt).
         archive.characters("dev/console", 5, 1);
-        let busybox = fs::read(BUSYBOX).map_err(Failed::file(BUSYBOX))?;
+        let busybox = fs::read(BUSYBOX).map_err(GuestError::file(BUSYBOX))?;
         archive.file("bin/busybox", &busybox);
         archive.link("bin/sh", "busybox");
         let mut loads = String::new();
@@ -151,30 +151,30 @@ impl Guest {
         Ok(archive.finish())
     }
 
-    fn add_programs(&self, archive: &mut Archive) -> Result<(), Failed> {
+    fn add_programs(&self, archive: &mut Archive) -> Result<(), GuestError> {
         let mut libraries = std::collections::BTreeSet::new();
         for program in &self.programs {
             let path = match program.components().count() {
                 1 => program_in_path(&program.to_string_lossy())?,
                 _ => program.clone(),
             };
-            let contents = fs::read(&path).map_err(Failed::file(&path))?;
+            let contents = fs::read(&path).map_err(GuestError::file(&path))?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             archive.file(&format!("bin/{name}"), &contents);
             libraries.extend(libraries::of(&path)?);
         }
         for library in libraries {
-            let contents = fs::read(&library).map_err(Failed::file(&library))?;
+            let contents = fs::read(&library).map_err(GuestError::file(&library))?;
             let inside = library.to_string_lossy();
             archive.file(inside.trim_start_matches('/'), &contents);
         }
         Ok(())
     }
 
-    fn start(&self, folder: &Path, initial: &Path) -> Result<Child, Failed> {
+    fn start(&self, folder: &Path, initial: &Path) -> Result<Child, GuestError> {
         let serial = |name: &str| format!("file:{}", folder.join(name).display());
         let qemu = folder.join("qemu");
-        let complaints = fs::File::create(&qemu).map_err(Failed::file(&qemu))?;
+        let complaints = fs::File::create(&qemu).map_err(GuestError::file(&qemu))?;
         Command::new(QEMU)
             // One boot in four panics with QEMU 7.2 and cx16 (seen; the emulation of cmpxchg16b). With a thread for
             // each processor, one runs breakpoints that the kernel has put into its code for a moment, after
@@ -257,8 +257,8 @@ fn bounded(mut child: Child, limit: Duration) -> io::Result<String> {
 }
 
 /// What a serial line wrote to a file, with plain line ends.
-fn printed(path: &Path) -> Result<String, Failed> {
-    let bytes = fs::read(path).map_err(Failed::file(path))?;
+fn printed(path: &Path) -> Result<String, GuestError> {
+    let bytes = fs::read(path).map_err(GuestError::file(path))?;
     Ok(String::from_utf8_lossy(&bytes).replace('\r', ""))
 }
 
@@ -269,7 +269,7 @@ fn split_status(output: &str) -> Option<(&str, i32)> {
 }
 
 /// The program of this name in one of the folders that hold programs.
-fn program_in_path(name: &str) -> Result<PathBuf, Failed> {
+fn program_in_path(name: &str) -> Result<PathBuf, GuestError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // Programs of the administrator are not in everybody's path.
     std::env::split_paths(&path)
@@ -279,8 +279,8 @@ fn program_in_path(name: &str) -> Result<PathBuf, Failed> {
         .ok_or_else(|| missing(name))
 }
 
-fn missing(what: &str) -> Failed {
-    Failed::Missing {
+fn missing(what: &str) -> GuestError {
+    GuestError::Missing {
         what: format!("the program {what}"),
         install: PACKAGES,
     }

@@ -106,7 +106,7 @@ pub enum ServerError {
 pub struct ServerNegotiation {
     exports: Arc<[Offer]>,
     security: ServerSecurity,
-    service: Service,
+    service: ClientAdmission,
     tls: Tls,
     client: Client,
     style: Style,
@@ -119,7 +119,7 @@ pub struct ServerNegotiation {
 
 /// Whether clients may still begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Service {
+enum ClientAdmission {
     Open,
     GoingDown,
 }
@@ -170,7 +170,7 @@ impl ServerNegotiation {
         Self {
             exports,
             security,
-            service: Service::Open,
+            service: ClientAdmission::Open,
             tls: Tls::Off,
             client: Client::default(),
             style: Style::Simple,
@@ -253,7 +253,7 @@ impl ServerNegotiation {
 
     /// The service goes down: from now on every option is answered by that, until the client goes.
     pub const fn shut_down(&mut self) {
-        self.service = Service::GoingDown;
+        self.service = ClientAdmission::GoingDown;
     }
 
     /// What was awaited is there.
@@ -310,9 +310,9 @@ impl ServerNegotiation {
         if option == option::ABORT {
             self.answers(option).ack();
             self.close(ServerError::Aborted);
-        } else if self.service == Service::GoingDown && option == option::EXPORT_NAME {
+        } else if self.service == ClientAdmission::GoingDown && option == option::EXPORT_NAME {
             self.close(ServerError::ShuttingDown);
-        } else if self.service == Service::GoingDown {
+        } else if self.service == ClientAdmission::GoingDown {
             let reason = "the service is going down";
             self.answers(option).error(answer::SHUTDOWN, reason);
         } else if option == option::EXPORT_NAME {

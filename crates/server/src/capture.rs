@@ -23,7 +23,7 @@ mod setting;
 
 pub use event::Event;
 pub use live::LiveEngine;
-pub use reader::{Damaged, Reader};
+pub use reader::{CaptureReader, Damaged};
 pub use recorder::Recorder;
 pub use replay::{Difference, Problem, Replayed, replay};
 pub use setting::{Belief, Setting, Tasks, Tracking, UnfitSetting};

@@ -37,7 +37,7 @@ pub use foreseen::{IMPACT_PPM, background};
 pub use places::Places;
 pub use preemption::Preemption;
 pub use remote::{Address, Remote, RemoteTls};
-pub use streams::{StreamRule, Streams};
+pub use streams::{StreamRule, StreamsConfig};
 
 /// The default file: an emulated drive, NBD on a unix socket, a status page.
 pub const DEFAULT: &str = include_str!("config/default.toml");
@@ -46,7 +46,7 @@ pub const DEFAULT: &str = include_str!("config/default.toml");
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// At least one drive. Names of drives are unique, and so are names of exports over all drives.
-    pub drives: Vec<Drive>,
+    pub drives: Vec<DriveConfig>,
     /// The listeners for NBD clients.
     pub nbd: Vec<Nbd>,
     /// The mount of volumes as files, if there is one.
@@ -61,9 +61,9 @@ pub struct Config {
     pub limits: Limits,
 }
 
-/// A drive.
+/// The configuration of a drive.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Drive {
+pub struct DriveConfig {
     /// The name in the log, in metrics and on the page.
     pub name: String,
     /// The storage of the bytes.
@@ -75,7 +75,7 @@ pub struct Drive {
     /// The preemption of larger requests by more urgent ones, if it is on.
     pub preemption: Option<Preemption>,
     /// The guarantees for streams, if there are any.
-    pub streams: Option<Streams>,
+    pub streams: Option<StreamsConfig>,
     /// The impact budget: the share by which background tasks may lengthen foreground requests, in parts
     /// per million.
     pub impact_ppm: u32,
@@ -207,7 +207,7 @@ pub struct Export {
     /// The name of a volume of the same drive.
     pub volume: String,
     /// The class of its requests.
-    pub class: Class,
+    pub class: ExportClass,
     /// Read-only if the volume or the export is.
     pub access: Access,
     /// The largest number of connections. With 1 clients are advised not to open several.
@@ -216,9 +216,9 @@ pub struct Export {
     pub description: String,
 }
 
-/// The class of an export's requests.
+/// The configured class of an export's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum ExportClass {
     /// The most urgent class without a guarantee: `block::Class::BestEffort(0)`.
     Foreground,
     /// 1 to 6.
@@ -227,13 +227,13 @@ pub enum Class {
     Background,
 }
 
-impl Class {
+impl ExportClass {
     /// The class of the engine.
     pub fn of_requests(self) -> block::Class {
         match self {
-            Class::Foreground => block::Class::BestEffort(0),
-            Class::BestEffort(priority) => block::Class::BestEffort(priority),
-            Class::Background => block::Class::Background,
+            ExportClass::Foreground => block::Class::BestEffort(0),
+            ExportClass::BestEffort(priority) => block::Class::BestEffort(priority),
+            ExportClass::Background => block::Class::Background,
         }
     }
 }

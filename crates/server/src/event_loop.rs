@@ -390,7 +390,7 @@ impl EventLoop {
     }
 
     /// The loop's part of a drive's status. The service adds the configuration's part.
-    pub fn picture(&self) -> status::Drive {
+    pub fn picture(&self) -> status::DriveStatus {
         let picture = Picture {
             disk: &self.disk,
             volumes: &self.volumes,

@@ -74,7 +74,7 @@ pub struct Running {
     shown: Shown,
     /// Empty when no new client is accepted.
     doors: Mutex<Doors>,
-    state: Mutex<status::State>,
+    state: Mutex<status::ServiceState>,
     changed: Condvar,
     began: Instant,
     tasks: AtomicU64,
@@ -143,7 +143,7 @@ impl Running {
             drives,
             shown,
             doors: Mutex::new(doors),
-            state: Mutex::new(status::State::Serving),
+            state: Mutex::new(status::ServiceState::Serving),
             changed: Condvar::new(),
             began: Instant::now(),
             tasks: AtomicU64::new(1),
@@ -158,7 +158,7 @@ impl Running {
     /// Waits until the service is to end. It ends front ends first, then pending operations, then drives.
     pub fn wait(&self) {
         let mut state = locked(&self.state);
-        while *state == status::State::Serving {
+        while *state == status::ServiceState::Serving {
             let woken = self.changed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
@@ -231,7 +231,7 @@ impl Running {
         doors.devices.stop();
     }
 
-    fn turn(&self, to: status::State) {
+    fn turn(&self, to: status::ServiceState) {
         *locked(&self.state) = to;
         self.changed.notify_all();
     }
@@ -388,17 +388,17 @@ impl control::Service for Running {
     }
 
     fn drain(&self) {
-        self.turn(status::State::Draining);
+        self.turn(status::ServiceState::Draining);
     }
 
     fn stop(&self) {
-        self.turn(status::State::Stopping);
+        self.turn(status::ServiceState::Stopping);
     }
 }
 
 /// Whether the drives differ only in settings that a reload can change.
 fn same_but_for_what_changes(old: &Config, new: &Config) -> bool {
-    let fixed = |drive: &config::Drive| {
+    let fixed = |drive: &config::DriveConfig| {
         let mut drive = drive.clone();
         drive.exports.clear();
         drive.impact_ppm = 0;

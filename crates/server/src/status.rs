@@ -18,9 +18,9 @@ pub struct Status {
     /// The time since the start.
     pub uptime_s: f64,
     /// The phase of the service.
-    pub state: State,
+    pub state: ServiceState,
     /// The drives in the order of the configuration.
-    pub drives: Vec<Drive>,
+    pub drives: Vec<DriveStatus>,
     /// The connections in the order of their arrival.
     pub connections: Vec<Connection>,
     /// Connections that were accepted.
@@ -34,7 +34,7 @@ pub struct Status {
 /// The phase of the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum ServiceState {
     /// It does not listen yet.
     #[default]
     Starting,
@@ -48,7 +48,7 @@ pub enum State {
 
 /// The status of a drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Drive {
+pub struct DriveStatus {
     /// The name in the configuration.
     pub name: String,
     /// The kind of back end in the configuration.
@@ -82,7 +82,7 @@ pub struct Drive {
     pub standing: Vec<Standing>,
     /// Guaranteed streams.
     #[serde(default)]
-    pub streams: Streams,
+    pub streams: StreamTotals,
     /// The lateness of an emulated drive's commands.
     pub lateness: Option<Lateness>,
     /// Failed commands.
@@ -104,7 +104,7 @@ pub struct Queue {
 /// The urgency of requests, in groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Class {
+pub enum TrafficClass {
     /// Requests under a guarantee.
     RealTime,
     /// Exports with class `foreground`.
@@ -116,14 +116,14 @@ pub enum Class {
     Background,
 }
 
-impl Class {
+impl TrafficClass {
     /// The name in JSON and metrics.
     pub fn name(self) -> &'static str {
         match self {
-            Class::RealTime => "real-time",
-            Class::Foreground => "foreground",
-            Class::BestEffort => "best-effort",
-            Class::Background => "background",
+            TrafficClass::RealTime => "real-time",
+            TrafficClass::Foreground => "foreground",
+            TrafficClass::BestEffort => "best-effort",
+            TrafficClass::Background => "background",
         }
     }
 }
@@ -132,7 +132,7 @@ impl Class {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
     /// The class.
-    pub class: Class,
+    pub class: TrafficClass,
     /// Reads.
     pub read: Flow,
     /// Writes.
@@ -402,9 +402,9 @@ impl TaskState {
     }
 }
 
-/// The guaranteed streams of a drive.
+/// The totals of the guaranteed streams of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Streams {
+pub struct StreamTotals {
     /// Open streams.
     pub now: u64,
     /// Bytes of their buffers.
@@ -457,7 +457,7 @@ pub struct Connection {
     /// The export.
     pub export: String,
     /// The class of the export.
-    pub class: Class,
+    pub class: TrafficClass,
     /// Whether the client uses TLS.
     pub tls: bool,
     /// The time since the connection was accepted.

@@ -12,7 +12,7 @@
 //! | owner | state | file |
 //! |---|---|---|
 //! | [`Operations`] | pending operations, their memory, exports | `operations`, `exports` |
-//! | [`Streams`] | buffers of guaranteed streams | `streams` |
+//! | [`VolumeStreams`] | buffers of guaranteed streams | `streams` |
 //! | [`Caches`] | pages of volumes with a cache | `caching`, `cached` |
 //! | [`PartialWrites`] | blocks that are changed in part | `edges` |
 //! | [`PostedQueue`] | operations of front ends on other threads | `posted` |
@@ -43,18 +43,18 @@ use caching::Caches;
 use edges::PartialWrites;
 pub use exports::Export;
 use exports::Exports;
-use operation::{NextStep, Operation, Source, Stalled};
+use operation::{NextStep, Operation, OperationSource, Stalled};
 pub use operations::LONGEST;
 use operations::Operations;
 pub(crate) use operations::ZEROES;
 use posted::PostedQueue;
 pub use resize::Resize;
 use streams::meeting::Meeting;
-use streams::{StreamRequest, Streams};
+use streams::{StreamRequest, VolumeStreams};
 
 /// All volumes of a drive.
 pub(crate) struct Volumes {
-    pub(crate) streams: Streams,
+    pub(crate) streams: VolumeStreams,
     pub(crate) caches: Caches,
     partial: PartialWrites,
     pub(crate) posted: PostedQueue,
@@ -70,7 +70,7 @@ impl Volumes {
     /// If the arena has no room for [`ZEROES`].
     pub(crate) fn new(exports: Exports, arena: Arena, longest: usize) -> io::Result<Self> {
         Ok(Volumes {
-            streams: Streams::default(),
+            streams: VolumeStreams::default(),
             caches: Caches::default(),
             partial: PartialWrites::default(),
             posted: PostedQueue::default(),
@@ -117,7 +117,7 @@ impl Volumes {
     pub(crate) fn begin(
         &mut self,
         disk: &mut Disk,
-        source: Source,
+        source: OperationSource,
         operation: Operation,
         bytes: Bytes,
     ) -> Result<(), Stalled> {
@@ -189,7 +189,7 @@ impl Volumes {
         if ended.edges.is_some() {
             self.partial.release(key);
         }
-        if let Source::Copied(flush) = ended.source {
+        if let OperationSource::Copied(flush) = ended.source {
             let next = self
                 .streams
                 .copy_ended(&mut self.operations, flush, ended.result);
@@ -307,7 +307,7 @@ impl Volumes {
                 }
             });
             // Other flushes are the only operations: there is room.
-            let _ = self.begin(disk, Source::Posted(reply), operation, Bytes::None);
+            let _ = self.begin(disk, OperationSource::Posted(reply), operation, Bytes::None);
         }
     }
 }

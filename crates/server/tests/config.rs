@@ -6,8 +6,8 @@ use block::Switch;
 use document::DocumentError;
 use proptest::prelude::*;
 use server::config::{
-    Access, Actions, Address, BackEnd, Belief, Class, Config, DEFAULT, Device, DriveModel, Listen,
-    LogFormat, Places, Remote, RemoteTls, TlsNeed, Way,
+    Access, Actions, Address, BackEnd, Belief, Config, DEFAULT, Device, DriveModel, ExportClass,
+    Listen, LogFormat, Places, Remote, RemoteTls, TlsNeed, Way,
 };
 
 fn parse(text: &str) -> Result<Config, DocumentError> {
@@ -36,9 +36,9 @@ fn the_default_is_an_emulated_drive_on_a_unix_socket_with_a_page() {
     assert_eq!(
         classes.collect::<Vec<_>>(),
         [
-            ("disk", Class::Foreground),
-            ("disk-bulk", Class::BestEffort(3)),
-            ("disk-idle", Class::Background),
+            ("disk", ExportClass::Foreground),
+            ("disk-bulk", ExportClass::BestEffort(3)),
+            ("disk-idle", ExportClass::Background),
         ]
     );
     let [nbd] = &config.nbd[..] else {

@@ -53,7 +53,7 @@ pub fn single_use(repository: &Repository) -> Vec<SingleUse> {
                 *mentions.entry(key).or_default() += 1;
             }
         }
-        let mut reader = Reader::default();
+        let mut reader = CallCollector::default();
         reader.visit_file(&file);
         for found in reader.found.into_iter().filter(|found| is_code(found.line)) {
             let single = SingleUse {
@@ -91,12 +91,12 @@ struct Definition {
 }
 
 #[derive(Default)]
-struct Reader {
+struct CallCollector {
     found: Vec<Definition>,
     is_in_trait: bool,
 }
 
-impl Reader {
+impl CallCollector {
     fn note(&mut self, signature: &syn::Signature, end: usize, visibility: &syn::Visibility) {
         let line = signature.ident.span().start().line;
         self.found.push(Definition {
@@ -108,7 +108,7 @@ impl Reader {
     }
 }
 
-impl<'ast> Visit<'ast> for Reader {
+impl<'ast> Visit<'ast> for CallCollector {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
         self.note(
             &item.sig,
@@ -137,7 +137,7 @@ impl<'ast> Visit<'ast> for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repository::File;
+    use crate::repository::SourceFile;
 
     #[test]
     fn one_caller_counts_and_two_or_a_test_do_not() {
@@ -152,7 +152,7 @@ impl Clone for Thing { fn clone(&self) -> Self { *self } }
 #[cfg(test)]
 mod tests { fn t() { super::tested(); } }
 ";
-        let file = File {
+        let file = SourceFile {
             path: String::from("crates/a/src/lib.rs"),
             bytes: text.as_bytes().to_vec(),
         };

@@ -109,10 +109,10 @@ fn siblings(from: &str, to: &str) -> Option<(String, String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repository::{File, Repository};
+    use crate::repository::{Repository, SourceFile};
 
     fn found(files: &[(&str, &str)]) -> Vec<Vec<String>> {
-        let files = files.iter().map(|(path, text)| File {
+        let files = files.iter().map(|(path, text)| SourceFile {
             path: format!("crates/a/src/{path}"),
             bytes: text.as_bytes().to_vec(),
         });

@@ -15,12 +15,12 @@ const DEEPEST: usize = 8;
 /// The modules of one crate that have a file of their own.
 #[derive(Default)]
 pub struct Modules {
-    files: BTreeMap<String, File>,
+    files: BTreeMap<String, ModuleFile>,
 }
 
 /// One module.
 #[derive(Default)]
-struct File {
+struct ModuleFile {
     path: String,
     /// Names that it declares.
     items: BTreeSet<String>,
@@ -55,7 +55,7 @@ impl Modules {
                 continue;
             }
             if let Some(syntax) = repository.syntax(path) {
-                let file = File::read(path, source, &syntax);
+                let file = ModuleFile::read(path, source, &syntax);
                 let modules = crates.entry(folder_of(path)).or_default();
                 modules.files.insert(module_of(inside), file);
             }
@@ -145,11 +145,11 @@ impl Modules {
     }
 }
 
-impl File {
+impl ModuleFile {
     fn read(path: &str, source: &Source, syntax: &syn::File) -> Self {
-        let mut file = File {
+        let mut file = ModuleFile {
             path: path.to_string(),
-            ..File::default()
+            ..ModuleFile::default()
         };
         let is_code = |line: usize| source.place(line) == Place::Code;
         for item in &syntax.items {

@@ -36,7 +36,7 @@ pub fn by_crate(repository: &Repository) -> BTreeMap<String, Vec<Type>> {
         let Some(file) = repository.syntax(path) else {
             continue;
         };
-        let mut reader = Reader::default();
+        let mut reader = TypeCollector::default();
         reader.visit_file(&file);
         let name = folder_of(path);
         let is_code = |line: usize| source.place(line) == Place::Code;
@@ -71,14 +71,14 @@ pub fn by_crate(repository: &Repository) -> BTreeMap<String, Vec<Type>> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct TypeCollector {
     /// Name, fields, line.
     types: Vec<(String, usize, usize)>,
     /// The type's name, line.
     methods: Vec<(String, usize)>,
 }
 
-impl<'ast> Visit<'ast> for Reader {
+impl<'ast> Visit<'ast> for TypeCollector {
     fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
         let line = item.ident.span().start().line;
         self.types
@@ -119,10 +119,10 @@ impl<'ast> Visit<'ast> for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repository::File;
+    use crate::repository::SourceFile;
 
     fn types(files: &[(&str, &str)]) -> BTreeMap<String, Vec<Type>> {
-        let files = files.iter().map(|(path, text)| File {
+        let files = files.iter().map(|(path, text)| SourceFile {
             path: (*path).to_string(),
             bytes: text.as_bytes().to_vec(),
         });

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use toml_edit::{Document, Item, Table};
 
 use super::{Check, Violation, line_of};
-use crate::repository::{File, Repository};
+use crate::repository::{Repository, SourceFile};
 
 /// The check.
 pub const CHECK: Check = Check {
@@ -172,7 +172,7 @@ fn run(repository: &Repository) -> Vec<Violation> {
 }
 
 /// The manifest in the file.
-pub fn parse(file: &File) -> Result<(&str, Document<String>), Violation> {
+pub fn parse(file: &SourceFile) -> Result<(&str, Document<String>), Violation> {
     let text = file
         .text()
         .ok_or_else(|| Violation::at(&file.path, 1, "not text (write TOML)"))?;

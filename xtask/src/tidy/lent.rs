@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{Check, Violation};
-use crate::repository::{File, Repository};
+use crate::repository::{Repository, SourceFile};
 
 /// The check.
 pub const CHECK: Check = Check {
@@ -72,7 +72,7 @@ fn run(repository: &Repository) -> Vec<Violation> {
 }
 
 /// The lent file that this one copies.
-fn original<'a>(file: &File, lent: &'a [Lent]) -> Option<&'a Lent> {
+fn original<'a>(file: &SourceFile, lent: &'a [Lent]) -> Option<&'a Lent> {
     lent.iter().find(|lent| {
         let same_name = lent.named == Named::Telling && lent.name == file.name();
         let same_size = !file.bytes.is_empty() && lent.size == file.bytes.len() as u64;
@@ -123,7 +123,7 @@ mod tests {
         std::fs::create_dir_all(&drive).expect("a folder for the test");
         std::fs::write(drive.join("golden.csv"), "1,2\n").expect("a lent table");
         std::fs::write(shared.join("README.md"), "lent\n").expect("a lent text");
-        let files = files.iter().map(|(path, text)| File {
+        let files = files.iter().map(|(path, text)| SourceFile {
             path: (*path).to_string(),
             bytes: text.as_bytes().to_vec(),
         });

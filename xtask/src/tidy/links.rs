@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use super::{Check, Violation};
 use crate::markdown;
-use crate::repository::{File, Repository};
+use crate::repository::{Repository, SourceFile};
 
 /// The check.
 pub const CHECK: Check = Check {
@@ -72,12 +72,12 @@ fn run(repository: &Repository) -> Vec<Violation> {
 const WALKS: &str = "docs/explanation/";
 
 /// Whether a page is about what was: its sources may be gone.
-fn is_history(page: &File) -> bool {
+fn is_history(page: &SourceFile) -> bool {
     page.path == "CHANGELOG.md" || page.path.starts_with("docs/decisions/")
 }
 
 /// The source files that the inline code of a page names, with their lines.
-fn named_sources(page: &File) -> Vec<(usize, &str)> {
+fn named_sources(page: &SourceFile) -> Vec<(usize, &str)> {
     let text = page.text().unwrap_or_default();
     let lines = markdown::lines(text);
     lines
@@ -90,7 +90,7 @@ fn named_sources(page: &File) -> Vec<(usize, &str)> {
 }
 
 /// The names in table rows of a walk that the row's source file does not declare.
-fn undeclared_names(repository: &Repository, page: &File) -> Vec<Violation> {
+fn undeclared_names(repository: &Repository, page: &SourceFile) -> Vec<Violation> {
     let text = page.text().unwrap_or_default();
     let mut found = Vec::new();
     for (line, row) in markdown::lines(text).filter(|(_, words)| words.starts_with('|')) {
@@ -120,7 +120,7 @@ fn undeclared_names(repository: &Repository, page: &File) -> Vec<Violation> {
 }
 
 /// The relative links of a page, with their lines.
-fn links(page: &File) -> Vec<(usize, String)> {
+fn links(page: &SourceFile) -> Vec<(usize, String)> {
     let text = page.text().unwrap_or_default();
     markdown::lines(text)
         .flat_map(|(line, words)| {
@@ -132,7 +132,7 @@ fn links(page: &File) -> Vec<(usize, String)> {
 }
 
 /// What is wrong with a link of this page.
-fn problem(repository: &Repository, page: &File, target: &str) -> Option<String> {
+fn problem(repository: &Repository, page: &SourceFile, target: &str) -> Option<String> {
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     let resolved = if path.is_empty() {
         Some(page.path.clone())

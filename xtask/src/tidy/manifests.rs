@@ -5,7 +5,7 @@ use toml_edit::Item;
 
 use super::direction::{Dependency, dependencies, parse};
 use super::{Check, Violation};
-use crate::repository::{File, Repository};
+use crate::repository::{Repository, SourceFile};
 
 /// The check.
 pub const CHECK: Check = Check {
@@ -30,7 +30,7 @@ fn run(repository: &Repository) -> Vec<Violation> {
 }
 
 /// `[lints] workspace = true`. A manifest that is not TOML is the direction check's to report.
-fn lints(file: &File, found: &mut Vec<Violation>) {
+fn lints(file: &SourceFile, found: &mut Vec<Violation>) {
     let Ok((_, document)) = parse(file) else {
         return;
     };
@@ -47,7 +47,7 @@ fn lints(file: &File, found: &mut Vec<Violation>) {
 }
 
 /// A comment at each dependency from outside.
-fn reasons(file: &File, found: &mut Vec<Violation>) {
+fn reasons(file: &SourceFile, found: &mut Vec<Violation>) {
     let Ok((text, document)) = parse(file) else {
         return;
     };

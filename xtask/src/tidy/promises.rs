@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Check, Violation};
-use crate::repository::{File, Repository};
+use crate::repository::{Repository, SourceFile};
 
 /// The check.
 pub const CHECK: Check = Check {
@@ -38,7 +38,7 @@ fn run(repository: &Repository) -> Vec<Violation> {
 const LONGEST: usize = 200;
 
 /// Checks each row of a page and returns the number of rows.
-fn check_page(page: &File, tests: &BTreeSet<String>, found: &mut Vec<Violation>) -> usize {
+fn check_page(page: &SourceFile, tests: &BTreeSet<String>, found: &mut Vec<Violation>) -> usize {
     let mut rows = 0;
     for (index, line) in page.text().unwrap_or_default().lines().enumerate() {
         let Some(cell) = last_cell(line) else {

@@ -29,7 +29,7 @@ const SIMULATOR: &[&str] = &["simulator"];
 
 /// Whether tests and benchmarks are meant, too.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Extent {
+enum BanScope {
     /// Tests may: they read golden tables, and count with whatever is at hand.
     CodeOnly,
     /// Tests may not either.
@@ -43,7 +43,7 @@ struct Ban {
     /// The folders under `crates/` that may not.
     crates: &'static [&'static [&'static str]],
     /// Whether their tests may.
-    extent: Extent,
+    extent: BanScope,
     /// What to use.
     instead: &'static str,
 }
@@ -53,49 +53,49 @@ const BANS: &[Ban] = &[
     Ban {
         path: "std::time",
         crates: &[CORE, SIMULATOR],
-        extent: Extent::TestsToo,
+        extent: BanScope::TestsToo,
         instead: "`now: block::Instant` as an argument, and `block::Duration`",
     },
     Ban {
         path: "std::thread",
         crates: &[CORE, SIMULATOR],
-        extent: Extent::TestsToo,
+        extent: BanScope::TestsToo,
         instead: "a state machine that its owner drives; threads belong to server, lab and cli",
     },
     Ban {
         path: "rayon",
         crates: &[CORE, SIMULATOR],
-        extent: Extent::TestsToo,
+        extent: BanScope::TestsToo,
         instead: "independent runs that the lab spreads over the cores",
     },
     Ban {
         path: "std::net",
         crates: &[CORE, SIMULATOR],
-        extent: Extent::TestsToo,
+        extent: BanScope::TestsToo,
         instead: "descriptors; sockets belong to server",
     },
     Ban {
         path: "unsafe",
         crates: &[CORE, SIMULATOR],
-        extent: Extent::TestsToo,
+        extent: BanScope::TestsToo,
         instead: "safe code, or move it to server",
     },
     Ban {
         path: "std::fs",
         crates: &[CORE, SIMULATOR],
-        extent: Extent::CodeOnly,
+        extent: BanScope::CodeOnly,
         instead: "text or a reader as the argument; opening files belongs to the caller",
     },
     Ban {
         path: "HashMap",
         crates: &[CORE, SIMULATOR],
-        extent: Extent::CodeOnly,
+        extent: BanScope::CodeOnly,
         instead: "`BTreeMap` or a vector with an index: their order is the same in every run",
     },
     Ban {
         path: "HashSet",
         crates: &[CORE, SIMULATOR],
-        extent: Extent::CodeOnly,
+        extent: BanScope::CodeOnly,
         instead: "`BTreeSet` or a sorted vector: their order is the same in every run",
     },
 ];
@@ -124,7 +124,7 @@ fn run(repository: &Repository) -> Vec<Violation> {
             for ban in BANS {
                 let place = source.place(mention.line);
                 let meant = place == Place::Code
-                    || (place == Place::Tests && ban.extent == Extent::TestsToo);
+                    || (place == Place::Tests && ban.extent == BanScope::TestsToo);
                 if meant
                     && ban.crates.iter().any(|crates| crates.contains(&folder))
                     && is_below(&mention.path, ban.path)

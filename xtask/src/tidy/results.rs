@@ -1,7 +1,7 @@
 //! The claim tables of the book match the published findings.
 
 use super::{Check, Violation};
-use crate::repository::{File, Repository};
+use crate::repository::{Repository, SourceFile};
 use crate::results;
 
 /// The check.
@@ -20,7 +20,7 @@ fn run(repository: &Repository) -> Vec<Violation> {
         };
         let found = repository
             .file(&page.path)
-            .and_then(File::text)
+            .and_then(SourceFile::text)
             .unwrap_or_default();
         let difference = found
             .lines()
@@ -37,7 +37,7 @@ fn run(repository: &Repository) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::CHECK;
-    use crate::repository::{File, Repository};
+    use crate::repository::{Repository, SourceFile};
     use crate::results;
     use crate::tidy::tests::places;
 
@@ -53,7 +53,7 @@ mod tests {
 
     fn expected(findings: &[(&str, &str)]) -> String {
         let files = [&[("claims/p.toml", CLAIMS)], findings].concat();
-        let files = files.into_iter().map(|(path, text)| File {
+        let files = files.into_iter().map(|(path, text)| SourceFile {
             path: path.to_string(),
             bytes: text.as_bytes().to_vec(),
         });

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 use nbd::Style;
-use server::capture::{Reader, Tasks, Tracking};
+use server::capture::{CaptureReader, Tasks, Tracking};
 
 use crate::begun::{SERVES, begin};
 use crate::client::Client;
@@ -98,7 +98,10 @@ fn a_served_run_replays_to_the_same_decisions_with_its_load_and_its_scan() {
         "the scan has commands of its own: {said}"
     );
     let file = std::fs::File::open(folder.join("run")).expect("a capture");
-    let setting = Reader::open(file).expect("a capture").setting().clone();
+    let setting = CaptureReader::open(file)
+        .expect("a capture")
+        .setting()
+        .clone();
     let Tasks::By(rules) = setting.tasks else {
         panic!("{setting:?}");
     };

@@ -9,7 +9,7 @@ use super::setting::Setting;
 use super::{FIRST, FRAME, checksum};
 
 /// The reader of a capture.
-pub struct Reader<R> {
+pub struct CaptureReader<R> {
     frames: Frames<R>,
     setting: Setting,
     /// The bytes of the frame that were read.
@@ -55,7 +55,7 @@ pub enum Damaged {
     },
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> CaptureReader<R> {
     /// Reads up to the first event.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl<R: Read> Reader<R> {
         if taken < frames.frame.len() {
             return frames.damaged(taken, "the end of what the engine is made of");
         }
-        Ok(Reader {
+        Ok(CaptureReader {
             frames,
             setting,
             taken,

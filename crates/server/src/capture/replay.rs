@@ -7,7 +7,7 @@ use block::Instant;
 use engine::{Engine, Impossible, Reply};
 
 use super::event::{Ending, Event};
-use super::reader::{Damaged, Reader};
+use super::reader::{CaptureReader, Damaged};
 use super::setting::UnfitSetting;
 
 /// The result of a replay in which the engine answered as captured.
@@ -85,7 +85,10 @@ impl fmt::Display for Difference {
 ///
 /// # Errors
 /// The first difference, or the damage of the file.
-pub fn replay<R: Read>(reader: &mut Reader<R>, mut engine: Engine) -> Result<Replayed, Problem> {
+pub fn replay<R: Read>(
+    reader: &mut CaptureReader<R>,
+    mut engine: Engine,
+) -> Result<Replayed, Problem> {
     let mut replayed = Replayed {
         events: 0,
         commands: 0,

@@ -25,7 +25,7 @@ use crate::disk::Disk;
 use crate::ring::{Owner, Ticket};
 use crate::tls::Opened;
 use crate::volume::Volumes;
-use crate::volume::operation::{Source, Stalled};
+use crate::volume::operation::{OperationSource, Stalled};
 use block::operation::Ask;
 use nbd::request::{self, Asked};
 
@@ -206,7 +206,7 @@ impl Clients {
         // Counted before: an operation may be answered at once.
         self.connections[place].took(&operation);
         let client = self.connections[place].client(place);
-        let source = Source::Connection { client, header };
+        let source = OperationSource::Connection { client, header };
         match volumes.begin(disk, source, operation, bytes) {
             Ok(()) => {
                 self.take_answers(volumes);

@@ -3,7 +3,7 @@
 use crate::disk::Disk;
 use crate::disk::back_end::{Holds, Run};
 use crate::volume::Volumes;
-use crate::volume::operation::{PendingOperation, Source};
+use crate::volume::operation::{OperationSource, PendingOperation};
 use block::operation::{Ask, OperationError};
 use nbd::reply::{self, Reply};
 use nbd::request::Header;
@@ -85,7 +85,7 @@ impl Clients {
 
     fn reply(&mut self, volumes: &mut Volumes, ended: PendingOperation) {
         let PendingOperation {
-            source: Source::Connection { client, header },
+            source: OperationSource::Connection { client, header },
             operation,
             result,
             bytes,

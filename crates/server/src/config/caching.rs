@@ -5,7 +5,7 @@ use scheduler::policy::NamedPolicy;
 
 use super::fields::{class_of, size};
 use super::foreseen::is_foreseen;
-use super::{Belief, Class};
+use super::{Belief, ExportClass};
 use crate::cache_setting::{BadCache, CacheSetting, Readmore, Writes};
 
 const KEYS: [&str; 7] = [
@@ -118,4 +118,4 @@ const PREFETCH: &str = "linux-6";
 /// Clients without a cache of their own have nothing to be coordinated with.
 const COORDINATOR: &str = "none";
 /// Nobody waits for it.
-const AHEAD: Class = Class::BestEffort(6);
+const AHEAD: ExportClass = ExportClass::BestEffort(6);

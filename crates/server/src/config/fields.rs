@@ -6,14 +6,14 @@ use block::Switch;
 use document::{DocumentError, Field, Section};
 
 use super::size::bytes;
-use super::{ALIGN_BYTES, Class, Places};
+use super::{ALIGN_BYTES, ExportClass, Places};
 
-pub(super) fn class_of(field: &Field<'_>) -> Result<Class, DocumentError> {
-    let mut choices = vec![("foreground", Class::Foreground)];
+pub(super) fn class_of(field: &Field<'_>) -> Result<ExportClass, DocumentError> {
+    let mut choices = vec![("foreground", ExportClass::Foreground)];
     for (index, name) in BEST_EFFORT.iter().enumerate() {
-        choices.push((name, Class::BestEffort(index as u8 + 1)));
+        choices.push((name, ExportClass::BestEffort(index as u8 + 1)));
     }
-    choices.push(("background", Class::Background));
+    choices.push(("background", ExportClass::Background));
     field.choice(&choices)
 }
 

@@ -7,7 +7,8 @@ use document::{DocumentError, Field, Section, most_similar};
 use super::fields::path;
 use super::size::bytes;
 use super::{
-    Actions, Control, Drive, Fuse, Limits, Listen, Log, LogFormat, Nbd, Places, Tls, TlsNeed, Ublk,
+    Actions, Control, DriveConfig, Fuse, Limits, Listen, Log, LogFormat, Nbd, Places, Tls, TlsNeed,
+    Ublk,
 };
 
 /// The listeners of NBD clients.
@@ -114,7 +115,10 @@ pub(super) fn fuse(root: &Section<'_>, places: &Places) -> Result<Option<Fuse>, 
 }
 
 /// Exports as block devices.
-pub(super) fn ublk(root: &Section<'_>, drives: &[Drive]) -> Result<Option<Ublk>, DocumentError> {
+pub(super) fn ublk(
+    root: &Section<'_>,
+    drives: &[DriveConfig],
+) -> Result<Option<Ublk>, DocumentError> {
     let Some(table) = root.section("ublk", &["exports"])? else {
         return Ok(None);
     };

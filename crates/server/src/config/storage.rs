@@ -9,19 +9,22 @@ use scheduler::policy::{self, NamedPolicy};
 use super::fields::{PATH, class_of, path, size, switch};
 use super::size::bytes;
 use super::{
-    ALIGN_BYTES, Access, BackEnd, Belief, Class, Device, Drive, DriveModel, Emulated, Export,
-    Places, Volume, Way,
+    ALIGN_BYTES, Access, BackEnd, Belief, Device, DriveConfig, DriveModel, Emulated, Export,
+    ExportClass, Places, Volume, Way,
 };
 use super::{caching, foreseen, preemption, remote, streams};
 
 /// All drives of the file.
-pub(super) fn drives(root: &Section<'_>, places: &Places) -> Result<Vec<Drive>, DocumentError> {
+pub(super) fn drives(
+    root: &Section<'_>,
+    places: &Places,
+) -> Result<Vec<DriveConfig>, DocumentError> {
     let tables = root.sections("drive")?;
     if tables.is_empty() {
         let problem = "missing: expected at least one table [[drive]]";
         return Err(root.missing("drive", problem));
     }
-    let mut drives: Vec<Drive> = Vec::new();
+    let mut drives: Vec<DriveConfig> = Vec::new();
     for table in &tables {
         let drive = drive(table, &drives, places)?;
         drives.push(drive);
@@ -29,7 +32,11 @@ pub(super) fn drives(root: &Section<'_>, places: &Places) -> Result<Vec<Drive>, 
     Ok(drives)
 }
 
-fn drive(table: &Section<'_>, before: &[Drive], places: &Places) -> Result<Drive, DocumentError> {
+fn drive(
+    table: &Section<'_>,
+    before: &[DriveConfig],
+    places: &Places,
+) -> Result<DriveConfig, DocumentError> {
     table.only(&[
         "name",
         "back_end",
@@ -56,7 +63,7 @@ fn drive(table: &Section<'_>, before: &[Drive], places: &Places) -> Result<Drive
     let volumes = volumes(table, &back_end, (&belief, policy))?;
     let taken = before.iter().flat_map(|drive| &drive.exports);
     let taken: Vec<&str> = taken.map(|export| export.name.as_str()).collect();
-    Ok(Drive {
+    Ok(DriveConfig {
         exports: exports(table, &volumes, &taken)?,
         preemption: preemption::preemption(table, &belief, policy)?,
         streams: streams::streams(table, &belief, policy)?,
@@ -392,10 +399,10 @@ fn volume_of<'v>(table: &Section<'_>, volumes: &'v [Volume]) -> Result<&'v Volum
     )))
 }
 
-fn class(table: &Section<'_>) -> Result<Class, DocumentError> {
+fn class(table: &Section<'_>) -> Result<ExportClass, DocumentError> {
     match table.get("class") {
         Some(field) => class_of(&field),
-        None => Ok(Class::Foreground),
+        None => Ok(ExportClass::Foreground),
     }
 }
 

@@ -11,7 +11,7 @@ use super::size::bytes;
 
 /// The guarantees of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Streams {
+pub struct StreamsConfig {
     /// The share of head time reserved for the foreground, in thousandths.
     pub foreground_permille: u32,
     /// The longest round.
@@ -47,9 +47,9 @@ pub struct StreamRule {
     pub head_permille: u64,
 }
 
-impl Default for Streams {
+impl Default for StreamsConfig {
     fn default() -> Self {
-        Streams {
+        StreamsConfig {
             // Choices: what issue 7 grants its cameras beside; a stream that begins waits as long
             // for its first batch; Linux on a busy machine; more than any drive serves; 64 of 4 MB.
             foreground_permille: 300,
@@ -84,7 +84,7 @@ pub(super) fn streams(
     drive: &Section<'_>,
     belief: &Belief,
     policy: NamedPolicy,
-) -> Result<Option<Streams>, DocumentError> {
+) -> Result<Option<StreamsConfig>, DocumentError> {
     let Some(table) = drive.section("streams", &KEYS)? else {
         return Ok(None);
     };
@@ -93,7 +93,7 @@ pub(super) fn streams(
         let problem = "streams are not captured: expected no key capture beside them";
         return Err(table.error(problem));
     }
-    let default = Streams::default();
+    let default = StreamsConfig::default();
     let percent = table.get("foreground_percent").map(|value| {
         let percent = value.number(0.0..=99.0, "a number of percent from 0 to 99")?;
         Ok((percent * 10.0).round() as u32)
@@ -105,7 +105,7 @@ pub(super) fn streams(
         0 => Err(value.mismatch("more than 0 bytes: without memory no stream is granted")),
         bytes => Ok(bytes),
     });
-    Ok(Some(Streams {
+    Ok(Some(StreamsConfig {
         foreground_permille: percent.transpose()?.unwrap_or(default.foreground_permille),
         longest_round: time(&table, "longest_round_s", 1.0, default.longest_round)?,
         latency: time(&table, "latency_ms", 1e-3, default.latency)?,
@@ -190,7 +190,7 @@ mod tests {
         Config::parse("c.toml", &text, &places)
     }
 
-    fn read(lines: &str) -> Result<Option<Streams>, String> {
+    fn read(lines: &str) -> Result<Option<StreamsConfig>, String> {
         let config = parse("dec-rz26", "sptf-sw60", lines).map_err(|error| error.to_string())?;
         Ok(config.drives[0].streams.clone())
     }
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn nothing_is_promised_without_the_table_and_the_defaults_with_it() {
         assert_eq!(read(""), Ok(None));
-        assert_eq!(read("[drive.streams]"), Ok(Some(Streams::default())));
+        assert_eq!(read("[drive.streams]"), Ok(Some(StreamsConfig::default())));
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
                      overhead_margin_us = 50\nstall_ms = 40\n\
                      [[drive.streams.rule]]\nuser = 1000\nname = \"camera-\"\nstreams = 3\n\
                      rate = \"10 MB\"\nhead_percent = 25\n[[drive.streams.rule]]\nstreams = 0";
-        let expected = Streams {
+        let expected = StreamsConfig {
             foreground_permille: 125,
             longest_round: Duration::from_secs(3),
             latency: Duration::from_millis(5),

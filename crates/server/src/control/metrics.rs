@@ -5,7 +5,7 @@
 
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::status::{Drive, Flow, HeadKind, Latency, Status, Streams, Traffic};
+use crate::status::{DriveStatus, Flow, HeadKind, Latency, Status, StreamTotals, Traffic};
 
 mod encoding;
 
@@ -336,7 +336,7 @@ const fn counter(
     }
 }
 
-fn each(status: &Status, to: &mut Samples, value: impl Fn(&Drive) -> Option<f64>) {
+fn each(status: &Status, to: &mut Samples, value: impl Fn(&DriveStatus) -> Option<f64>) {
     for drive in &status.drives {
         if let Some(value) = value(drive) {
             to.add(&[("drive", &drive.name)], value);
@@ -409,7 +409,7 @@ fn lateness(status: &Status, to: &mut Samples) {
     }
 }
 
-fn streams(status: &Status, to: &mut Samples, value: impl Fn(&Streams) -> u64) {
+fn streams(status: &Status, to: &mut Samples, value: impl Fn(&StreamTotals) -> u64) {
     for drive in &status.drives {
         to.add(&[("drive", &drive.name)], value(&drive.streams) as f64);
     }

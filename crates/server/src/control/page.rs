@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct File {
+pub(super) struct PageFile {
     /// The path in URLs.
     pub(super) path: &'static str,
     kind: &'static str,
@@ -13,25 +13,25 @@ pub(super) struct File {
 }
 
 /// All files of the page.
-pub(super) const FILES: &[File] = &[
-    File {
+pub(super) const FILES: &[PageFile] = &[
+    PageFile {
         path: "/",
         kind: "text/html; charset=utf-8",
         text: include_str!("../../../../dashboard/index.html"),
     },
-    File {
+    PageFile {
         path: "/page.css",
         kind: "text/css; charset=utf-8",
         text: include_str!("../../../../dashboard/page.css"),
     },
-    File {
+    PageFile {
         path: "/page.js",
         kind: "text/javascript; charset=utf-8",
         text: include_str!("../../../../dashboard/page.js"),
     },
 ];
 
-impl IntoResponse for &File {
+impl IntoResponse for &PageFile {
     fn into_response(self) -> Response {
         ([(header::CONTENT_TYPE, self.kind)], self.text).into_response()
     }

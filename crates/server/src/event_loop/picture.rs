@@ -7,7 +7,8 @@ use profiler::tracker;
 use crate::accounts::tally::{ClassTally, Tally};
 use crate::disk::Disk;
 use crate::status::{
-    self, Drive, Errors, Flow, Head, HeadTime, Impact, Latency, Lateness, Mode, Queue, Traffic,
+    self, DriveStatus, Errors, Flow, Head, HeadTime, Impact, Latency, Lateness, Mode, Queue,
+    Traffic,
 };
 use crate::tasks::Tasks;
 use crate::volume::Volumes;
@@ -22,10 +23,10 @@ pub(crate) struct Picture<'a> {
 
 impl Picture<'_> {
     /// The loop's part of a drive's status. The service adds the configuration's part.
-    pub(crate) fn drive(&self) -> Drive {
+    pub(crate) fn drive(&self) -> DriveStatus {
         let second = self.tally.last_second(self.disk.now);
         let slice_us = second.slice.as_nanos() / 1000;
-        Drive {
+        DriveStatus {
             capacity_bytes: self.disk.shape.bytes(),
             queue: Queue {
                 waiting: self.disk.engine.ordering().waiting() as u64,
@@ -69,16 +70,16 @@ impl Picture<'_> {
                 writes_total: self.tally.failed[1],
                 flushes_total: self.tally.failed[2],
             },
-            ..Drive::default()
+            ..DriveStatus::default()
         }
     }
 
     fn traffic(&self) -> Vec<Traffic> {
         let best_effort = (1..=6).map(Class::BestEffort);
         let groups = [
-            (status::Class::Foreground, vec![Class::BestEffort(0)]),
-            (status::Class::BestEffort, best_effort.collect()),
-            (status::Class::Background, vec![Class::Background]),
+            (status::TrafficClass::Foreground, vec![Class::BestEffort(0)]),
+            (status::TrafficClass::BestEffort, best_effort.collect()),
+            (status::TrafficClass::Background, vec![Class::Background]),
         ];
         let mut traffic = Vec::new();
         for (class, members) in groups {
@@ -137,13 +138,13 @@ impl Picture<'_> {
     }
 }
 
-impl From<Class> for status::Class {
+impl From<Class> for status::TrafficClass {
     fn from(class: Class) -> Self {
         match class {
-            Class::RealTime { .. } => status::Class::RealTime,
-            Class::BestEffort(0) => status::Class::Foreground,
-            Class::BestEffort(_) => status::Class::BestEffort,
-            Class::Background => status::Class::Background,
+            Class::RealTime { .. } => status::TrafficClass::RealTime,
+            Class::BestEffort(0) => status::TrafficClass::Foreground,
+            Class::BestEffort(_) => status::TrafficClass::BestEffort,
+            Class::Background => status::TrafficClass::Background,
         }
     }
 }

@@ -37,7 +37,7 @@ mod zeroes;
 
 /// A volume as a file.
 #[derive(Clone)]
-pub struct File {
+pub struct ExportedFile {
     /// The name of the file: no `/`, not `.` or `..`, at most 255 bytes.
     pub name: String,
     /// The number of bytes, a multiple of `block_bytes`.
@@ -52,7 +52,7 @@ pub struct File {
     pub block_bytes: u32,
 }
 
-impl File {
+impl ExportedFile {
     /// Posts an operation on a range of the volume. `reply` is called in any case.
     fn post(&self, ask: Ask, bytes: Range<u64>, contents: Vec<u8>, reply: Reply) {
         self.mailbox.submit(Posted {
@@ -96,7 +96,7 @@ impl Mount {
     /// # Errors
     /// If the folder does not exist, another file system is mounted there, a name or size is invalid, or
     /// the kernel refuses.
-    pub fn begin(folder: &Path, files: Vec<File>) -> io::Result<Self> {
+    pub fn begin(folder: &Path, files: Vec<ExportedFile>) -> io::Result<Self> {
         check(&files)?;
         let place = mount_table::free(folder)?;
         let mut config = Config::default();
@@ -167,7 +167,7 @@ impl Drop for Mount {
     }
 }
 
-fn check(files: &[File]) -> io::Result<()> {
+fn check(files: &[ExportedFile]) -> io::Result<()> {
     for (place, file) in files.iter().enumerate() {
         let name = &file.name;
         let is_name = !name.is_empty()

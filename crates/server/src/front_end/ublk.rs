@@ -27,7 +27,7 @@ use std::io;
 use std::thread::JoinHandle;
 
 pub use buffer::Buffer;
-pub use control::{Control, Found, State};
+pub use control::{Control, DeviceState, Found};
 pub use exported::{Exported, Tally};
 pub use pending::Pending;
 
@@ -43,7 +43,7 @@ pub trait Volume: Send + Sync + 'static {
 
 /// What the kernel is told of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct DeviceShape {
     /// Its length in bytes: a multiple of the logical block.
     pub bytes: u64,
     /// Bytes of a logical block: a power of two from 512 to 4096.
@@ -69,7 +69,7 @@ pub struct Face {
     pub access: Access,
 }
 
-impl Shape {
+impl DeviceShape {
     /// What of it clients rely on.
     pub fn face(&self) -> Face {
         Face {
@@ -109,7 +109,7 @@ pub enum Trims {
 
 /// How the device is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Service {
+pub struct DeviceSetting {
     /// Requests that may be under way: the kernel keeps more of them waiting. At most 4096.
     pub depth: u16,
     /// Bytes of the longest request: larger ones come in pieces. At most 32 MiB.
@@ -130,10 +130,10 @@ pub enum Orphans {
     Fail,
 }
 
-impl Default for Service {
+impl Default for DeviceSetting {
     /// 128 requests (as nbd and virtio have) of 512 KiB (the kernel's own default for ublk).
     fn default() -> Self {
-        Service {
+        DeviceSetting {
             depth: 128,
             longest: 512 << 10,
             mark: 0,
@@ -144,7 +144,7 @@ impl Default for Service {
 
 /// Why there is no device, or not any more.
 #[derive(Debug, thiserror::Error)]
-pub enum Failed {
+pub enum UblkError {
     /// No `/dev/ublk-control`, or it does not open.
     #[error("/dev/ublk-control: {error}: {advice}")]
     NoDriver {
@@ -215,10 +215,10 @@ impl Device {
     /// If there is no driver, or it refuses; then there is no device.
     pub fn start(
         number: Option<u32>,
-        shape: &Shape,
-        service: Service,
+        shape: &DeviceShape,
+        service: DeviceSetting,
         volume: impl Volume,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, UblkError> {
         let parameters = Parameters::of(shape, service.longest)?;
         let mut control = Control::open()?;
         let number = control.add(number, service)?;
@@ -245,7 +245,7 @@ impl Device {
     ///
     /// # Errors
     /// If there is no such device, or its server is alive.
-    pub fn recover(number: u32, volume: impl Volume) -> Result<Self, Failed> {
+    pub fn recover(number: u32, volume: impl Volume) -> Result<Self, UblkError> {
         let mut control = Control::open()?;
         let service = control.service(number)?;
         control.begin_recovery(number)?;
@@ -268,7 +268,7 @@ impl Device {
     ///
     /// # Errors
     /// If the driver refuses, or the queue had failed.
-    pub fn stop(mut self) -> Result<(), Failed> {
+    pub fn stop(mut self) -> Result<(), UblkError> {
         if let Err(error) = Control::write_back(self.number) {
             let device = self.number;
             tracing::warn!(device, %error, "not all that was written to a ublk device is on its volume");
@@ -280,7 +280,7 @@ impl Device {
             Err(io::Error::other(reason))
         });
         self.control.delete(device)?;
-        ended.map_err(|source| Failed::Queue { device, source })
+        ended.map_err(|source| UblkError::Queue { device, source })
     }
 }
 

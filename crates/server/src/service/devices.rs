@@ -26,7 +26,8 @@ use super::ServeError;
 use super::drives::Drive;
 use crate::config::{BackEnd, Config};
 use crate::front_end::ublk::{
-    Control, Device, Exported, Face, Failed, Found, Orphans, Service, Shape, State, Tally,
+    Control, Device, DeviceSetting, DeviceShape, DeviceState, Exported, Face, Found, Orphans,
+    Tally, UblkError,
 };
 use crate::status;
 
@@ -40,7 +41,7 @@ pub(super) struct ExportedDevices {
 struct ServedDevice {
     device: Device,
     export: String,
-    class: status::Class,
+    class: status::TrafficClass,
     tally: Arc<Tally>,
     since: Instant,
     origin: Origin,
@@ -58,10 +59,10 @@ enum Origin {
 /// What is to be a device.
 struct WantedDevice {
     name: String,
-    class: status::Class,
+    class: status::TrafficClass,
     exported: Exported,
-    shape: Shape,
-    service: Service,
+    shape: DeviceShape,
+    service: DeviceSetting,
 }
 
 /// By what a device is known. Two exports whose hashes are the same (1 in a million) are not mixed up
@@ -250,12 +251,12 @@ fn wanted(config: &Config, drives: &[Drive], name: &str) -> Result<WantedDevice,
         class: export.class.of_requests().into(),
         exported,
         shape,
-        service: Service {
+        service: DeviceSetting {
             mark: Mark::of_service(config)
                 .with(name, &drive.back_end, offset)
                 .0,
             orphans: orphans(&drive.back_end),
-            ..Service::default()
+            ..DeviceSetting::default()
         },
     })
 }
@@ -272,7 +273,7 @@ fn orphans(on: &BackEnd) -> Orphans {
 }
 
 /// The devices of predecessors, none of which is served.
-fn left_behind(control: &mut Control, service: Mark) -> Result<Vec<Found>, Failed> {
+fn left_behind(control: &mut Control, service: Mark) -> Result<Vec<Found>, UblkError> {
     let mut left = Vec::new();
     for found in control.devices()? {
         if Mark(found.mark).is_of(service) {
@@ -286,8 +287,8 @@ fn left_behind(control: &mut Control, service: Mark) -> Result<Vec<Found>, Faile
 fn predecessor(export: &WantedDevice, left: &[Found]) -> Result<Option<u32>, String> {
     let mark = Mark(export.service.mark);
     let mut left = left.iter();
-    let Some(found) =
-        left.find(|found| found.state != State::Dead && Mark(found.mark).is_same_export(mark))
+    let Some(found) = left
+        .find(|found| found.state != DeviceState::Dead && Mark(found.mark).is_same_export(mark))
     else {
         return Ok(None);
     };
@@ -324,12 +325,12 @@ fn difference(was: Face, is: Face) -> Option<String> {
 }
 
 /// Removes a device that nobody is going to serve.
-fn remove(control: &mut Control, found: &Found) -> Result<(), Failed> {
+fn remove(control: &mut Control, found: &Found) -> Result<(), UblkError> {
     let device = path(found.number);
     control.remove(found.number)?;
     match found.state {
         // Its contents went with its server, or it had never begun.
-        State::Dead => info!(device, "what was left of a device is removed"),
+        DeviceState::Dead => info!(device, "what was left of a device is removed"),
         _ => warn!(
             device,
             "a device of a server that was killed, of no export in [ublk], is removed: whoever \
@@ -429,14 +430,14 @@ mod tests {
     fn wanted() -> WantedDevice {
         WantedDevice {
             name: "db".to_owned(),
-            class: status::Class::Foreground,
+            class: status::TrafficClass::Foreground,
             exported: Exported {
                 mailbox: Mailbox::new().expect("a mailbox"),
                 export: 0,
                 access: Access::ReadWrite,
                 tally: Arc::default(),
             },
-            shape: Shape {
+            shape: DeviceShape {
                 bytes: 8192,
                 logical_block: 512,
                 physical_block: 4096,
@@ -444,9 +445,9 @@ mod tests {
                 access: Access::ReadWrite,
                 space: Trims::Passed,
             },
-            service: Service {
+            service: DeviceSetting {
                 mark: SERVICE.with("db", &file("/a"), 0).0,
-                ..Service::default()
+                ..DeviceSetting::default()
             },
         }
     }
@@ -456,7 +457,7 @@ mod tests {
         Found {
             number: 3,
             mark: wanted.service.mark,
-            state: State::Waiting,
+            state: DeviceState::Waiting,
             face: wanted.shape.face(),
         }
     }
@@ -473,7 +474,7 @@ mod tests {
         assert_eq!(predecessor(&export, &[other, left()]), Ok(Some(3)));
         assert_eq!(predecessor(&export, &[other]), Ok(None));
         let dead = Found {
-            state: State::Dead,
+            state: DeviceState::Dead,
             ..left()
         };
         assert_eq!(predecessor(&export, &[dead]), Ok(None));

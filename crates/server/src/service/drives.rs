@@ -76,7 +76,10 @@ impl Drive {
     ///
     /// # Errors
     /// What is wrong, and what was expected.
-    pub(super) fn start(config: &config::Drive, limits: &config::Limits) -> Result<Self, String> {
+    pub(super) fn start(
+        config: &config::DriveConfig,
+        limits: &config::Limits,
+    ) -> Result<Self, String> {
         let parts = parts(config)?;
         let bytes = parts.blocks * u64::from(parts.block_bytes);
         let volumes = volumes(config, bytes)?;
@@ -160,7 +163,7 @@ impl Drive {
     }
 
     /// From now on clients are told of these exports. The loop learns of those that are new.
-    pub(super) fn show(&self, config: &config::Drive) {
+    pub(super) fn show(&self, config: &config::DriveConfig) {
         let new = exports(config, &self.all_volumes());
         let (tell, told) = std::sync::mpsc::channel();
         let asked = self.mailbox.call(move |event_loop| {
@@ -230,12 +233,12 @@ impl Drive {
     }
 
     /// The exports as files.
-    pub(super) fn files(&self) -> Vec<fuse::File> {
+    pub(super) fn files(&self) -> Vec<fuse::ExportedFile> {
         let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
         let each = exports.iter();
         each.filter_map(|(export, place)| {
             let (volume, bytes) = self.found(&export.volume)?;
-            Some(fuse::File {
+            Some(fuse::ExportedFile {
                 name: export.name.clone(),
                 bytes,
                 read_only: is_read_only(volume.access, export.access),
@@ -248,7 +251,7 @@ impl Drive {
     }
 
     /// An export as a block device of this kernel: what serves it, and what the kernel is told.
-    pub(super) fn device(&self, name: &str) -> Option<(ublk::Exported, ublk::Shape)> {
+    pub(super) fn device(&self, name: &str) -> Option<(ublk::Exported, ublk::DeviceShape)> {
         let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
         let (export, place) = exports.iter().find(|(export, _)| export.name == name)?;
         let (volume, bytes) = self.found(&export.volume)?;
@@ -262,7 +265,7 @@ impl Drive {
             access,
             tally: Arc::default(),
         };
-        let shape = ublk::Shape {
+        let shape = ublk::DeviceShape {
             bytes,
             logical_block: self.block_bytes,
             physical_block: self.block_bytes.max(PREFERRED),
@@ -277,9 +280,9 @@ impl Drive {
     }
 
     /// The loop's picture, with what the configuration says.
-    pub(super) fn described(&self, mut picture: status::Drive) -> status::Drive {
+    pub(super) fn described(&self, mut picture: status::DriveStatus) -> status::DriveStatus {
         caching::name(&mut picture.caches, &self.all_volumes());
-        status::Drive {
+        status::DriveStatus {
             name: self.name.clone(),
             back_end: self.kind.to_owned(),
             model: self.model.clone(),
@@ -303,7 +306,7 @@ impl Drive {
     }
 }
 
-fn parts(config: &config::Drive) -> Result<Parts, String> {
+fn parts(config: &config::DriveConfig) -> Result<Parts, String> {
     let belief = match &config.belief {
         Belief::Nothing | Belief::Emulated => None,
         Belief::Profile(model) => Some(Arc::new(profile(model)?)),

@@ -18,7 +18,7 @@ use scheduler::background::TaskId;
 
 use super::cached::{self, CacheRead, Cached, Site, Upgrade};
 use super::exports::Exports;
-use super::operation::{NextStep, Operation, Source};
+use super::operation::{NextStep, Operation, OperationSource};
 use super::operations::Operations;
 use crate::arena::Memory;
 use crate::cache_setting::{CacheSetting, PAGE, Readmore};
@@ -252,8 +252,8 @@ impl Caches {
         }
         let number = self.of(&operations.exports, &operation)?;
         let client = match &pending.source {
-            Source::Connection { client, .. } => client.place as u32 + 1,
-            Source::Posted(_) | Source::Copied(_) => 0,
+            OperationSource::Connection { client, .. } => client.place as u32 + 1,
+            OperationSource::Posted(_) | OperationSource::Copied(_) => 0,
         };
         let around = operations.exports.around(&operation);
         let (start, length) = self.span_in_volume(disk, around, number);

@@ -59,7 +59,7 @@ pub(crate) struct ClientId {
 pub type Reply = Box<dyn FnOnce(Result<&[u8], OperationError>) + Send>;
 
 /// The origin of an operation, which gets its answer.
-pub(crate) enum Source {
+pub(crate) enum OperationSource {
     /// A client over NBD.
     Connection { client: ClientId, header: Header },
     /// A front end on another thread.
@@ -70,7 +70,7 @@ pub(crate) enum Source {
 
 /// An operation that has begun and was not answered.
 pub(crate) struct PendingOperation {
-    pub(crate) source: Source,
+    pub(crate) source: OperationSource,
     pub(crate) operation: Operation,
     pub(crate) bytes: Bytes,
     pub(crate) result: Result<(), OperationError>,
@@ -125,7 +125,7 @@ pub(super) struct Copied {
 }
 
 impl PendingOperation {
-    pub(super) fn new(source: Source, operation: Operation, bytes: Bytes) -> Self {
+    pub(super) fn new(source: OperationSource, operation: Operation, bytes: Bytes) -> Self {
         PendingOperation {
             source,
             operation,
@@ -169,6 +169,6 @@ pub(super) enum NextStep {
 
 /// An operation that cannot begin yet. It comes back whole.
 pub(crate) struct Stalled {
-    pub(crate) source: Source,
+    pub(crate) source: OperationSource,
     pub(crate) bytes: Bytes,
 }

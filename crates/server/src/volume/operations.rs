@@ -17,7 +17,7 @@ use block::{Class, Direction, Extent, Request, RequestId, Sectors};
 use slab::Slab;
 
 use super::exports::Exports;
-use super::operation::{Operation, PendingOperation, Source};
+use super::operation::{Operation, OperationSource, PendingOperation};
 use crate::arena::{Arena, Buffer, Bytes, Memory};
 use crate::disk::Disk;
 
@@ -86,7 +86,12 @@ impl Operations {
         self.longest
     }
 
-    pub(super) fn insert(&mut self, source: Source, operation: Operation, bytes: Bytes) -> usize {
+    pub(super) fn insert(
+        &mut self,
+        source: OperationSource,
+        operation: Operation,
+        bytes: Bytes,
+    ) -> usize {
         self.pending
             .insert(PendingOperation::new(source, operation, bytes))
     }
@@ -237,8 +242,8 @@ impl Operations {
             ended.bytes = requested_part(bytes, &ended.operation, self.exports.block());
         }
         match ended.source {
-            Source::Connection { .. } => self.ended.push_back(ended),
-            Source::Posted(reply) => {
+            OperationSource::Connection { .. } => self.ended.push_back(ended),
+            OperationSource::Posted(reply) => {
                 let is_read = ended.operation.ask == Ask::Read;
                 match (ended.result, &ended.bytes) {
                     (Err(failed), _) => reply(Err(failed)),
@@ -248,7 +253,7 @@ impl Operations {
                 }
                 self.give_back(ended.bytes);
             }
-            Source::Copied(_) => (),
+            OperationSource::Copied(_) => (),
         }
     }
 }

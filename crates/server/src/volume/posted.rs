@@ -6,7 +6,7 @@ use block::Extent;
 
 use super::Volumes;
 use super::edges::PartialWrites;
-use super::operation::{Operation, Reply, Source, Stalled};
+use super::operation::{Operation, OperationSource, Reply, Stalled};
 use super::operations::Operations;
 use crate::arena::Bytes;
 use crate::arena::Memory;
@@ -218,11 +218,16 @@ impl Volumes {
         let Some(bytes) = bytes else {
             return Err(posted);
         };
-        match self.begin(disk, Source::Posted(posted.reply), operation, bytes) {
+        match self.begin(
+            disk,
+            OperationSource::Posted(posted.reply),
+            operation,
+            bytes,
+        ) {
             Ok(()) => Ok(()),
             Err(Stalled { source, bytes }) => {
                 self.operations.give_back(bytes);
-                let Source::Posted(reply) = source else {
+                let OperationSource::Posted(reply) = source else {
                     unreachable!("the source does not change");
                 };
                 Err(Posted { reply, ..posted })

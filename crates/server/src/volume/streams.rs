@@ -24,7 +24,7 @@ use stream::playout::Standing;
 use stream::streams::{Answer, Notice, StreamId};
 
 use super::exports::Exports;
-use super::operation::{Copied, NextStep, Operation, PendingOperation, Source};
+use super::operation::{Copied, NextStep, Operation, OperationSource, PendingOperation};
 use super::operations::Operations;
 use crate::arena::{Bytes, Memory};
 use crate::disk::Disk;
@@ -87,7 +87,7 @@ pub struct StreamRequest {
 
 /// All streams of a drive.
 #[derive(Default)]
-pub(crate) struct Streams {
+pub(crate) struct VolumeStreams {
     settings: Settings,
     table: StreamTable,
     preferences: Preferences,
@@ -113,7 +113,7 @@ struct Totals {
 }
 
 /// Requests of clients.
-impl Streams {
+impl VolumeStreams {
     /// Sets the limits of streams that are attached from now on.
     pub(crate) fn set(&mut self, settings: Settings) {
         self.settings = settings;
@@ -209,8 +209,8 @@ impl Streams {
     }
 
     /// The streams in the status.
-    pub(crate) fn summary(&self, disk: &Disk) -> status::Streams {
-        status::Streams {
+    pub(crate) fn summary(&self, disk: &Disk) -> status::StreamTotals {
+        status::StreamTotals {
             now: self.table.0.len() as u64,
             memory_bytes: self.table.memory(),
             granted_total: self.totals.granted,
@@ -223,7 +223,7 @@ impl Streams {
 }
 
 /// Events of the engine, and commands of streams.
-impl Streams {
+impl VolumeStreams {
     /// Handles an event of the engine. The answer is an operation and its next step, if it has one.
     pub(super) fn handle(
         &mut self,
@@ -330,7 +330,7 @@ impl Streams {
 }
 
 /// Operations on blocks of streams.
-impl Streams {
+impl VolumeStreams {
     /// The class of an operation: its export's, or the highest priority of a file with its blocks.
     pub(super) fn class_of(&self, exports: &Exports, operation: &Operation) -> Class {
         let class = exports.class(operation.export);
@@ -357,7 +357,7 @@ impl Streams {
         self.redirected.get(index).copied()
     }
 
-    /// Removes the operation of [`Streams::redirected`].
+    /// Removes the operation of [`VolumeStreams::redirected`].
     pub(super) fn take_redirected(&mut self, index: usize) {
         self.redirected.remove(index);
     }
@@ -442,7 +442,7 @@ impl Streams {
         &mut self,
         disk: &Disk,
         exports: &Exports,
-    ) -> Option<(Source, Operation, Bytes)> {
+    ) -> Option<(OperationSource, Operation, Bytes)> {
         self.copies.next(disk, exports)
     }
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use headtime_client::wire;
 use server::control::{Changes, Scan, Service};
 use server::status::{
-    ByKind, Cache, Class, Connection, Drive, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
-    Impact, Latency, Lateness, Mode, Queue, Standing, State, Status, Streams, Task, TaskImpact,
-    TaskState, Traffic,
+    ByKind, Cache, Connection, DriveStatus, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
+    Impact, Latency, Lateness, Mode, Queue, ServiceState, Standing, Status, StreamTotals, Task,
+    TaskImpact, TaskState, Traffic, TrafficClass,
 };
 use server::tasks::Steer;
 use server::volume::streams::StreamEvents;
@@ -153,14 +153,14 @@ pub fn status() -> Status {
     Status {
         version: String::from("0.1.0"),
         uptime_s: 93_784.5,
-        state: State::Serving,
+        state: ServiceState::Serving,
         drives: vec![drive()],
         connections: vec![Connection {
             id: 41,
             front: String::from("nbd"),
             peer: String::from("127.0.0.1:50123"),
             export: String::from("db"),
-            class: Class::Foreground,
+            class: TrafficClass::Foreground,
             tls: true,
             connected_s: 754.0,
             in_flight: 27,
@@ -237,8 +237,8 @@ pub fn slow() -> Slow {
     }
 }
 
-fn drive() -> Drive {
-    Drive {
+fn drive() -> DriveStatus {
+    DriveStatus {
         name: String::from("disk"),
         back_end: String::from("emulated"),
         model: Some(String::from("quantum-atlas-10k")),
@@ -250,8 +250,8 @@ fn drive() -> Drive {
             at_drive: 1,
         },
         traffic: vec![
-            traffic(Class::Foreground, 1.0),
-            traffic(Class::BestEffort, 0.25),
+            traffic(TrafficClass::Foreground, 1.0),
+            traffic(TrafficClass::BestEffort, 0.25),
         ],
         head: Some(Head {
             cylinder: 4321,
@@ -266,7 +266,7 @@ fn drive() -> Drive {
         },
         tasks: tasks(),
         standing: vec![standing()],
-        streams: Streams {
+        streams: StreamTotals {
             now: 2,
             memory_bytes: 5 << 20,
             granted_total: 7,
@@ -364,7 +364,7 @@ fn tasks() -> Vec<Task> {
     ]
 }
 
-fn traffic(class: Class, share: f64) -> Traffic {
+fn traffic(class: TrafficClass, share: f64) -> Traffic {
     let flow = |mb_per_s: f64, requests_per_s: f64, requests_total: u64| Flow {
         mb_per_s: mb_per_s * share,
         requests_per_s: requests_per_s * share,

@@ -181,7 +181,7 @@ fn the_page_works_without_anything_to_show() {
     );
     let mut status = fake::status();
     let drive = &mut status.drives[0];
-    *drive = server::status::Drive {
+    *drive = server::status::DriveStatus {
         name: drive.name.clone(),
         mode: Mode::Blind,
         ..Default::default()

@@ -12,7 +12,7 @@ use scheduler::background::Order;
 use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, WantedBlocks};
 use scheduler::preemption::{Aside, Landing, LastChunk, When};
 use server::capture::{
-    Belief, FIRST, Problem, Reader, Replayed, Setting, Tasks, Tracking, frame, replay,
+    Belief, CaptureReader, FIRST, Problem, Replayed, Setting, Tasks, Tracking, frame, replay,
 };
 
 use crate::client::Client;
@@ -99,7 +99,7 @@ fn capture(setting: &Setting, requests: u64) -> Vec<u8> {
 }
 
 fn again(setting: &Setting, capture: &[u8]) -> Result<Replayed, Problem> {
-    let mut reader = Reader::open(capture)?;
+    let mut reader = CaptureReader::open(capture)?;
     replay(&mut reader, setting.engine()?)
 }
 
@@ -107,7 +107,7 @@ fn again(setting: &Setting, capture: &[u8]) -> Result<Replayed, Problem> {
 fn a_captured_run_replays_to_the_same_decisions() {
     let setting = setting(Tasks::None);
     let capture = capture(&setting, 400);
-    let mut reader = Reader::open(&capture[..]).expect("a capture");
+    let mut reader = CaptureReader::open(&capture[..]).expect("a capture");
     assert_eq!(reader.setting(), &setting);
     let engine = reader.setting().engine().expect("an engine");
     let replayed = replay(&mut reader, engine).expect("the same decisions");
@@ -197,7 +197,7 @@ fn the_rules_of_preemption_are_captured_too() {
         mixed(&served, 40);
         let folder = served.stop();
         let capture = std::fs::read(folder.path().join("capture")).expect("a capture");
-        let reader = Reader::open(&capture[..]).expect("a capture");
+        let reader = CaptureReader::open(&capture[..]).expect("a capture");
         assert_eq!(reader.setting(), &setting);
         let replayed = again(reader.setting(), &capture).expect("the same decisions");
         assert_eq!(replayed.finished, 80);
@@ -232,7 +232,7 @@ fn the_rules_of_background_tasks_are_captured_too() {
     for caution in [fixed, learned] {
         let setting = setting(Tasks::By(other_rules(caution)));
         let capture = capture(&setting, 60);
-        let reader = Reader::open(&capture[..]).expect("a capture");
+        let reader = CaptureReader::open(&capture[..]).expect("a capture");
         assert_eq!(reader.setting(), &setting);
         let replayed = again(reader.setting(), &capture).expect("the same decisions");
         assert!(replayed.commands > replayed.finished, "{replayed:?}");
@@ -309,7 +309,7 @@ proptest! {
         let with_rules = bytes(&least(Tasks::By(other_rules(Caution::default()))));
         for header in [&header[..], &bytes(&least(Tasks::None)), &with_rules] {
             let file = file(&[header, &events]);
-            let Ok(mut reader) = Reader::open(&file[..]) else {
+            let Ok(mut reader) = CaptureReader::open(&file[..]) else {
                 continue;
             };
             while let Ok(Some((offset, _))) = reader.next_event() {
@@ -331,14 +331,14 @@ proptest! {
         }
         let setting = setting(Tasks::By(Rules::default()));
         let file = file(&[&bytes(&least(Tasks::None)), &payload]);
-        let mut reader = Reader::open(&file[..]).expect("a setting");
+        let mut reader = CaptureReader::open(&file[..]).expect("a setting");
         let _ = replay(&mut reader, setting.engine().expect("an engine"));
     }
 }
 
 #[test]
 fn a_capture_of_another_version_is_refused_by_its_number() {
-    let problem = Reader::open(&b"headtime capture 1\n"[..]).err();
+    let problem = CaptureReader::open(&b"headtime capture 1\n"[..]).err();
     let text = problem.expect("it is older").to_string();
     let expected = "byte 0: a capture of version 1, expected 2";
     assert!(text.starts_with(expected), "{text}");
@@ -349,7 +349,7 @@ fn limits_under_which_nothing_is_served_are_refused() {
     let mut setting = least(Tasks::None);
     setting.limits.commands_at_drive = 0;
     let none = file(&[&bytes(&setting)]);
-    let problem = Reader::open(&none[..])
+    let problem = CaptureReader::open(&none[..])
         .err()
         .expect("no engine has these limits");
     assert!(problem.to_string().contains("expected limits"), "{problem}");

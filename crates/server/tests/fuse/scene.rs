@@ -97,9 +97,9 @@ impl Scene {
     }
 
     /// The volume as it is to be mounted.
-    pub fn file(&self, medium: Medium, bytes: u64) -> fuse::File {
+    pub fn file(&self, medium: Medium, bytes: u64) -> fuse::ExportedFile {
         let station = self.station.as_ref().expect("a drive");
-        fuse::File {
+        fuse::ExportedFile {
             name: NAME.to_owned(),
             bytes,
             read_only: false,

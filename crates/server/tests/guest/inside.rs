@@ -12,8 +12,10 @@ use std::thread;
 
 use block::Durability;
 use block::operation::{Ask, OperationError};
-use server::disk::back_end::scsi::{Drive, Lasting, Switch};
-use server::front_end::ublk::{Access, Device, Medium, Pending, Service, Shape, Trims, Volume};
+use server::disk::back_end::scsi::{Lasting, ScsiDrive, Switch};
+use server::front_end::ublk::{
+    Access, Device, DeviceSetting, DeviceShape, Medium, Pending, Trims, Volume,
+};
 
 const USAGE: &str = "usage: inside ublk add NUMBER BLOCK IMAGE STOP HOLD | ublk recover NUMBER IMAGE STOP HOLD | scsi DEVICE";
 
@@ -46,7 +48,7 @@ type Ended = Result<String, Box<dyn std::error::Error>>;
 /// client has.
 fn add(number: &str, block: &str, image: &str, stop: &str, hold: &str) -> Ended {
     let file = open(image)?;
-    let shape = Shape {
+    let shape = DeviceShape {
         bytes: file.metadata()?.len(),
         logical_block: block.parse()?,
         physical_block: 4096,
@@ -55,10 +57,10 @@ fn add(number: &str, block: &str, image: &str, stop: &str, hold: &str) -> Ended 
         space: Trims::Passed,
     };
     let (volume, counts) = ImageVolume::new(file, hold.parse()?);
-    let service = Service {
+    let service = DeviceSetting {
         depth: 32,
         longest: 128 << 10,
-        ..Service::default()
+        ..DeviceSetting::default()
     };
     let device = Device::start(Some(number.parse()?), &shape, service, volume)?;
     until_stopped(device, stop, &counts)
@@ -87,7 +89,7 @@ fn until_stopped(device: Device, stop: &str, counts: &Counts) -> Ended {
 
 /// Says what a drive is, switches its caches, writes and reads, and does what must fail.
 fn scsi(device: &str) -> Ended {
-    let drive = Drive::open(Path::new(device))?;
+    let drive = ScsiDrive::open(Path::new(device))?;
     let (identity, capacity) = (drive.identity(), drive.capacity());
     let block = capacity.block_bytes as usize;
     let mut text = format!(

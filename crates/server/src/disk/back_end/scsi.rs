@@ -34,7 +34,7 @@ use generic::{CommandBytes, Completion};
 
 /// The error of a SCSI command.
 #[derive(Debug, thiserror::Error)]
-pub enum Failed {
+pub enum ScsiError {
     /// The answer violates the standard.
     #[error("the drive's {what} makes no sense: {reason}")]
     Answer {
@@ -84,13 +84,13 @@ pub enum Failed {
     },
 }
 
-impl Failed {
+impl ScsiError {
     /// The error for clients.
     pub fn failed(&self) -> operation::OperationError {
         match self {
-            Failed::Sense(sense) => sense.failed(),
-            Failed::Fixed(_) => operation::OperationError::Unsupported,
-            Failed::TooFar(_) => operation::OperationError::Invalid,
+            ScsiError::Sense(sense) => sense.failed(),
+            ScsiError::Fixed(_) => operation::OperationError::Unsupported,
+            ScsiError::TooFar(_) => operation::OperationError::Invalid,
             _ => operation::OperationError::Io,
         }
     }
@@ -98,7 +98,7 @@ impl Failed {
 
 /// A drive that takes SCSI commands.
 #[derive(Debug)]
-pub struct Drive {
+pub struct ScsiDrive {
     path: PathBuf,
     file: File,
     block_bytes: usize,
@@ -128,18 +128,18 @@ const REPEATS: usize = 8;
 /// Bytes of the longest answer.
 const ROOM: usize = 512;
 
-impl Drive {
+impl ScsiDrive {
     /// Opens `/dev/sgN` or `/dev/sdX`, and inquires its properties.
     ///
     /// # Errors
     /// If it does not open, is not ready, or is no disk with random writes.
-    pub fn open(path: &Path) -> Result<Self, Failed> {
+    pub fn open(path: &Path) -> Result<Self, ScsiError> {
         let file = File::options().read(true).write(true).open(path);
-        let file = file.map_err(|source| Failed::Device {
+        let file = file.map_err(|source| ScsiError::Device {
             path: path.to_path_buf(),
             source,
         })?;
-        let mut drive = Drive {
+        let mut drive = ScsiDrive {
             path: path.to_path_buf(),
             file,
             block_bytes: 0,
@@ -180,7 +180,7 @@ impl Drive {
     ///
     /// # Errors
     /// If it has none, or the command fails.
-    pub fn serial(&self) -> Result<String, Failed> {
+    pub fn serial(&self) -> Result<String, ScsiError> {
         serial(&self.ask(ScsiCommand::inquiry(Page::Serial, ROOM as u16))?)
     }
 
@@ -188,7 +188,7 @@ impl Drive {
     ///
     /// # Errors
     /// If it is unknown, or the command fails.
-    pub fn rotation(&self) -> Result<Rotation, Failed> {
+    pub fn rotation(&self) -> Result<Rotation, ScsiError> {
         let command = ScsiCommand::inquiry(Page::Characteristics, ROOM as u16);
         Rotation::parse(&self.ask(command)?)
     }
@@ -197,7 +197,7 @@ impl Drive {
     ///
     /// # Errors
     /// If the command fails, as on drives that are older than the page.
-    pub fn zones(&self) -> Result<Zones, Failed> {
+    pub fn zones(&self) -> Result<Zones, ScsiError> {
         let command = ScsiCommand::inquiry(Page::Characteristics, ROOM as u16);
         Zones::parse(&self.ask(command)?)
     }
@@ -211,7 +211,12 @@ impl Drive {
     ///
     /// # Errors
     /// If the drive or the transport fails, or `bytes` is not a whole number of blocks.
-    pub fn read(&self, first: u64, bytes: &mut [u8], durability: Durability) -> Result<(), Failed> {
+    pub fn read(
+        &self,
+        first: u64,
+        bytes: &mut [u8],
+        durability: Durability,
+    ) -> Result<(), ScsiError> {
         let (fua, _) = self.means(durability);
         let command = ScsiCommand::read(first, self.blocks_of(bytes)?, fua);
         let expected = bytes.len();
@@ -222,8 +227,8 @@ impl Drive {
     /// Writes whole blocks. On a drive without FUA a durable write is a write and a flush.
     ///
     /// # Errors
-    /// As [`Drive::read`].
-    pub fn write(&self, first: u64, bytes: &[u8], durability: Durability) -> Result<(), Failed> {
+    /// As [`ScsiDrive::read`].
+    pub fn write(&self, first: u64, bytes: &[u8], durability: Durability) -> Result<(), ScsiError> {
         let (fua, then) = self.means(durability);
         let command = ScsiCommand::write(first, self.blocks_of(bytes)?, fua);
         let done = self.carry_out(command, CommandBytes::To(bytes), PATIENCE)?;
@@ -238,7 +243,7 @@ impl Drive {
     ///
     /// # Errors
     /// If the drive or the transport fails.
-    pub fn flush(&self) -> Result<(), Failed> {
+    pub fn flush(&self) -> Result<(), ScsiError> {
         let command = ScsiCommand::synchronize_cache();
         self.carry_out(command, CommandBytes::None, FLUSH_PATIENCE)?;
         Ok(())
@@ -248,8 +253,8 @@ impl Drive {
     ///
     /// # Errors
     /// If the drive has no such command, or the block is too far.
-    pub fn seek(&self, block: u64) -> Result<(), Failed> {
-        let near = u32::try_from(block).map_err(|_| Failed::TooFar(block))?;
+    pub fn seek(&self, block: u64) -> Result<(), ScsiError> {
+        let near = u32::try_from(block).map_err(|_| ScsiError::TooFar(block))?;
         self.carry_out(ScsiCommand::seek(near), CommandBytes::None, PATIENCE)?;
         Ok(())
     }
@@ -258,19 +263,19 @@ impl Drive {
     ///
     /// # Errors
     /// If the drive has no such page.
-    pub fn caching(&self) -> Result<Caching, Failed> {
+    pub fn caching(&self) -> Result<Caching, ScsiError> {
         self.caching_page(Values::Current)
     }
 
     /// Sets the cache switches, and checks them.
     ///
     /// # Errors
-    /// [`Failed::Fixed`] if one cannot be changed. Then none is.
-    pub fn set_caching(&self, wanted: &Caching, lasting: Lasting) -> Result<(), Failed> {
+    /// [`ScsiError::Fixed`] if one cannot be changed. Then none is.
+    pub fn set_caching(&self, wanted: &Caching, lasting: Lasting) -> Result<(), ScsiError> {
         let before = self.caching()?;
         let changeable = self.caching_page(Values::Changeable)?;
         if let Some(name) = before.refuses(wanted, &changeable) {
-            return Err(Failed::Fixed(name));
+            return Err(ScsiError::Fixed(name));
         }
         let page = wanted.to_select();
         let command = ScsiCommand::mode_select(lasting, page.len() as u16);
@@ -280,22 +285,22 @@ impl Drive {
         let after = self.caching()?;
         let switches = |page: &Caching| (page.write_cache(), page.look_ahead(), page.read_cache());
         if switches(&after) != switches(wanted) {
-            return Err(Failed::NotSwitched);
+            return Err(ScsiError::NotSwitched);
         }
         Ok(())
     }
 
-    fn caching_page(&self, values: Values) -> Result<Caching, Failed> {
+    fn caching_page(&self, values: Values) -> Result<Caching, ScsiError> {
         let command = ScsiCommand::mode_sense(CACHING_PAGE, values, ROOM as u16);
         Caching::parse(&self.ask(command)?)
     }
 
     /// Waits until the drive has reported its events, which it does before other commands (SAM-5 5.14).
-    fn be_ready(&self) -> Result<(), Failed> {
+    fn be_ready(&self) -> Result<(), ScsiError> {
         let mut told = 0;
         loop {
             match self.carry_out(ScsiCommand::test_unit_ready(), CommandBytes::None, PATIENCE) {
-                Err(Failed::Sense(sense)) if sense.is_unit_attention() && told < REPEATS => {
+                Err(ScsiError::Sense(sense)) if sense.is_unit_attention() && told < REPEATS => {
                     tracing::info!(drive = %self.path.display(), %sense, "the drive says");
                     told += 1;
                 }
@@ -305,7 +310,7 @@ impl Drive {
     }
 
     /// The answer to a command, in its actual length.
-    fn ask(&self, command: ScsiCommand) -> Result<Vec<u8>, Failed> {
+    fn ask(&self, command: ScsiCommand) -> Result<Vec<u8>, ScsiError> {
         let mut bytes = vec![0; ROOM];
         let done = self.carry_out(command, CommandBytes::From(&mut bytes), PATIENCE)?;
         bytes.truncate(ROOM - done.missing);
@@ -317,9 +322,9 @@ impl Drive {
         command: ScsiCommand,
         transfer: CommandBytes<'_>,
         patience: Duration,
-    ) -> Result<Completion, Failed> {
+    ) -> Result<Completion, ScsiError> {
         let done = generic::carry_out(&self.file, &command, transfer, patience);
-        let done = done.map_err(|source| Failed::Device {
+        let done = done.map_err(|source| ScsiError::Device {
             path: self.path.clone(),
             source,
         })?;
@@ -334,12 +339,12 @@ impl Drive {
         }
     }
 
-    fn blocks_of(&self, bytes: &[u8]) -> Result<u32, Failed> {
+    fn blocks_of(&self, bytes: &[u8]) -> Result<u32, ScsiError> {
         let missing = bytes.len() % self.block_bytes;
         let blocks = u32::try_from(bytes.len() / self.block_bytes);
         match blocks {
             Ok(blocks) if missing == 0 && blocks > 0 => Ok(blocks),
-            _ => Err(Failed::Short {
+            _ => Err(ScsiError::Short {
                 expected: bytes.len(),
                 missing,
             }),
@@ -358,10 +363,10 @@ const TASK_SET_FULL: u8 = 0x28;
 const DRIVER_HAS_SENSE: u16 = 0x08;
 
 /// Checks all statuses of a completion.
-fn judged(done: Completion) -> Result<Completion, Failed> {
+fn judged(done: Completion) -> Result<Completion, ScsiError> {
     let (host, driver) = (done.host, done.driver & !DRIVER_HAS_SENSE);
     if host != 0 || driver != 0 {
-        return Err(Failed::Transport { host, driver });
+        return Err(ScsiError::Transport { host, driver });
     }
     match (done.status, Sense::parse(&done.sense)) {
         (GOOD, _) => Ok(done),
@@ -369,15 +374,15 @@ fn judged(done: Completion) -> Result<Completion, Failed> {
             tracing::warn!(%sense, "the drive says");
             Ok(done)
         }
-        (CHECK_CONDITION, Some(sense)) => Err(Failed::Sense(sense)),
-        (status, _) => Err(Failed::Status(status)),
+        (CHECK_CONDITION, Some(sense)) => Err(ScsiError::Sense(sense)),
+        (status, _) => Err(ScsiError::Status(status)),
     }
 }
 
-fn all_of(expected: usize, missing: usize) -> Result<(), Failed> {
+fn all_of(expected: usize, missing: usize) -> Result<(), ScsiError> {
     match missing {
         0 => Ok(()),
-        _ => Err(Failed::Short { expected, missing }),
+        _ => Err(ScsiError::Short { expected, missing }),
     }
 }
 
@@ -428,7 +433,7 @@ mod tests {
         );
         assert!(matches!(
             judged(done(BUSY, 0, 0, &[])),
-            Err(Failed::Status(BUSY))
+            Err(ScsiError::Status(BUSY))
         ));
         assert!(judged(done(CHECK_CONDITION, 0, 0, &[])).is_err());
         let gone = judged(done(GOOD, 1, 0, &[])).expect_err("no drive");
@@ -438,7 +443,7 @@ mod tests {
     #[test]
     fn what_is_no_scsi_device_is_refused_with_its_name() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let failed = Drive::open(file.path()).expect_err("a plain file");
+        let failed = ScsiDrive::open(file.path()).expect_err("a plain file");
         let name = file.path().display().to_string();
         assert!(failed.to_string().starts_with(&name), "{failed}");
     }

@@ -16,7 +16,7 @@ use tracing::warn;
 
 use super::gate::Gate;
 use super::zeroes::Zeroes;
-use super::{File, Size};
+use super::{ExportedFile, Size};
 use block::operation::{Ask, OperationError, Space, ZeroingPace};
 
 mod search;
@@ -33,13 +33,13 @@ pub(super) struct Folder {
 
 /// A file of the folder.
 struct Open {
-    file: File,
+    file: ExportedFile,
     size: Size,
 }
 
 impl Folder {
-    pub(super) fn new(files: Vec<File>) -> Self {
-        let open = |file: File| {
+    pub(super) fn new(files: Vec<ExportedFile>) -> Self {
+        let open = |file: ExportedFile| {
             let size = Size::of(file.bytes);
             Open { file, size }
         };

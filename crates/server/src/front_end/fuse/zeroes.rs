@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use block::Durability;
 
-use super::File;
+use super::ExportedFile;
 use block::operation::{Ask, OperationError, Space, ZeroingPace};
 
 /// The callback with the result of all pieces.
@@ -22,7 +22,7 @@ pub(super) type End = Box<dyn FnOnce(Result<(), OperationError>) + Send>;
 
 /// Zeroes that are not all written.
 pub(super) struct Zeroes {
-    file: File,
+    file: ExportedFile,
     /// Whole blocks, and parts of one block. Some are empty.
     pieces: array::IntoIter<Range<u64>, 3>,
     space: Space,
@@ -34,7 +34,7 @@ pub(super) struct Zeroes {
 impl Zeroes {
     /// Zeroes in place of at least one byte.
     pub(super) fn new(
-        file: &File,
+        file: &ExportedFile,
         bytes: Range<u64>,
         (space, pace): (Space, ZeroingPace),
         durability: Durability,

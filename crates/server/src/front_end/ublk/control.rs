@@ -15,7 +15,7 @@ use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use super::wire::{self, DEVICE_RECORD_BYTES, DeviceRecord, Parameters};
-use super::{Face, Failed, Orphans, Service};
+use super::{DeviceSetting, Face, Orphans, UblkError};
 
 /// The control device, open.
 pub struct Control {
@@ -26,7 +26,7 @@ pub struct Control {
 
 /// What becomes of requests to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum DeviceState {
     /// They fail: it has not begun, or has ended.
     Dead,
     /// They are served.
@@ -42,10 +42,10 @@ pub enum State {
 pub struct Found {
     /// It is `/dev/ublkbN`.
     pub number: u32,
-    /// What its server has left on it: see [`Service::mark`].
+    /// What its server has left on it: see [`DeviceSetting::mark`].
     pub mark: u64,
     /// What becomes of requests.
-    pub state: State,
+    pub state: DeviceState,
     /// What its clients rely on.
     pub face: Face,
 }
@@ -72,9 +72,9 @@ impl Control {
     ///
     /// # Errors
     /// If there is no driver, or this user may not use it, or there is no io_uring.
-    pub fn open() -> Result<Self, Failed> {
+    pub fn open() -> Result<Self, UblkError> {
         let file = File::options().read(true).write(true).open(PATH);
-        let file = file.map_err(|error| Failed::NoDriver {
+        let file = file.map_err(|error| UblkError::NoDriver {
             advice: match error.kind() {
                 io::ErrorKind::PermissionDenied => NOT_ALLOWED,
                 _ => NOT_LOADED,
@@ -82,7 +82,7 @@ impl Control {
             error,
         })?;
         // One command at a time.
-        let ring = IoUring::builder().build(2).map_err(Failed::NoRing)?;
+        let ring = IoUring::builder().build(2).map_err(UblkError::NoRing)?;
         Ok(Control { ring, file })
     }
 
@@ -90,13 +90,13 @@ impl Control {
     ///
     /// # Errors
     /// If the driver does not say what one of them is.
-    pub fn devices(&mut self) -> Result<Vec<Found>, Failed> {
+    pub fn devices(&mut self) -> Result<Vec<Found>, UblkError> {
         let mut found = Vec::new();
         for number in numbers()? {
             match self.found(number) {
                 Ok(device) => found.push(device),
                 // It went meanwhile, or is one of other users, of which only they are told.
-                Err(Failed::Refused { source, .. })
+                Err(UblkError::Refused { source, .. })
                     if matches!(source.raw_os_error(), Some(libc::ENODEV | libc::EINVAL)) => {}
                 Err(failed) => return Err(failed),
             }
@@ -109,28 +109,28 @@ impl Control {
     ///
     /// # Errors
     /// If its server is alive, or the device is gone.
-    pub fn orphan(&mut self, device: u32) -> Result<Found, Failed> {
+    pub fn orphan(&mut self, device: u32) -> Result<Found, UblkError> {
         for _ in 0..RECOVERY_TRIES {
             let found = self.found(device)?;
-            if found.state != State::Live {
+            if found.state != DeviceState::Live {
                 return Ok(found);
             }
             thread::sleep(RECOVERY_PAUSE);
         }
         let process = self.record(device)?.process;
-        Err(Failed::Alive { device, process })
+        Err(UblkError::Alive { device, process })
     }
 
     /// Ends a device that no process serves: its requests fail.
     ///
     /// # Errors
     /// If the driver refuses.
-    pub fn remove(&mut self, device: u32) -> Result<(), Failed> {
+    pub fn remove(&mut self, device: u32) -> Result<(), UblkError> {
         self.stop(device)?;
         self.delete(device)
     }
 
-    fn found(&mut self, device: u32) -> Result<Found, Failed> {
+    fn found(&mut self, device: u32) -> Result<Found, UblkError> {
         let record = self.record(device)?;
         let mut parameters = Parameters::unknown();
         let bytes = parameters.bytes_mut();
@@ -139,23 +139,27 @@ impl Control {
             number: device,
             mark: record.mark,
             state: match record.state {
-                1 => State::Live,
-                2 => State::Waiting,
-                3 => State::Failing,
-                _ => State::Dead,
+                1 => DeviceState::Live,
+                2 => DeviceState::Waiting,
+                3 => DeviceState::Failing,
+                _ => DeviceState::Dead,
             },
             face: parameters.face(),
         })
     }
 
     /// Adds a device, and answers with its number.
-    pub(super) fn add(&mut self, device: Option<u32>, service: Service) -> Result<u32, Failed> {
+    pub(super) fn add(
+        &mut self,
+        device: Option<u32>,
+        service: DeviceSetting,
+    ) -> Result<u32, UblkError> {
         if service.depth == 0 || service.depth > wire::DEEPEST {
-            return Err(Failed::Shape("a queue that is not from 1 to 4096 deep"));
+            return Err(UblkError::Shape("a queue that is not from 1 to 4096 deep"));
         }
         if service.longest < 4096 || service.longest > wire::LONGEST {
             let what = "a longest request that is not from 4 KiB to 32 MiB";
-            return Err(Failed::Shape(what));
+            return Err(UblkError::Shape(what));
         }
         let device = device.unwrap_or(u32::MAX);
         let mut bytes = DeviceRecord::new(device, service).bytes();
@@ -164,14 +168,14 @@ impl Control {
     }
 
     /// What the device's first server had.
-    pub(super) fn service(&mut self, device: u32) -> Result<Service, Failed> {
+    pub(super) fn service(&mut self, device: u32) -> Result<DeviceSetting, UblkError> {
         let record = self.record(device)?;
         if !record.comes_again() {
             let source = io::Error::other("it was added to end with its server");
             let what = "to recover it";
             return Err(refused(device, what)(source));
         }
-        Ok(Service {
+        Ok(DeviceSetting {
             depth: record.depth,
             longest: record.longest,
             mark: record.mark,
@@ -183,28 +187,28 @@ impl Control {
         &mut self,
         device: u32,
         parameters: &Parameters,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), UblkError> {
         let mut bytes = *parameters.bytes();
         let what = "to set its parameters";
         self.exchange(wire::SET_PARAMETERS, what, device, &mut bytes)
     }
 
     /// Every place of its queue must have been fetched for, or this waits for ever.
-    pub(super) fn start(&mut self, device: u32) -> Result<(), Failed> {
+    pub(super) fn start(&mut self, device: u32) -> Result<(), UblkError> {
         let own = u64::from(std::process::id());
         self.tell(wire::START_DEVICE, "to start it", device, own)
     }
 
     /// Waits for the requests under way.
-    pub(super) fn stop(&mut self, device: u32) -> Result<(), Failed> {
+    pub(super) fn stop(&mut self, device: u32) -> Result<(), UblkError> {
         self.tell(wire::STOP_DEVICE, "to stop it", device, 0)
     }
 
     /// It goes when nobody has it open any more. Drivers before Linux 6.9 wait for that.
-    pub(super) fn delete(&mut self, device: u32) -> Result<(), Failed> {
+    pub(super) fn delete(&mut self, device: u32) -> Result<(), UblkError> {
         let what = "to delete it";
         match self.tell(wire::DELETE_SOON, what, device, 0) {
-            Err(Failed::Refused { source, .. })
+            Err(UblkError::Refused { source, .. })
                 if matches!(source.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) =>
             {
                 self.tell(wire::DELETE_DEVICE, what, device, 0)
@@ -225,13 +229,13 @@ impl Control {
     }
 
     /// The driver says "busy" until all that the dead server had is cleared away.
-    pub(super) fn begin_recovery(&mut self, device: u32) -> Result<(), Failed> {
+    pub(super) fn begin_recovery(&mut self, device: u32) -> Result<(), UblkError> {
         let mut tries = 0;
         loop {
             let what = "to begin to recover it (is its server alive?)";
             let told = self.tell(wire::BEGIN_RECOVERY, what, device, 0);
             match told {
-                Err(Failed::Refused { source, .. })
+                Err(UblkError::Refused { source, .. })
                     if source.kind() == io::ErrorKind::ResourceBusy && tries < RECOVERY_TRIES =>
                 {
                     tries += 1;
@@ -243,12 +247,12 @@ impl Control {
     }
 
     /// Every place of its queue must have been fetched for, or this waits for ever.
-    pub(super) fn end_recovery(&mut self, device: u32) -> Result<(), Failed> {
+    pub(super) fn end_recovery(&mut self, device: u32) -> Result<(), UblkError> {
         let own = u64::from(std::process::id());
         self.tell(wire::END_RECOVERY, "to recover it", device, own)
     }
 
-    fn record(&mut self, device: u32) -> Result<DeviceRecord, Failed> {
+    fn record(&mut self, device: u32) -> Result<DeviceRecord, UblkError> {
         let mut bytes = [0; DEVICE_RECORD_BYTES];
         self.exchange(wire::GET_DEVICE, "what it is", device, &mut bytes)?;
         Ok(DeviceRecord::parse(&bytes))
@@ -261,7 +265,7 @@ impl Control {
         what: &'static str,
         device: u32,
         number: u64,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), UblkError> {
         let bytes = wire::control(device, 0, 0, number);
         self.carry_out(command, bytes)
             .map_err(refused(device, what))
@@ -274,7 +278,7 @@ impl Control {
         what: &'static str,
         device: u32,
         bytes: &mut [u8],
-    ) -> Result<(), Failed> {
+    ) -> Result<(), UblkError> {
         let length = u16::try_from(bytes.len()).expect("short structures");
         let address = bytes.as_mut_ptr().expose_provenance() as u64;
         let words = wire::control(device, address, length, 0);
@@ -314,8 +318,8 @@ impl std::fmt::Debug for Control {
 }
 
 /// The numbers of the devices that there are, in order.
-fn numbers() -> Result<Vec<u32>, Failed> {
-    let listed = |source| Failed::List { source };
+fn numbers() -> Result<Vec<u32>, UblkError> {
+    let listed = |source| UblkError::List { source };
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(LIST).map_err(listed)? {
         let name = entry.map_err(listed)?.file_name();
@@ -326,8 +330,8 @@ fn numbers() -> Result<Vec<u32>, Failed> {
     Ok(numbers)
 }
 
-fn refused(device: u32, what: &'static str) -> impl FnOnce(io::Error) -> Failed {
-    move |source| Failed::Refused {
+fn refused(device: u32, what: &'static str) -> impl FnOnce(io::Error) -> UblkError {
+    move |source| UblkError::Refused {
         device,
         what,
         source,

@@ -27,7 +27,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::pending::{End, Request};
 use super::wire::{self, DESCRIPTION_BYTES};
-use super::{Buffer, Ends, Failed, Pending, Service, Volume};
+use super::{Buffer, DeviceSetting, Ends, Pending, UblkError, Volume};
 use block::operation::{self, Ask};
 
 /// What the ring's ends carry: a tag, or this for the bell.
@@ -39,9 +39,9 @@ const GONE: i32 = -libc::ENODEV;
 /// Starts the thread, and waits until it has fetched for every place of the queue.
 pub fn spawn(
     device: u32,
-    service: Service,
+    service: DeviceSetting,
     volume: Box<dyn Volume>,
-) -> Result<JoinHandle<io::Result<()>>, Failed> {
+) -> Result<JoinHandle<io::Result<()>>, UblkError> {
     let (said, heard) = mpsc::channel();
     let run = move || {
         let queue = Queue::open(device, service, volume);
@@ -57,7 +57,7 @@ pub fn spawn(
             }
         }
     };
-    let failed = |source| Failed::Queue { device, source };
+    let failed = |source| UblkError::Queue { device, source };
     let name = format!("ublk{device}");
     let thread = thread::Builder::new().name(name).spawn(run);
     let thread = thread.map_err(failed)?;
@@ -83,7 +83,7 @@ struct Queue {
 }
 
 impl Queue {
-    fn open(device: u32, service: Service, volume: Box<dyn Volume>) -> io::Result<Self> {
+    fn open(device: u32, service: DeviceSetting, volume: Box<dyn Volume>) -> io::Result<Self> {
         let path = format!("/dev/ublkc{device}");
         let file = File::options().read(true).write(true).open(path)?;
         let descriptions = Descriptions::map(&file, service.depth)?;

@@ -1,7 +1,7 @@
 //! What is exchanged with the driver, byte by byte, as the kernel documents it
 //! (`include/uapi/linux/ublk_cmd.h`). Numbers are in the machine's own order.
 
-use super::{Access, Face, Failed, Medium, Orphans, Service, Shape, Trims};
+use super::{Access, DeviceSetting, DeviceShape, Face, Medium, Orphans, Trims, UblkError};
 use block::Durability;
 use block::operation::{Ask, Space, ZeroingPace};
 
@@ -108,7 +108,7 @@ pub struct DeviceRecord {
 
 impl DeviceRecord {
     /// A device to be added. The number `u32::MAX` is any.
-    pub fn new(device: u32, service: Service) -> Self {
+    pub fn new(device: u32, service: DeviceSetting) -> Self {
         let recovery = match service.orphans {
             Orphans::Wait => USER_RECOVERY | USER_RECOVERY_REISSUE,
             Orphans::Fail => 0,
@@ -161,17 +161,21 @@ pub struct Parameters([u8; PARAMETER_BYTES]);
 
 impl Parameters {
     /// The kernel's words for a shape.
-    pub fn of(shape: &Shape, longest: u32) -> Result<Self, Failed> {
+    pub fn of(shape: &DeviceShape, longest: u32) -> Result<Self, UblkError> {
         let logical = shape.logical_block;
         if !logical.is_power_of_two() || !(512..=4096).contains(&logical) {
-            return Err(Failed::Shape("blocks but of 512, 1024, 2048 or 4096 bytes"));
+            return Err(UblkError::Shape(
+                "blocks but of 512, 1024, 2048 or 4096 bytes",
+            ));
         }
         if !shape.physical_block.is_power_of_two() || shape.physical_block < logical {
             let what = "physical blocks that are no power of two or less than logical ones";
-            return Err(Failed::Shape(what));
+            return Err(UblkError::Shape(what));
         }
         if shape.bytes == 0 || !shape.bytes.is_multiple_of(u64::from(logical)) {
-            return Err(Failed::Shape("a length that is no multiple of its block"));
+            return Err(UblkError::Shape(
+                "a length that is no multiple of its block",
+            ));
         }
         let mut attributes = VOLATILE_CACHE | FUA;
         if shape.access == Access::ReadOnly {
@@ -286,7 +290,7 @@ fn number<const N: usize, T>(bytes: &[u8], at: usize, from: fn([u8; N]) -> T) ->
 mod tests {
     use super::*;
 
-    const SHAPE: Shape = Shape {
+    const SHAPE: DeviceShape = DeviceShape {
         bytes: 1 << 30,
         logical_block: 512,
         physical_block: 4096,
@@ -333,7 +337,7 @@ mod tests {
             1, // discards
         ];
         assert_eq!(words, expected);
-        let read_only = Shape {
+        let read_only = DeviceShape {
             access: Access::ReadOnly,
             medium: Medium::Solid,
             ..SHAPE
@@ -344,22 +348,22 @@ mod tests {
 
     #[test]
     fn shapes_that_the_kernel_does_not_take_are_refused() {
-        let refused = |shape: Shape| Parameters::of(&shape, 4096).is_err();
+        let refused = |shape: DeviceShape| Parameters::of(&shape, 4096).is_err();
         for logical_block in [0, 256, 520, 8192] {
-            assert!(refused(Shape {
+            assert!(refused(DeviceShape {
                 logical_block,
                 ..SHAPE
             }));
         }
-        assert!(refused(Shape {
+        assert!(refused(DeviceShape {
             physical_block: 256,
             ..SHAPE
         }));
-        assert!(refused(Shape {
+        assert!(refused(DeviceShape {
             bytes: 513,
             ..SHAPE
         }));
-        assert!(refused(Shape { bytes: 0, ..SHAPE }));
+        assert!(refused(DeviceShape { bytes: 0, ..SHAPE }));
     }
 
     fn described(flags: u32, sectors: u32, first: u64) -> Option<(Ask, u64, u64)> {
@@ -395,9 +399,9 @@ mod tests {
 
     #[test]
     fn a_standing_is_what_was_written() {
-        let service = Service {
+        let service = DeviceSetting {
             mark: 0x0123_4567_89ab_cdef,
-            ..Service::default()
+            ..DeviceSetting::default()
         };
         let record = DeviceRecord {
             process: 77,
@@ -405,7 +409,7 @@ mod tests {
         };
         assert_eq!(DeviceRecord::parse(&record.bytes()), record);
         assert!(record.comes_again());
-        let service = Service {
+        let service = DeviceSetting {
             orphans: Orphans::Fail,
             ..service
         };
@@ -416,7 +420,7 @@ mod tests {
     fn the_face_of_a_device_is_what_it_was_added_with() {
         for shape in [
             SHAPE,
-            Shape {
+            DeviceShape {
                 bytes: 12 << 20,
                 logical_block: 4096,
                 access: Access::ReadOnly,

@@ -17,7 +17,7 @@ use crate::disk::back_end::nbd::Found;
 pub(super) fn parts(
     remote: &config::Remote,
     belief: Option<Arc<Profile>>,
-    drive: &config::Drive,
+    drive: &config::DriveConfig,
 ) -> Result<Parts, String> {
     let block_bytes = belief.as_ref().map(|belief| belief.block_bytes);
     let export = Found::connect(remote, block_bytes)?;

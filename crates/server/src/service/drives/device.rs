@@ -20,7 +20,7 @@ use crate::disk::back_end::disk::claim::{Node, claim, node};
 use crate::disk::back_end::disk::sysfs::{MOST_BYTES, Refused, Said, Writes};
 use crate::disk::back_end::scsi::passthrough::Passthrough;
 use crate::disk::back_end::scsi::switched::{Switched, WantedSwitches};
-use crate::disk::back_end::scsi::{Drive, Kind, Rotation, Zones};
+use crate::disk::back_end::scsi::{Kind, Rotation, ScsiDrive, Zones};
 use crate::disk::back_end::{BackEnd, Shape};
 
 /// A disk that nobody else uses.
@@ -28,7 +28,7 @@ struct Claimed {
     said: Said,
     file: Option<File>,
     /// None if it takes no SCSI commands.
-    drive: Option<Drive>,
+    drive: Option<ScsiDrive>,
 }
 
 /// Where the kernel's file systems of devices are.
@@ -114,7 +114,7 @@ fn claimed(config: &config::Device) -> Result<Claimed, Refused> {
         (Some(disk), Some(folder), Some(said)) => Some(claim(disk, folder, said)?),
         _ => None,
     };
-    let drive = match (Drive::open(&config.path), config.way) {
+    let drive = match (ScsiDrive::open(&config.path), config.way) {
         (Ok(drive), _) => Some(drive),
         (Err(failed), Way::Scsi) => return Err(Refused::Other(failed.to_string())),
         (Err(failed), Way::Kernel) => {
@@ -136,7 +136,7 @@ fn claimed(config: &config::Device) -> Result<Claimed, Refused> {
 }
 
 /// Whether the drive says that its blocks can be written in any order.
-fn is_plain(drive: &Drive) -> Result<(), Refused> {
+fn is_plain(drive: &ScsiDrive) -> Result<(), Refused> {
     let model = match (drive.identity().kind, drive.zones()) {
         (Kind::Zoned, _) => "host-managed",
         (Kind::Other(kind), _) => {
@@ -160,7 +160,7 @@ fn is_plain(drive: &Drive) -> Result<(), Refused> {
 }
 
 /// What there is if the kernel has made the drive no disk.
-fn of_drive(drive: &Drive) -> Result<Said, Refused> {
+fn of_drive(drive: &ScsiDrive) -> Result<Said, Refused> {
     let capacity = drive.capacity();
     let block_bytes = capacity.block_bytes;
     if ![512, 4096].contains(&block_bytes) {

@@ -4,7 +4,10 @@ use crate::config;
 use crate::volume::Export;
 
 /// Where the volumes of the exports begin, and how long they are.
-pub(super) fn exports(config: &config::Drive, volumes: &[(config::Volume, u64)]) -> Vec<Export> {
+pub(super) fn exports(
+    config: &config::DriveConfig,
+    volumes: &[(config::Volume, u64)],
+) -> Vec<Export> {
     let each = config.exports.iter();
     each.filter_map(|export| {
         let mut volumes = volumes.iter();

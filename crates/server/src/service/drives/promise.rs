@@ -8,12 +8,12 @@ use stream::quota::{Quotas, Rule, Who};
 use stream::streams::Settings;
 
 use crate::clock::TimeScale;
-use crate::config::{StreamRule, Streams};
+use crate::config::{StreamRule, StreamsConfig};
 use crate::volume::streams;
 
 /// The engine's part and the loop's.
 pub(super) fn promised(
-    config: &Streams,
+    config: &StreamsConfig,
     scale: TimeScale,
     block_bytes: u32,
 ) -> (Promise, streams::Settings) {
@@ -24,7 +24,7 @@ pub(super) fn promised(
 }
 
 /// The engine's part, in the drive's time.
-fn promise(config: &Streams, scale: TimeScale, block_bytes: u32) -> Promise {
+fn promise(config: &StreamsConfig, scale: TimeScale, block_bytes: u32) -> Promise {
     let drive = |margin: std::time::Duration| Duration::from_nanos(margin.as_nanos() as u64);
     Promise {
         beyond: Beyond {
@@ -52,7 +52,7 @@ fn promise(config: &Streams, scale: TimeScale, block_bytes: u32) -> Promise {
 }
 
 /// The loop's part.
-fn settings(config: &Streams, block_bytes: u32) -> streams::Settings {
+fn settings(config: &StreamsConfig, block_bytes: u32) -> streams::Settings {
     streams::Settings {
         memory: config.memory,
         batch: streams::Settings::default().batch.min(config.longest_round),

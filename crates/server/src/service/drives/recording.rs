@@ -15,7 +15,7 @@ use crate::featureless;
 /// # Errors
 /// If it cannot be written, or the belief cannot be read.
 pub(super) fn begin(
-    config: &config::Drive,
+    config: &config::DriveConfig,
     (blocks, block_bytes): (u64, u32),
     limits: Limits,
     (tracking, tasks): (Tracking, Tasks),

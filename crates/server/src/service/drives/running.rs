@@ -21,7 +21,7 @@ use crate::volume::Export;
 
 /// Starts a drive's loop.
 pub(super) fn station(
-    config: &config::Drive,
+    config: &config::DriveConfig,
     limits: &config::Limits,
     parts: Parts,
     exports: Vec<Export>,

@@ -12,7 +12,7 @@ impl Drive {
     /// If they do not fit the drive.
     pub(in crate::service) fn resizes(
         &self,
-        config: &config::Drive,
+        config: &config::DriveConfig,
     ) -> Result<Vec<Resize>, String> {
         let new = volumes(config, self.bytes)?;
         let old = self.all_volumes();
@@ -31,7 +31,7 @@ impl Drive {
     ///
     /// # Errors
     /// If they do not fit the drive, which [`Drive::resizes`] said before.
-    pub(in crate::service) fn resized(&self, config: &config::Drive) -> Result<(), String> {
+    pub(in crate::service) fn resized(&self, config: &config::DriveConfig) -> Result<(), String> {
         *self.all_volumes() = volumes(config, self.bytes)?;
         Ok(())
     }
@@ -39,7 +39,7 @@ impl Drive {
 
 /// The volumes with their lengths.
 pub(super) fn volumes(
-    config: &config::Drive,
+    config: &config::DriveConfig,
     bytes: u64,
 ) -> Result<Vec<(config::Volume, u64)>, String> {
     let each = config.volumes.iter().map(|volume| {

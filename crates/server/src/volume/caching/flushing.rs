@@ -9,7 +9,7 @@ use block::Instant;
 
 use super::Caches;
 use crate::disk::Disk;
-use crate::volume::operation::{NextStep, Operation, Source};
+use crate::volume::operation::{NextStep, Operation, OperationSource};
 use crate::volume::operations::Operations;
 use block::operation::{Ask, OperationError};
 
@@ -57,10 +57,10 @@ impl Losses {
 
     /// Notifies the client of a flush of a loss, unless it was notified before or connected later. The answer
     /// is whether it is notified now.
-    fn notify(&mut self, cause: LossCause, source: &Source) -> bool {
+    fn notify(&mut self, cause: LossCause, source: &OperationSource) -> bool {
         let (client, since) = match source {
-            Source::Connection { client, .. } => (client.number, client.since),
-            Source::Posted(_) | Source::Copied(_) => (POSTED, Instant::ZERO),
+            OperationSource::Connection { client, .. } => (client.number, client.since),
+            OperationSource::Posted(_) | OperationSource::Copied(_) => (POSTED, Instant::ZERO),
         };
         let Some(loss) = self.0.iter_mut().find(|loss| loss.cause == cause) else {
             return false;
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_client_is_told_once_of_a_loss_and_one_that_came_later_never() {
         let at = Instant::from_nanos;
-        let posted = || Source::Posted(Box::new(|_| ()));
+        let posted = || OperationSource::Posted(Box::new(|_| ()));
         let mut losses = Losses::default();
         assert!(
             !losses.notify(LossCause::Drive, &posted()),

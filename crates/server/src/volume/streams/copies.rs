@@ -12,7 +12,7 @@ use crate::arena::Bytes;
 use crate::arena::Region;
 use crate::disk::Disk;
 use crate::volume::exports::Exports;
-use crate::volume::operation::{Before, Copied, Operation, Source};
+use crate::volume::operation::{Before, Copied, Operation, OperationSource};
 use crate::volume::operations::Operations;
 use block::operation::{Ask, OperationError};
 
@@ -50,7 +50,7 @@ impl Copies {
         &mut self,
         disk: &Disk,
         exports: &Exports,
-    ) -> Option<(Source, Operation, Bytes)> {
+    ) -> Option<(OperationSource, Operation, Bytes)> {
         let first = self.queue.first()?;
         let class = exports.class(first.operation.export);
         if !disk.engine.has_room(class) {
@@ -58,7 +58,7 @@ impl Copies {
         }
         let copy = self.queue.remove(0);
         self.in_flight += 1;
-        let source = Source::Copied(copy.flush);
+        let source = OperationSource::Copied(copy.flush);
         Some((source, copy.operation, Bytes::Copied(copy.bytes)))
     }
 

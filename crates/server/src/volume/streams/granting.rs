@@ -11,11 +11,11 @@ use stream::streams::Attach;
 use super::buffer::StreamBuffer;
 use super::preferences::{blocks_of, check, overlaps};
 use super::table::{Entry, StreamTable, StreamTotals, Written};
-use super::{StreamRequest, Streams, refused};
+use super::{StreamRequest, VolumeStreams, refused};
 use crate::disk::Disk;
 use crate::volume::operations::Operations;
 
-impl Streams {
+impl VolumeStreams {
     /// Grants a stream, or refuses it. `is_cached` says whether the volume at an offset has a cache.
     ///
     /// # Errors

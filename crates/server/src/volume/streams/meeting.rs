@@ -13,10 +13,10 @@ use headtime_client::wire::{StreamMode, StreamUpdate};
 use stream::playout::{AccessId, NotTaken, Served};
 use stream::streams::StreamId;
 
-use super::Streams;
+use super::VolumeStreams;
 use super::table::{Entry, WaitingAccess};
 use crate::disk::Disk;
-use crate::volume::operation::{NextStep, Operation, Source};
+use crate::volume::operation::{NextStep, Operation, OperationSource};
 use crate::volume::operations::Operations;
 use block::operation::{Ask, OperationError};
 
@@ -46,7 +46,7 @@ pub(crate) enum Serving {
     Written(usize, u64),
 }
 
-impl Streams {
+impl VolumeStreams {
     /// The relation of an operation to the streams of its blocks.
     pub(in crate::volume) fn meet(
         &self,
@@ -94,7 +94,7 @@ impl Streams {
                 // The back end does these at once, and the engine does not order them with copies.
                 let mut pending = operations.iter();
                 let is_copied = pending.any(|(_, pending)| {
-                    matches!(pending.source, Source::Copied(_))
+                    matches!(pending.source, OperationSource::Copied(_))
                         && exports.around(&pending.operation).overlaps(extent)
                 });
                 unless(
@@ -274,13 +274,13 @@ mod tests {
             offset,
             length,
         };
-        let mut streams = Streams::default();
+        let mut streams = VolumeStreams::default();
         streams.copies.queue_one(write(4096, 1024));
         assert!(streams.table.0.is_empty(), "its recording has ended");
         let copied = Extent::new(Lba(8), Sectors(2)).expect("blocks");
         assert!(streams.is_queued(&operations.exports, copied));
 
-        let meet = |streams: &Streams, operations: &Operations, operation| {
+        let meet = |streams: &VolumeStreams, operations: &Operations, operation| {
             streams.meet(&disk, operations, &operation)
         };
         for partial in [write(4100, 10), write(4600, 512), write(3000, 2000)] {

@@ -169,13 +169,13 @@ struct DialerState {
     target: Target,
     /// The first offer of the server, which later offers have to equal.
     first: Offer,
-    state: Mutex<State>,
+    state: Mutex<DialState>,
     changed: Condvar,
     bell: OwnedFd,
 }
 
 #[derive(Default)]
-struct State {
+struct DialState {
     is_wanted: bool,
     is_over: bool,
     answer: Option<Agreement>,
@@ -313,7 +313,7 @@ impl DialerState {
         Ok(agreement)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DialState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use block::Switch;
 
-use super::Failed;
+use super::ScsiError;
 use super::command::CACHING_PAGE;
 
 /// The identity of a drive.
@@ -98,7 +98,7 @@ impl Identity {
     ///
     /// # Errors
     /// If it is too short.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Failed> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ScsiError> {
         if bytes.len() < 36 {
             return Err(short("inquiry", 36, bytes.len()));
         }
@@ -122,7 +122,7 @@ impl Identity {
 ///
 /// # Errors
 /// If it is another page, or too short.
-pub fn serial(bytes: &[u8]) -> Result<String, Failed> {
+pub fn serial(bytes: &[u8]) -> Result<String, ScsiError> {
     Ok(text(vital(bytes, "serial number", 0x80)?))
 }
 
@@ -131,7 +131,7 @@ impl Rotation {
     ///
     /// # Errors
     /// If it is another page, or too short.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Failed> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ScsiError> {
         let page = vital(bytes, "characteristics", 0xb1)?;
         let [high, low, ..] = *page else {
             return Err(short("characteristics", 6, bytes.len()));
@@ -150,7 +150,7 @@ impl Zones {
     ///
     /// # Errors
     /// If it is another page.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Failed> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ScsiError> {
         let page = vital(bytes, "characteristics", 0xb1)?;
         Ok(match page.get(4).map_or(0, |byte| byte >> 4 & 0b11) {
             0b01 => Zones::HostAware,
@@ -165,7 +165,7 @@ impl Capacity {
     ///
     /// # Errors
     /// If it is too short, or impossible for a drive.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Failed> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ScsiError> {
         const WHAT: &str = "capacity";
         if bytes.len() < 14 {
             return Err(short(WHAT, 14, bytes.len()));
@@ -179,7 +179,7 @@ impl Capacity {
         let whole = blocks.and_then(|blocks| blocks.checked_mul(u64::from(block_bytes)));
         if whole.is_none_or(|whole| whole == 0) {
             let reason = format!("it has {block_bytes} bytes in a block, and too many or none");
-            return Err(Failed::Answer { what: WHAT, reason });
+            return Err(ScsiError::Answer { what: WHAT, reason });
         }
         Ok(Capacity {
             blocks: blocks.unwrap_or_default(),
@@ -194,7 +194,7 @@ impl Caching {
     ///
     /// # Errors
     /// If it lacks the page, or the page is too short for its switches.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Failed> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ScsiError> {
         const WHAT: &str = "caching page";
         if bytes.len() < MODE_HEADER {
             return Err(short(WHAT, MODE_HEADER, bytes.len()));
@@ -206,7 +206,7 @@ impl Caching {
         };
         if code & 0x3f != CACHING_PAGE {
             let reason = format!("it is page {:#04x}", code & 0x3f);
-            return Err(Failed::Answer { what: WHAT, reason });
+            return Err(ScsiError::Answer { what: WHAT, reason });
         }
         let end = start + 2 + usize::from(length);
         let page = bytes.get(start..end);
@@ -297,13 +297,13 @@ impl Caching {
 }
 
 /// The payload of an inquiry page of product data.
-fn vital<'a>(bytes: &'a [u8], what: &'static str, code: u8) -> Result<&'a [u8], Failed> {
+fn vital<'a>(bytes: &'a [u8], what: &'static str, code: u8) -> Result<&'a [u8], ScsiError> {
     if bytes.len() < 4 {
         return Err(short(what, 4, bytes.len()));
     }
     if bytes[1] != code {
         let reason = format!("it is page {:#04x}", bytes[1]);
-        return Err(Failed::Answer { what, reason });
+        return Err(ScsiError::Answer { what, reason });
     }
     let length = usize::from(u16::from_be_bytes([bytes[2], bytes[3]]));
     // A page may be longer than what was asked for.
@@ -320,9 +320,9 @@ fn text(bytes: &[u8]) -> String {
     letters.collect::<String>().trim().to_string()
 }
 
-fn short(what: &'static str, needed: usize, length: usize) -> Failed {
+fn short(what: &'static str, needed: usize, length: usize) -> ScsiError {
     let reason = format!("it has {length} bytes, not {needed}");
-    Failed::Answer { what, reason }
+    ScsiError::Answer { what, reason }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use tracing::{error, info};
 
 use super::switched::Switched;
-use super::{Failed, Lasting, REPEATS};
+use super::{Lasting, REPEATS, ScsiError};
 use crate::arena::Memory;
 use crate::ring::{Owner, Ring, Ticket};
 use block::operation;
@@ -198,11 +198,11 @@ impl PoolState {
     }
 
     /// Does it, and again if the drive says that something happened before it.
-    fn tried(&self, work: Work) -> Result<(), Failed> {
+    fn tried(&self, work: Work) -> Result<(), ScsiError> {
         let mut repeats = 0;
         loop {
             match self.carry_out(work) {
-                Err(Failed::Sense(sense)) if sense.asks_to_repeat() && repeats < REPEATS => {
+                Err(ScsiError::Sense(sense)) if sense.asks_to_repeat() && repeats < REPEATS => {
                     let drive = self.drive.drive().path().display();
                     info!(%drive, "{}, which is repeated: {sense}", work.named());
                     if sense.is_unit_attention() {
@@ -215,7 +215,7 @@ impl PoolState {
         }
     }
 
-    fn carry_out(&self, work: Work) -> Result<(), Failed> {
+    fn carry_out(&self, work: Work) -> Result<(), ScsiError> {
         let drive = self.drive.drive();
         let block = drive.capacity().block_bytes as usize;
         let most = (self.most_bytes / block).max(1) * block;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tracing::{error, info, warn};
 
-use super::{Caching, Drive, Failed, Lasting, Switch};
+use super::{Caching, Lasting, ScsiDrive, ScsiError, Switch};
 
 /// How the switches are to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct WantedSwitches {
 /// The drive. Its switches go back when it is dropped.
 #[derive(Debug)]
 pub struct Switched {
-    drive: Drive,
+    drive: ScsiDrive,
     /// Those that were switched, and how they were.
     former: Vec<(Knob, Switch)>,
     wanted: WantedSwitches,
@@ -39,7 +39,7 @@ enum Knob {
 impl Switched {
     /// Switches what is not as it is wanted, each on its own. What cannot be switched is warned of
     /// and stays: flushes and durable writes are right all the same.
-    pub fn begin(drive: Drive, wanted: WantedSwitches) -> Arc<Self> {
+    pub fn begin(drive: ScsiDrive, wanted: WantedSwitches) -> Arc<Self> {
         let mut this = Switched {
             drive,
             former: Vec::new(),
@@ -68,7 +68,7 @@ impl Switched {
     }
 
     /// The drive.
-    pub fn drive(&self) -> &Drive {
+    pub fn drive(&self) -> &ScsiDrive {
         &self.drive
     }
 
@@ -88,7 +88,7 @@ impl Switched {
     }
 
     /// How it was before, if it was otherwise.
-    fn turn(&self, knob: Knob, to: Switch) -> Result<Option<Switch>, Failed> {
+    fn turn(&self, knob: Knob, to: Switch) -> Result<Option<Switch>, ScsiError> {
         let page = self.drive.caching()?;
         let before = knob.of(&page);
         if before == to {

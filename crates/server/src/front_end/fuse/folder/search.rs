@@ -2,7 +2,7 @@
 
 use fuser::{Errno, ReplyLseek};
 
-use super::super::File;
+use super::super::ExportedFile;
 use super::super::gate::GatePass;
 use super::number;
 use crate::disk::back_end::Holds;
@@ -19,7 +19,7 @@ pub(super) struct Search {
 
 impl Search {
     /// A search, or `None` for another `whence`, which the kernel handles itself.
-    pub(super) fn new(file: &File, bytes: u64, whence: i32) -> Option<Self> {
+    pub(super) fn new(file: &ExportedFile, bytes: u64, whence: i32) -> Option<Self> {
         let wanted = match whence {
             libc::SEEK_DATA => Holds::Bytes,
             libc::SEEK_HOLE => Holds::Hole,
