@@ -403,7 +403,14 @@ impl Residency {
         origin: FetchOrigin,
     ) -> FrameId {
         debug_assert!(self.resident < self.capacity && block <= MAX_BLOCK);
-        let frame = known.unwrap_or_else(|| self.take_free(block));
+        let frame = match known {
+            Some(frame) => frame,
+            None => {
+                let entry = self.free.pop().expect("an entry for each block");
+                self.index.insert(block, entry);
+                FrameId(entry)
+            }
+        };
         let origin = match origin {
             FetchOrigin::Demand => 0,
             FetchOrigin::Prefetch => 1 << ORIGIN.trailing_zeros() | UNTOUCHED,
@@ -413,14 +420,6 @@ impl Residency {
         self.resident += 1;
         self.in_flight += 1;
         frame
-    }
-
-    /// A free entry, entered into the index.
-    #[inline(always)]
-    fn take_free(&mut self, block: u64) -> FrameId {
-        let entry = self.free.pop().expect("an entry for each block");
-        self.index.insert(block, entry);
-        FrameId(entry)
     }
 
     /// Completes the read into the frame.

@@ -1,25 +1,30 @@
-//! Adaptive: PFC's two actions with a state for each file of each client, told to the prefetcher, and only as
-//! long as those who wait have something from it.
+//! Adaptive: PFC's two actions with one rule per file and client, used only while they shorten demands.
+//! The prefetcher is notified of bypassed hits.
 //!
 //! ```text
-//!   asked --> whose turn? --Alone--> as if there were no coordinator
-//!               |    ^                 | answered after ..
-//!               |    '--- watch <------+ .. waiting, how many are demands, how quickly it goes on:
-//!               |                        which is better
-//!               '--Coordinated --> the context's rule -> bypass, readmore (bounded by what goes unused)
+//!   request --> turn of --Alone--> as without a coordinator
+//!               |    ^                 | completion:
+//!               |    '--- watch <------+ waiting time, share of demands, pace:
+//!               |                        the better arm leads
+//!               '--Coordinated --> the context's rule -> bypass, readmore (bounded by unused blocks)
 //! ```
 //!
-//! PFC has one state for all requests, so that one client's scan changes what another one's random reads
-//! get, and it never looks at what it did. Here a context begins with what the last one knew and learns for
-//! itself; turns change between no coordination and coordination, and the waiting of demands says who leads, and
-//! the pace of all where clients wait for answers (see `watch`, `gain` and `pace`); in a burst nothing is tried
-//! (see `crowd`). Waiting counts for the turn in which the ground was prepared, not for that in which it is
-//! found (see `ground`). What is read more and evicted unused halves how much more is read.
+//! PFC has one state for all requests, so that one client's scan affects another client's random reads. It
+//! never measures its own effect. Here a new context starts from the last rule and adapts by itself.
 //!
-//! What it cannot see: what both arms share. A disk that has less to do helps everybody's turns, so gains
-//! are larger than they look; a prefetcher that learns the wrong thing in one turn is worse in all, so
-//! may be losses. Nobody says who waits for what the upper level fetches ahead: where clients ask as soon as
-//! they are answered the pace says it, where requests come at their times nothing does.
+//! | Module | Content |
+//! |---|---|
+//! | `watch` | alternates turns without and with coordination, and selects the leading arm |
+//! | `gain` | compares the waiting time of demands under both arms |
+//! | `pace` | compares the time per block of clients that wait for completions |
+//! | `crowd` | detects bursts, in which there are no trials |
+//! | `ground` | attributes waiting to the arm of the request that prepared the region |
+//! | `allowance` | halves readmore when its blocks are evicted unused |
+//!
+//! Effects that both arms share are not visible. A less busy disk speeds up both arms' turns, so gains are
+//! larger than measured. A prefetcher that adapts wrongly in one turn slows down all, so losses may be larger,
+//! too. The upper level does not report who waits for its prefetches. The pace shows it for clients in a closed
+//! loop; nothing does for requests with given arrival times.
 
 use block::{Duration, Instant};
 
@@ -46,19 +51,19 @@ use ground::PreparedGround;
 use watch::{ArmTurn, Of, Watch};
 
 words! {
-    /// Whose requests share a rule.
+    /// The requests that share a rule.
     ContextOf {
-        /// Those of one client for one file.
+        /// Requests of one client for one file.
         File = "file",
-        /// Those of one client.
+        /// Requests of one client.
         Client = "client",
-        /// All, as in PFC.
+        /// All requests, as in PFC.
         All = "all",
     }
 }
 
 words! {
-    /// Whether it watches itself.
+    /// Whether the coordinator compares itself with no coordination.
     Watching {
         /// It does.
         On = "on",
@@ -67,7 +72,7 @@ words! {
     }
 }
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "context",
@@ -99,9 +104,11 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// What can have a turn. Coordination by one rule for all requests was a third arm once, for files that are many
-/// and short: a rule of their own learns nothing before they end. It took a third of all turns before anything
-/// was clear; a rule that begins with what the last one knew gains as much.
+/// The arms that are compared.
+///
+/// A third arm, one rule for all requests, was tried for many short files, whose own rules have no time to
+/// adapt. It used a third of all turns before the comparison was clear. A rule that starts from the last one
+/// gains as much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arm {
     /// No coordination.
@@ -110,36 +117,36 @@ pub enum Arm {
     Coordinated,
 }
 
-/// A context for so many frames of the lower cache, so that all of them together take less than a
-/// twentieth of 0.05 % of its memory; the one that was used longest ago is forgotten. At most [`MOST`].
+/// Frames of the lower cache per context: all contexts take less than a twentieth of 0.05 % of its memory.
+/// The least recently used context is evicted.
 const FRAMES: u32 = 1024;
 
-/// And never fewer, or files that take turns would forget each other: in caches of less than
-/// [`LEAST`] x [`FRAMES`] blocks (128 MiB) contexts take more than their part. A choice.
+/// The least number of contexts, because alternating files would evict each other. In caches of less than
+/// [`LEAST`] x [`FRAMES`] blocks (128 MiB) contexts exceed their share. A choice.
 const LEAST: u32 = 32;
 
-/// More contexts are never kept: sixteen clients with 256 files each. A choice.
+/// The largest number of contexts: sixteen clients with 256 files each. A choice.
 const MOST: u32 = 4096;
 
-/// The coordinator.
+/// An adaptive coordinator.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     context_of: ContextOf,
     readings: Readings,
     contexts: LruMap<(u32, u64), Rule>,
-    /// The rule of the last request, with which a new context begins.
+    /// The rule of the last request, from which a new context starts.
     last: Rule,
     queues: Queues,
     allowance: Allowance,
     watch: Option<Watch>,
     ground: PreparedGround,
-    /// Whether the lower cache has been full: before that nothing that is let past makes room, and what is
-    /// missed is missed under any arm.
+    /// Whether the lower cache has been full. Before that a bypass frees no frame, and misses are the same
+    /// under both arms.
     was_full: bool,
 }
 
 impl Adaptive {
-    /// As set.
+    /// A coordinator with these settings above the cache `below`.
     pub fn new(settings: &AlgorithmSettings, below: &Below) -> Self {
         let contexts = (below.frames / FRAMES).clamp(LEAST, MOST);
         Adaptive {
@@ -212,8 +219,8 @@ impl Coordinator for Adaptive {
         }
     }
 
-    /// The prefetcher learns of what was used past it, and not of what is read more as if somebody had asked
-    /// for it: it would fetch ahead of that, too, which is felt in the longest responses.
+    /// The prefetcher is notified of silent hits, and sees readmore as a prefetch. Seen as a demand, readmore
+    /// would be fetched ahead of, too, which lengthens the longest responses.
     fn manners(&self) -> Manners {
         Manners {
             silent_use: SilentUse::Told,

@@ -1,4 +1,4 @@
-//! A set of block numbers of bounded size that forgets the one that was used longest ago.
+//! A bounded LRU set of block numbers.
 //!
 //! ```text
 //!   ring     | 10: 1110 | 10: ---- | 4: 1--- | 11: 11-- |  .   .     oldest to newest
@@ -8,20 +8,20 @@
 //!   a place: | rest of the group's hash | marks, 8 | older step of the same bucket |     64 bits
 //! ```
 //!
-//! A place of the ring has those of eight neighbours that were used together, upwards: what names their
-//! group, and a mark for each. A number that is used again stands anew at the end and loses its mark; a
-//! place without marks is a gap. Numbers are forgotten by stepping over them: what leads to a place that
-//! was given up is not mended, but seen to be void. For that steps are counted twice around the ring: how long
-//! ago a step was is known exactly if it is no longer than that, and a place is in use if its step is
-//! not longer ago than the oldest. Links are not older, for what they lead to was in use when they were written;
-//! of heads those that are void are cleared once around the ring.
+//! A *group* has eight neighbouring blocks. A place of the ring holds those of a group that were used together in
+//! ascending order: the rest of the group's hash, and a mark for each block. A repeated use moves the block to the
+//! end and clears its old mark. A place without marks is a gap.
 //!
-//! A group's hash is its number multiplied by an odd one, so that no two groups have the same. Its upper
-//! bits choose the bucket; a place keeps the lower ones, which tell all groups of a bucket apart (Knuth,
-//! The Art of Computer Programming 3, 6.4, exercise 13; Cleary 1984). The more buckets, the fewer bits
-//! are kept and the more a link takes: both fit into 64 bits, whatever the size. If no two neighbours are
-//! used together, each number takes a place: 9 bytes, for there is an eighth more of them than numbers,
-//! and 1 for a quarter of a bucket.
+//! Eviction advances the oldest place. Links to evicted places are not repaired but recognised as void. Steps are
+//! therefore counted twice around the ring, so that the age of a step below two laps is exact. A place is in use
+//! if its step is no older than the oldest. Links are never older than two laps, because their targets were in use
+//! when they were written. Void heads are refreshed once per lap.
+//!
+//! A group's hash is its number times an odd constant, so that all hashes differ. Its upper bits select the bucket.
+//! A place keeps the lower bits, which distinguish all groups of a bucket (Knuth, The Art of Computer Programming
+//! 3, 6.4, exercise 13; Cleary 1984). More buckets need fewer hash bits and longer links, so that both fit into 64
+//! bits at any size. Without neighbours that are used together, a block takes 9 bytes of the ring, which has an
+//! eighth more places than blocks, and 1 byte for a quarter of a bucket.
 
 mod parts;
 
@@ -30,63 +30,63 @@ use crate::residency::MAX_BLOCK;
 use block::Interval;
 use parts::{GROUP, GROUP_BITS, GroupPart, HASH_BITS, MARKS, WordLayout, counted};
 
-/// Block numbers in the order of their use.
+/// Block numbers in order of use.
 #[derive(Clone, Debug)]
 pub(super) struct GroupQueue {
     ring: Box<[u64]>,
-    /// Of each bucket its newest step.
+    /// The newest step of each bucket.
     heads: Box<[u32]>,
     /// The next step; steps are counted twice around the ring.
     next: u32,
     capacity: usize,
     len: usize,
-    /// Where the oldest may stand; gaps may come first.
+    /// The oldest place in use, which may be a gap.
     oldest: usize,
-    /// How many places from there on are in use, gaps among them.
+    /// The number of places in use from `oldest` on, gaps included.
     taken: usize,
     layout: WordLayout,
 }
 
-/// Which blocks of a run stay that is longer than the queue.
+/// The blocks that are kept of a run longer than the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// Those nearest to the request before them.
+    /// The lowest blocks, which are nearest to the request before them.
     Lowest,
-    /// Those that come last.
+    /// The highest blocks.
     Highest,
 }
 
-/// What being found does to a number.
+/// The effect of a hit on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnHit {
-    /// It becomes the newest.
+    /// The block becomes the newest.
     Refresh,
-    /// Nothing.
+    /// No effect.
     Stay,
-    /// It is taken out.
+    /// The block is removed.
     Remove,
 }
 
-/// A bucket without places, while gaps are cleared.
+/// The head of a bucket without places, while gaps are cleared.
 const NONE: u32 = u32::MAX;
 
-/// The ring is longer than the queue by a part of this many, for gaps. With an eighth, gaps are cleared
-/// once in an eighth of the queue's size of repeated uses, if no neighbours are used together: nine
-/// steps for each. More places would be quicker, and more than 0.05 % of the cache.
+/// The divisor of the ring's additional length for gaps. With an eighth, and without neighbours that are used
+/// together, gaps are cleared once per capacity / 8 repeated uses: nine steps for each use. More places would be
+/// faster, and exceed 0.05 % of the cache.
 const GAPS: usize = 8;
 
-/// So many numbers share a bucket. With fewer the memory is more than 0.05 % of the cache.
+/// Blocks per bucket. With fewer the memory exceeds 0.05 % of the cache.
 const SHARED: usize = 4;
 
 impl GroupQueue {
-    /// Holds at most `capacity` numbers, at least one.
+    /// An empty queue of at most `capacity` blocks, at least one.
     pub(super) fn new(capacity: u32) -> Self {
         let capacity = capacity.clamp(1, 1 << 30) as usize;
         let places = capacity + (capacity / GAPS).max(GROUP as usize);
         let buckets = capacity.div_ceil(SHARED);
         let layout = WordLayout {
             link: usize::BITS - (2 * places).leading_zeros(),
-            // As many as tell the hashes of the widest bucket apart.
+            // The bits that distinguish the hashes of the widest bucket.
             rest: HASH_BITS - buckets.ilog2(),
             buckets: buckets as u32,
         };
@@ -103,7 +103,7 @@ impl GroupQueue {
         }
     }
 
-    /// Bytes: the numbers that it can hold are the rule's, the rest is ours.
+    /// The memory: the capacity's block numbers belong to the rule, the rest to this representation.
     pub(super) fn footprint(&self) -> Footprint {
         let rule = self.capacity * size_of::<u64>();
         let all = size_of_val(&*self.ring) + size_of_val(&*self.heads);
@@ -113,7 +113,7 @@ impl GroupQueue {
         }
     }
 
-    /// Whether it holds any of the blocks; all that it holds are found.
+    /// Whether the queue holds any of the blocks. `on_hit` applies to all that it holds.
     pub(super) fn meets(&mut self, blocks: Interval, on_hit: OnHit) -> bool {
         if self.len == 0 {
             return false;
@@ -137,13 +137,12 @@ impl GroupQueue {
         is_met
     }
 
-    /// Whether it holds the block.
+    /// Whether the queue holds the block.
     pub(super) fn finds(&mut self, block: u64, on_hit: OnHit) -> bool {
         self.meets(Interval::new(block, block), on_hit)
     }
 
-    /// The blocks become the newest, the last one as the very newest. Says how many others were
-    /// forgotten for them.
+    /// Adds the blocks as the newest, in ascending order. Returns the number of evicted blocks.
     pub(super) fn add(&mut self, blocks: Interval, keep: Keep) -> u64 {
         let kept = self.kept(blocks, keep);
         if self.layout.parts(kept).all(|part| self.find(part) == 0) {
@@ -156,12 +155,12 @@ impl GroupQueue {
         parts.map(|part| self.add_part(part)).sum()
     }
 
-    /// [`GroupQueue::add`] of blocks none of which is held: for who has looked for them.
+    /// [`GroupQueue::add`] for blocks that a lookup found absent.
     pub(super) fn add_absent(&mut self, blocks: Interval, keep: Keep) -> u64 {
         self.add_kept(self.kept(blocks, keep))
     }
 
-    /// Adds blocks that are not held, and not more than there is room for.
+    /// Adds absent blocks, at most the capacity.
     fn add_kept(&mut self, blocks: Interval) -> u64 {
         let forgotten = self.grow(blocks.len() as usize);
         for part in self.layout.parts(blocks) {
@@ -171,7 +170,7 @@ impl GroupQueue {
         forgotten as u64
     }
 
-    /// Which of the blocks there is room for.
+    /// The blocks that fit into the capacity.
     fn kept(&self, blocks: Interval, keep: Keep) -> Interval {
         let blocks = Interval::new(blocks.first, blocks.last.min(MAX_BLOCK));
         match (blocks.len().min(self.capacity as u64), keep) {
@@ -181,20 +180,19 @@ impl GroupQueue {
         }
     }
 
-    /// Adds blocks of a group; there are never more than the queue holds, so that none of them is
-    /// forgotten for another one.
+    /// Adds blocks of a group, at most the capacity, so that none of them is evicted for another.
     fn add_part(&mut self, part: GroupPart) -> u64 {
-        let (held, behind) = self.find_oldest(part);
+        let (held, behind) = self.walk(part);
         let marks = self.layout.marks(part.word);
         let more = counted(marks) - counted(held);
         let over = (self.len + more).saturating_sub(self.capacity);
         let mut forgotten = 0;
         if held == 0 || over == 0 || behind >= self.reach(over) {
-            // None of those that are held is forgotten for the others.
+            // No held block of the part is evicted for the others.
             self.take(part);
             forgotten = self.grow(more);
         } else {
-            // Those that are held may be the oldest: then they are forgotten and added again.
+            // Held blocks may be the oldest: then they are evicted and added again.
             for mark in (0..GROUP).map(|at| marks & (1 << at)) {
                 if mark != 0 && self.take(self.layout.only(part, mark)) == 0 {
                     forgotten += self.grow(1);
@@ -205,7 +203,7 @@ impl GroupQueue {
         forgotten as u64
     }
 
-    /// So many more are held; as many of the oldest as have no room are forgotten for them.
+    /// Adds `by` to the length, and evicts the oldest blocks beyond the capacity. Returns their number.
     fn grow(&mut self, by: usize) -> usize {
         let forgotten = (self.len + by).saturating_sub(self.capacity);
         self.forget(forgotten);
@@ -213,8 +211,8 @@ impl GroupQueue {
         forgotten
     }
 
-    /// Whether the ring is seen to end with just these, group by group: then they need not be moved there. So it
-    /// is where a request was looked up before it is added.
+    /// Whether the ring ends with exactly these blocks, group by group, so that they need not move. This is the
+    /// case if a lookup of the request precedes its addition.
     fn are_newest(&self, blocks: Interval) -> bool {
         let groups = (blocks.last >> GROUP_BITS) - (blocks.first >> GROUP_BITS) + 1;
         let Some(before) = self.taken.checked_sub(groups as usize) else {
@@ -229,12 +227,12 @@ impl GroupQueue {
         })
     }
 
-    /// Forgets the oldest; nothing if there is none.
+    /// Evicts the oldest block, if any.
     pub(super) fn forget_oldest(&mut self) {
         self.forget(self.len.min(1));
     }
 
-    /// Forgets so many of the oldest; there are as many.
+    /// Evicts the `count` oldest blocks, at most the length.
     fn forget(&mut self, count: usize) {
         self.len -= count;
         let link = self.layout.link;
@@ -261,7 +259,7 @@ impl GroupQueue {
         self.taken -= gone;
     }
 
-    /// How many places from the oldest on have so many numbers; there are as many.
+    /// The number of places from the oldest on that hold `count` blocks, at most the length.
     fn reach(&self, count: usize) -> usize {
         let (mut rest, mut steps) = (count, 0);
         while rest > 0 {
@@ -272,7 +270,7 @@ impl GroupQueue {
         steps
     }
 
-    /// The place so many steps behind the oldest.
+    /// The place `step` steps after the oldest.
     fn place(&self, step: usize) -> usize {
         let place = self.oldest + step;
         match place.checked_sub(self.ring.len()) {
@@ -281,19 +279,14 @@ impl GroupQueue {
         }
     }
 
-    /// The marks of those that are held.
+    /// The marks of the held blocks.
     #[inline]
-    fn find(&mut self, part: GroupPart) -> u64 {
-        self.walk(part, |_, _| ()).0
+    fn find(&self, part: GroupPart) -> u64 {
+        self.walk(part).0
     }
 
-    /// The same, and how far behind the oldest place the oldest of them stands.
-    fn find_oldest(&mut self, part: GroupPart) -> (u64, usize) {
-        self.walk(part, |_, _| ())
-    }
-
-    /// The marks of those that were held: now they are not, and still count in the length. No way leads to
-    /// a gap any more, unless it is the last of its bucket.
+    /// Clears the marks of held blocks and returns them. The length stays. Gaps are unlinked, unless they are the
+    /// last of their bucket.
     #[inline]
     fn take(&mut self, part: GroupPart) -> u64 {
         let layout = self.layout;
@@ -329,10 +322,10 @@ impl GroupQueue {
         found
     }
 
-    /// From the newest place of the part's bucket to the oldest that is needed. Says what is found, and how far
-    /// behind the oldest place of the ring the oldest of it is.
+    /// Walks the part's bucket from its newest place until all blocks are found. Returns the marks of held blocks,
+    /// and the distance of the oldest of them from the ring's oldest place.
     #[inline]
-    fn walk(&mut self, part: GroupPart, mut on_found: impl FnMut(&mut u64, u64)) -> (u64, usize) {
+    fn walk(&self, part: GroupPart) -> (u64, usize) {
         let layout = self.layout;
         let beyond_marks = layout.link + GROUP as u32;
         let sought = layout.marks(part.word);
@@ -340,11 +333,9 @@ impl GroupQueue {
         let mut step = self.heads[part.bucket];
         while self.is_used(step) {
             let place = self.place_of(step);
-            let held = &mut self.ring[place];
-            let word = *held;
+            let word = self.ring[place];
             if (word ^ part.word) >> beyond_marks == 0 {
                 let marks = layout.marks(word) & sought;
-                on_found(held, marks << layout.link);
                 found |= marks;
                 if marks != 0 {
                     furthest = self.ago(step);
@@ -358,7 +349,7 @@ impl GroupQueue {
         (found, self.taken - furthest as usize)
     }
 
-    /// How many steps ago a step was, if it was less than two laps ago.
+    /// The age of a step in steps, if it is less than two laps.
     #[inline]
     fn ago(&self, step: u32) -> u32 {
         let ago = self.next.wrapping_sub(step);
@@ -368,10 +359,10 @@ impl GroupQueue {
         }
     }
 
-    /// Whether the place of a step is in use and was not written again.
+    /// Whether the place of a step is in use and not overwritten.
     #[inline]
     fn is_used(&self, step: u32) -> bool {
-        // The next step itself was two laps ago.
+        // The age of the next step itself is two laps.
         (self.ago(step).wrapping_sub(1) as usize) < self.taken
     }
 
@@ -382,7 +373,7 @@ impl GroupQueue {
         if step < length { step } else { step - length }
     }
 
-    /// A step that is void until the next one, and for a lap: that of the same place a lap before.
+    /// A step that is void for a lap: that of the next place a lap earlier.
     #[inline]
     fn void(&self) -> u32 {
         let length = self.ring.len() as u32;
@@ -392,7 +383,7 @@ impl GroupQueue {
         }
     }
 
-    /// Writes a part at the end.
+    /// Writes a part to the end of the ring.
     #[inline]
     fn append(&mut self, part: GroupPart) {
         if self.taken == self.ring.len() {
@@ -412,7 +403,7 @@ impl GroupQueue {
         self.taken += 1;
     }
 
-    /// The step behind this one.
+    /// The step after this one.
     #[inline]
     fn step_behind(&self, step: u32) -> u32 {
         match step + 1 {
@@ -421,7 +412,7 @@ impl GroupQueue {
         }
     }
 
-    /// The next place is the first of the ring: heads that are void stay so for another lap.
+    /// Begins a lap at the first place: renews void heads, so that they stay void for another lap.
     #[cold]
     fn begin_lap(&mut self) {
         for bucket in 0..self.heads.len() {
@@ -431,15 +422,14 @@ impl GroupQueue {
         }
     }
 
-    /// Moves what is no gap together, in its order, so that the gaps are at the end: at least one, for
-    /// there are more places than numbers. All buckets are filled anew: that is less work than to look
-    /// for each place in its own.
+    /// Compacts the ring in order, so that all gaps are at the end: at least one, because there are more places
+    /// than blocks. All buckets are rebuilt, which costs less than a search for each place.
     #[cold]
     fn clear_gaps(&mut self) {
         self.note_buckets();
         let WordLayout { link, .. } = self.layout;
         let mut from = self.oldest;
-        // All places are in use: the oldest was written a lap ago.
+        // All places are in use: the age of the oldest is one lap.
         let taken = std::mem::take(&mut self.taken);
         self.next = self.void();
         for _ in 0..taken {
@@ -467,8 +457,8 @@ impl GroupQueue {
         }
     }
 
-    /// Every place in use gets its bucket's number instead of its link, and no bucket leads anywhere:
-    /// where a place is no more than a part of its hash, only the way to it says which bucket it is in.
+    /// Replaces the link of each place in use by its bucket's number, and clears all heads. A place holds only a
+    /// part of its hash, so that only the walk from the head identifies its bucket.
     fn note_buckets(&mut self) {
         let links = self.layout.links();
         for bucket in 0..self.heads.len() {

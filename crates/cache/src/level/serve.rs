@@ -1,4 +1,4 @@
-//! How a request is served: what goes past the cache, what into it, and what is fetched ahead.
+//! The service of a request: bypassed blocks, blocks in frames, and prefetches.
 
 use super::{
     BlockState, Chain, Departed, Evicted, Fetch, FetchId, FetchOrigin, FrameId, Interval, Level,
@@ -9,8 +9,7 @@ use crate::prefetch::{self, Ahead, FetchMode, LookupResult, Note, Seen};
 use crate::replacement::{ComingRun, Leaving, Refusal};
 
 impl Level {
-    /// DIRECT: blocks in the cache are copied without policy and prefetcher being told, the others
-    /// are read and not kept.
+    /// DIRECT: cached blocks are delivered silently, without the policy; others are read past the cache.
     pub(super) fn direct(&mut self, request: u32, asked: &UpperRequest, direct: Interval) {
         let is_told = self.manners.silent_use == SilentUse::Told;
         let found = match is_told && !self.cache.residency().has_all(direct) {
@@ -39,7 +38,7 @@ impl Level {
         }
     }
 
-    /// NATIVE: a request as any other, of which the level above gets what it asked for.
+    /// NATIVE: serves the rest as a regular request. The level above gets the blocks that it requested.
     pub(super) fn native(&mut self, request: u32, asked: &UpperRequest, plan: RequestPlan) {
         let native = plan.native(asked);
         let wanted = Interval::new(native.first, native.last.min(asked.blocks.last));
@@ -60,7 +59,7 @@ impl Level {
         advice.clear();
         self.prefetcher.on_request(&seen, residency, &mut advice);
         let notes = &advice.notes[..];
-        self.heed(notes);
+        self.forward_notes(notes);
         self.touch(request, native, wanted, &found, notes);
         if absent > 0 {
             self.admit_missing(request, native, wanted, &found, notes);
@@ -72,8 +71,8 @@ impl Level {
         self.advice = advice;
     }
 
-    /// Touches what is there, before anything can go for what is not. Blocks that the coordinator added
-    /// are touched as if they had been asked for, but nobody gets them.
+    /// Touches resident blocks before admissions can evict them. Blocks that the coordinator added may be touched
+    /// like demands, but are not delivered.
     fn touch(
         &mut self,
         request: u32,
@@ -102,7 +101,7 @@ impl Level {
         }
     }
 
-    /// Gives frames to what is not there; nobody waits for what the coordinator added.
+    /// Admits absent blocks. The request does not wait for those that the coordinator added.
     fn admit_missing(
         &mut self,
         request: u32,
@@ -129,11 +128,11 @@ impl Level {
         }
     }
 
-    /// Gives frames to what was asked for, as long as there are any; the rest is read past the cache.
+    /// Admits requested blocks while there are frames; the rest is read past the cache.
     fn admit_wanted(&mut self, request: u32, wanted: Interval, notes: &[Note]) {
         let count = self.admit_all(request, wanted, FetchOrigin::Demand, FetchMode::Sync, notes);
         if count < wanted.len() {
-            // Each of them found none, and the first of them has been counted.
+            // Each of the rest found no frame, and the first one is counted already.
             self.counts.refused += wanted.len() - count - 1;
             let rest = Interval::new(wanted.first + count, wanted.last);
             rest.blocks()
@@ -141,8 +140,8 @@ impl Level {
         }
     }
 
-    /// Gives frames to absent blocks, and has them fetched: in this mode, and waited for if they were asked
-    /// for. Ends before the first block that gets none; says how many have one.
+    /// Admits absent blocks and fetches them in this mode. The request waits for demands. Stops before the first
+    /// block without a frame. Returns the number of admitted blocks.
     fn admit_all(
         &mut self,
         request: u32,
@@ -179,7 +178,7 @@ impl Level {
         self.admitted.len() as u64
     }
 
-    /// Hands what the request needs from below to [`Level::poll`]; it waits for what it asked for.
+    /// Passes the request's fetches to [`Level::poll`]. The request waits for its own blocks.
     pub(super) fn send(&mut self, asked: &UpperRequest) {
         for run in &self.runs {
             let purpose = match run.awaited() {
@@ -208,8 +207,8 @@ impl Level {
         }
     }
 
-    /// Tells the replacement what the prefetcher says.
-    fn heed(&mut self, notes: &[Note]) {
+    /// Forwards the prefetcher's notes to the replacement policy.
+    fn forward_notes(&mut self, notes: &[Note]) {
         for note in notes {
             match note {
                 Note::Sequential(_) => {}
@@ -223,7 +222,7 @@ impl Level {
         }
     }
 
-    /// Blocks that the prefetcher wants: those that are not there, as far as frames are to be had.
+    /// Fetches the absent blocks of a prefetch, while there are frames.
     fn fetch_ahead(&mut self, request: u32, ahead: &Ahead, seen: &Seen, notes: &[Note]) {
         let mut absent = std::mem::take(&mut self.absent);
         absent.clear();
@@ -239,7 +238,7 @@ impl Level {
         self.absent = absent;
     }
 
-    /// The block is read for the request alone.
+    /// Reads a block for the request alone.
     fn read_past(&mut self, request: u32, block: u64) {
         self.counts.bypassed += 1;
         if let Some(last) = self.runs.last_mut()
@@ -262,8 +261,8 @@ impl Level {
         });
     }
 
-    /// Fetches blocks, from `first` on, into frames: with the last run, if it goes on with them, or in others.
-    /// What is fetched in a message of its own begins one.
+    /// Fetches consecutive blocks from `first` on into frames. They extend the last run if it may continue with
+    /// them; an asynchronous fetch begins its own run.
     fn fetch_into(
         &mut self,
         request: u32,
@@ -277,7 +276,9 @@ impl Level {
         while !rest.is_empty() {
             let begins = mode == FetchMode::Async && rest.len() == frames.len();
             let last = match self.runs.last_mut() {
-                Some(last) if !begins && last.goes_on(first, origin, self.manners.submissions) => {
+                Some(last)
+                    if !begins && last.may_continue(first, origin, self.manners.submissions) =>
+                {
                     Some(last).filter(|last| last.blocks.len() < self.longest)
                 }
                 _ => None,
@@ -310,22 +311,18 @@ impl Level {
         }
     }
 
-    /// The block was found: it can be had at once, or has to be waited for.
+    /// Delivers a resident block, or waits for one in flight.
     fn deliver(&mut self, request: u32, frame: FrameId, state: BlockState) {
         if state == BlockState::InFlight {
             self.counts.hits_in_flight += 1;
-            self.wait(request, frame);
+            self.waiters.push(frame, request);
+            self.missing += 1;
         } else {
             self.counts.hits += 1;
         }
     }
 
-    fn wait(&mut self, request: u32, frame: FrameId) {
-        self.waiters.push(frame, request);
-        self.missing += 1;
-    }
-
-    /// A block that was fetched ahead is used for the first time.
+    /// Counts the first use of a block that was fetched ahead.
     fn note_use(&mut self, frame: FrameId) {
         let residency = self.cache.residency();
         if residency.is_used(frame) {
@@ -336,7 +333,7 @@ impl Level {
         self.counts.readmore_used += u64::from(origin == FetchOrigin::Readmore);
     }
 
-    /// Gives a block that has none a frame, if there is one.
+    /// Admits an absent block. Returns its frame, if there is one.
     pub(super) fn admit(&mut self, block: u64, origin: FetchOrigin) -> Option<FrameId> {
         let coming = ComingRun {
             blocks: Interval::new(block, block),
@@ -351,7 +348,7 @@ impl Level {
         given.ok().and(frame)
     }
 
-    /// Gives blocks that have none frames, as long as there are any: adds them to `frames`.
+    /// Admits absent blocks while there are frames, and appends these to `frames`.
     fn admit_run(&mut self, coming: &ComingRun, frames: &mut Vec<FrameId>) -> Result<(), Refusal> {
         let had = frames.len();
         let (prefetcher, coordinator) = (&mut self.prefetcher, &mut self.coordinator);
@@ -384,8 +381,8 @@ impl Level {
     }
 }
 
-/// Finds the frames of the native request's blocks. Says whether all is there that the prefetcher sees,
-/// and how many of the native request's blocks are not.
+/// Looks up the frames of the native request's blocks. Returns whether all blocks that the prefetcher sees are
+/// resident, and the number of the native request's absent blocks.
 fn look_up(
     residency: &Residency,
     seen: Interval,
@@ -398,7 +395,7 @@ fn look_up(
     let of_native = absent(found);
     let is_all = match seen.first == native.first {
         true if of_native == 0 => true,
-        // It begins where the native request does, and is not longer.
+        // It has the native request's first block, and is not longer.
         true => absent(&found[..seen.len() as usize]) == 0,
         false => residency.has_all(seen),
     };
@@ -408,7 +405,7 @@ fn look_up(
     }
 }
 
-/// What the prefetcher says of the block.
+/// The block's pattern by the prefetcher's notes.
 fn pattern(block: u64, notes: &[Note]) -> Pattern {
     let is_in = |note: &Note| matches!(note, Note::Sequential(run) if run.contains(block));
     match notes.iter().any(is_in) {
@@ -417,7 +414,7 @@ fn pattern(block: u64, notes: &[Note]) -> Pattern {
     }
 }
 
-/// The first blocks that the prefetcher takes for the same.
+/// The longest prefix of blocks with the same pattern.
 fn alike(blocks: Interval, notes: &[Note]) -> (Interval, Pattern) {
     let first = pattern(blocks.first, notes);
     if notes.is_empty() {
@@ -429,14 +426,14 @@ fn alike(blocks: Interval, notes: &[Note]) -> (Interval, Pattern) {
 }
 
 impl Running {
-    /// Whether nothing of it goes into frames.
+    /// Whether none of the run's blocks goes into a frame.
     fn is_all_past(&self) -> bool {
         self.frames_from > self.blocks.last
     }
 
-    /// Whether it can go on with this block for a frame: what was asked for comes before what is fetched
-    /// ahead, and what goes past the cache is a fetch of its own unless the coordinator wants it otherwise.
-    fn goes_on(&self, block: u64, origin: FetchOrigin, submissions: Submissions) -> bool {
+    /// Whether the run may continue with this block in a frame. Demands precede prefetches. Bypassed blocks are a
+    /// separate fetch unless the coordinator requests one submission.
+    fn may_continue(&self, block: u64, origin: FetchOrigin, submissions: Submissions) -> bool {
         self.blocks.last + 1 == block
             && (!self.is_all_past() || submissions == Submissions::One)
             && (origin != FetchOrigin::Demand || !self.is_ahead())

@@ -30,28 +30,28 @@ pub enum Wish {
     Unwant(Interval),
 }
 
-/// One wish for so many frames of the cache: with 32 bytes for each they take 0.012 % of its memory,
-/// where coordinators may take 0.05 %. 128 MiB have 512 wishes, 2 MiB of them.
+/// Frames of the cache per wish: at 32 bytes a wish, wishes take 0.012 % of its memory, of the 0.05 % for
+/// coordinators. A cache of 128 MiB has 512 wishes, for 2 MiB.
 const FRAMES: u32 = 64;
 
-/// And never fewer, unless there are fewer frames: a few windows of several readers. A choice.
+/// The least number of wishes, unless there are fewer frames: a few windows of several readers. A choice.
 const LEAST: u32 = 64;
 
-/// What is wished, in the order in which it was wished last.
+/// The wished blocks, in the order of their last wish.
 #[derive(Debug)]
 pub(super) struct Wishes {
     blocks: LruMap<u64, ()>,
     most: usize,
-    /// If more is fetched where wishes come too late.
+    /// Present if readmore is fetched while wishes are too late.
     trust: Option<Trust>,
-    /// What has not been told.
+    /// Changes that were not polled.
     changes: VecDeque<Wish>,
-    /// Used again.
+    /// Scratch memory.
     leaving: Vec<u64>,
 }
 
 impl Wishes {
-    /// For a cache of so many frames.
+    /// No wishes, for a cache of `frames` frames.
     fn new(frames: u32) -> Self {
         let most = (frames / FRAMES).max(LEAST).min(frames) as usize;
         Self {
@@ -63,7 +63,7 @@ impl Wishes {
         }
     }
 
-    /// The block is no longer wished; whether it was.
+    /// Ends the wish for a block. Returns whether there was one.
     fn end(&mut self, block: u64) -> bool {
         let was_wished = self.blocks.remove(block).is_some();
         if was_wished {
@@ -78,7 +78,7 @@ impl Wishes {
         was_wished
     }
 
-    /// The blocks are no longer wished; how many were.
+    /// Ends the wishes for blocks. Returns their number.
     fn end_all(&mut self, blocks: Interval) -> u64 {
         if self.blocks.is_empty() {
             return 0;
@@ -99,7 +99,7 @@ impl Wishes {
         ended
     }
 
-    /// The block is wished; what became of the others.
+    /// Adds a wish, or makes it the newest.
     fn wish(&mut self, block: u64) -> Wished {
         if self.blocks.touch(block).is_some() {
             return Wished::Again;
@@ -124,13 +124,13 @@ impl Wishes {
     }
 }
 
-/// What a wish was.
+/// The effect of an added wish.
 enum Wished {
-    /// One that was there.
+    /// The block was wished already.
     Again,
-    /// A new one.
+    /// A new wish.
     New,
-    /// A new one, for which the oldest has left.
+    /// A new wish; the oldest one has expired for it.
     ForAnother,
 }
 
@@ -154,7 +154,7 @@ impl Level {
         level
     }
 
-    /// Whether what a plan reads more is wished.
+    /// Whether the readmore of a plan becomes wishes.
     pub(super) fn wishes_now(&mut self, plan: RequestPlan) -> Switch {
         match &mut self.wishes {
             None => Switch::Off,
@@ -219,7 +219,7 @@ impl Level {
         }
     }
 
-    /// What a plan reads more is wished, if it is not there; as much of it as can be wished at all.
+    /// Adds wishes for the absent readmore blocks of a plan, at most the capacity.
     pub(super) fn wish(&mut self, asked: &UpperRequest, plan: RequestPlan) {
         let Some(wishes) = &mut self.wishes else {
             return;

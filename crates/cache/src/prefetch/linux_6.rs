@@ -141,7 +141,7 @@ impl Prefetcher for Linux6 {
             if !reading.is_present(page) {
                 reading.on_missing(page, rest);
             }
-            if reading.is_marked(page) {
+            if reading.marked.get(page).is_some() {
                 reading.marked.remove(page);
                 reading.on_marker(page, rest);
             }
@@ -185,10 +185,6 @@ impl PageRead<'_> {
         is_read && self.seen.blocks.contains(page)
             || asked.any(|one| one.blocks.contains(page))
             || self.residency.is_resident(page)
-    }
-
-    fn is_marked(&self, page: u64) -> bool {
-        self.marked.get(page).is_some()
     }
 
     /// `page_cache_sync_ra`: nobody has read the page yet.

@@ -1,39 +1,39 @@
-//! How much more may be read: all that the rule wants, until too much of it is evicted unused.
+//! The limit of readmore: all that the rule requests, until too much of it is evicted unused.
 
-/// A share of what the rule wants.
+/// The share of the rule's readmore that may be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Allowance {
-    /// So often the share was halved.
+    /// The number of halvings of the share.
     halvings: u32,
     used: u32,
     unused: u32,
 }
 
-/// So many blocks are looked at before the share changes. A choice.
+/// Evicted blocks between two changes of the share. A choice.
 const LOOKED_AT: u32 = 64;
 
-/// Halved so often, what a request may add is nothing: requests have at most 2^16 blocks.
+/// Halvings after which a request may add nothing: requests have at most 2^16 blocks.
 const MOST_HALVINGS: u32 = 17;
 
 impl Allowance {
-    /// What of `wanted` blocks may be read.
+    /// The number of `wanted` blocks that may be read.
     pub(super) fn of(&self, wanted: u64) -> u64 {
         wanted >> self.halvings
     }
 
-    /// A block that was read more is evicted, and was used.
+    /// Notes the eviction of a readmore block that was used.
     pub(super) fn used(&mut self) {
         self.used += 1;
         self.judge();
     }
 
-    /// A block that was read more is evicted, and was not used.
+    /// Notes the eviction of a readmore block that was not used.
     pub(super) fn unused(&mut self) {
         self.unused += 1;
         self.judge();
     }
 
-    /// Half of them unused halves the share, an eighth doubles it.
+    /// Halves the share if more than half of the blocks were unused; doubles it below an eighth.
     fn judge(&mut self) {
         if self.used + self.unused < LOOKED_AT {
             return;

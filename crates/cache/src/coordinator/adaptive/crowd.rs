@@ -1,42 +1,41 @@
-//! Whether far more requests wait than usual: a burst.
+//! Detection of bursts: far more requests are outstanding than usual.
 //!
 //! ```text
-//!   waiting    1  2  1  3  2  9  40 180 ..     octaves of it, not requests: a burst of thousands
-//!   usual      . . . . . . . . . . . . . .     moves their mean by one or two
-//!   a crowd                 no    yes yes ..   four times as many as usual
+//!   outstanding  1  2  1  3  2  9  40 180 ..   the mean is of octaves, not of requests: a burst
+//!   usual        . . . . . . . . . . . . . .   of thousands moves it by one or two
+//!   burst                     no   yes yes ..  four times as many as usual
 //! ```
 //!
-//! What is done in a burst is felt by all that stand behind it, and whose turn it was is chance: a burst says
-//! nothing of the arms, and a trial in it may cost more than all others together. So nothing is tried in a crowd;
-//! what lasts becomes usual, and is none. (That nobody coordinates in a crowd was tried: it cost WebSearch
-//! two points.) An answer comes too late to tell: a burst is asked before it is answered, so requests are
-//! counted as they come.
+//! A decision in a burst affects all requests behind it, and the arm in turn is chance. A burst therefore says
+//! nothing about the arms, and one trial in it may cost more than all others. There are no trials in a burst. A
+//! longer queue that persists becomes usual. (No coordination at all in bursts was tried: it cost WebSearch two
+//! points.) Requests are counted at their arrival, because a burst arrives before its first completion.
 
-/// Counts who waits.
+/// The number of outstanding requests, and its usual value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Crowd {
-    /// Requests that came and were not answered.
+    /// The number of outstanding requests.
     open: u32,
-    /// The mean of its octaves, when a request came, in parts of [`FINE`].
+    /// The mean octave at arrivals, in units of 1 / [`FINE`].
     usual: i64,
-    /// Requests that came, as far as they count.
+    /// The number of arrivals, up to [`REQUESTS`].
     came: i64,
 }
 
-/// Octaves above the usual that are a crowd. A choice: four times as many.
+/// Octaves above the usual at which a burst begins. A choice: four times as many.
 const OCTAVES: i64 = 2;
 
-/// Fewer than so many are no crowd. A choice: half a queue of SATA.
+/// The least number of requests in a burst. A choice: half a queue of SATA.
 const FEW: u32 = 16;
 
-/// What is usual follows the last so many. A choice: longer than most bursts.
+/// Arrivals in the usual value's average. A choice: longer than most bursts.
 const REQUESTS: i64 = 4096;
 
 const FINE: i64 = 1 << 16;
 
 impl Crowd {
-    /// A request comes.
-    pub(super) fn comes(&mut self) {
+    /// Notes an arrival.
+    pub(super) fn arrive(&mut self) {
         let away = self.octaves() - self.usual;
         self.usual += match self.came < REQUESTS {
             true => {
@@ -48,13 +47,13 @@ impl Crowd {
         self.open = self.open.saturating_add(1);
     }
 
-    /// A request was answered.
-    pub(super) fn goes(&mut self) {
+    /// Notes a completion.
+    pub(super) fn complete(&mut self) {
         self.open = self.open.saturating_sub(1);
     }
 
-    /// Whether there is a crowd.
-    pub(super) fn is_here(&self) -> bool {
+    /// Whether there is a burst.
+    pub(super) fn is_burst(&self) -> bool {
         self.open >= FEW && self.octaves() > self.usual + OCTAVES * FINE
     }
 
@@ -69,12 +68,12 @@ mod tests {
 
     /// So many come and go, while so many wait.
     fn usually(crowd: &mut Crowd, waiting: u32, requests: u32) {
-        (0..waiting).for_each(|_| crowd.comes());
+        (0..waiting).for_each(|_| crowd.arrive());
         for _ in 0..requests {
-            crowd.comes();
-            crowd.goes();
+            crowd.arrive();
+            crowd.complete();
         }
-        (0..waiting).for_each(|_| crowd.goes());
+        (0..waiting).for_each(|_| crowd.complete());
     }
 
     #[test]
@@ -83,35 +82,35 @@ mod tests {
         usually(&mut crowd, 3, 10_000);
         let mut first = None;
         for waiting in 0..5_000 {
-            first = first.or(crowd.is_here().then_some(waiting));
-            assert_eq!(crowd.is_here(), first.is_some(), "{waiting}");
-            crowd.comes();
+            first = first.or(crowd.is_burst().then_some(waiting));
+            assert_eq!(crowd.is_burst(), first.is_some(), "{waiting}");
+            crowd.arrive();
         }
         assert_eq!(first, Some(FEW));
-        (0..1_000).for_each(|_| crowd.goes());
-        assert!(crowd.is_here());
-        (0..3_990).for_each(|_| crowd.goes());
-        assert!(!crowd.is_here());
+        (0..1_000).for_each(|_| crowd.complete());
+        assert!(crowd.is_burst());
+        (0..3_990).for_each(|_| crowd.complete());
+        assert!(!crowd.is_burst());
     }
 
     #[test]
     fn who_always_waits_in_a_long_queue_is_no_crowd() {
         let mut crowd = Crowd::default();
         usually(&mut crowd, 200, 10_000);
-        (0..400).for_each(|_| crowd.comes());
-        assert!(!crowd.is_here());
-        (0..2000).for_each(|_| crowd.comes());
-        assert!(crowd.is_here());
+        (0..400).for_each(|_| crowd.arrive());
+        assert!(!crowd.is_burst());
+        (0..2000).for_each(|_| crowd.arrive());
+        assert!(crowd.is_burst());
         // What lasts becomes usual.
         usually(&mut crowd, 0, 10_000);
-        assert!(!crowd.is_here());
+        assert!(!crowd.is_burst());
     }
 
     #[test]
     fn answers_too_many_are_survived() {
         let mut crowd = Crowd::default();
-        crowd.goes();
-        crowd.comes();
-        assert!(!crowd.is_here());
+        crowd.complete();
+        crowd.arrive();
+        assert!(!crowd.is_burst());
     }
 }

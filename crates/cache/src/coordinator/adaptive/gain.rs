@@ -1,29 +1,32 @@
-//! How much shorter demands wait while somebody coordinates, and how sure that is.
+//! The reduction of demands' waiting time under coordination, and its standard error.
 //!
 //! ```text
-//!   a round:    waiting, cut at twice the mean, of demands that go on from ..
-//!                 .. what arm 0 asked for | .. what arm 1 asked for | .. nothing known, by turn
+//!   a round:    waiting, cut at twice the mean, of demands that continue ..
+//!                 .. requests of arm 0 | .. requests of arm 1 | .. nothing known, by turn
 //!                        |                        |
-//!                        '---- difference --------'  of those that go on, and of those that do not,
-//!                                                    put together by how many there were of both
+//!                        '---- difference --------'  separately for demands that continue requests and
+//!                                                    for others, weighted by the number of demands
 //! ```
 //!
-//! Three things keep the spread of a round small. What the upper level fetches ahead does not wait: nobody
-//! knows who waits for it, and under coordination it takes longer also where all gain. A
-//! wait longer than twice the mean counts as that: long ones come in crowds, and whose turn they fall into is
-//! chance. And demands that go on from something are compared with such as do: the arm with the
-//! fewer turns has more of those that find nothing prepared.
+//! Three rules keep the spread of a round small:
 //!
-//! What comes too late from one's own prefetcher becomes a demand: under coordination there may be more of
-//! them, each of which waits less. So their share of the requests is compared in the same way.
+//! - Prefetches of the upper level do not count. It is unknown who waits for them, and under coordination they
+//!   take longer even if all requests gain.
+//! - A wait above twice the mean counts as twice the mean. Long waits occur in bursts, and the arm in turn is
+//!   chance.
+//! - Demands that continue earlier requests are compared with each other only, because the arm with fewer turns
+//!   has more demands without prepared regions.
+//!
+//! A late prefetch becomes a demand. Coordination may cause more demands, each of which waits less. Their share
+//! of the requests is therefore compared in the same way.
 
 use super::Arm;
 
-/// The requests of a round, by what they go on from, then by arms.
+/// The requests of a round, by [`Prepared`], then by arm.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tallies([[GainTally; 2]; 2]);
 
-/// Requests, those that are demands, and how long these waited.
+/// Numbers of requests and of demands among them, and the demands' waiting time.
 #[derive(Clone, Copy, Debug, Default)]
 struct GainTally {
     requests: u64,
@@ -31,23 +34,23 @@ struct GainTally {
     nanos: u64,
 }
 
-/// What a request goes on from.
+/// Whether a request continues an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prepared {
-    /// Nothing that is known: it counts for the arm whose turn it is.
+    /// No earlier request is known: it counts for the arm in turn.
     Unknown,
-    /// What was asked for in a turn of the arm for which it counts.
+    /// It continues a request in a turn of the arm for which it counts.
     Known,
 }
 
-/// The mean of the waits that are not 0; later ones count more.
+/// The mean of the waits above 0; later ones have more weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Typical {
     mean: i64,
     waits: i64,
 }
 
-/// A gain, in millionths, and how sure it is; the later rounds count more.
+/// A gain in millionths, and its variance; later rounds have more weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArmGain {
     mean: i64,
@@ -58,40 +61,40 @@ pub(super) struct ArmGain {
     rounds: i64,
 }
 
-/// All of the waiting, in the unit of a gain.
+/// The whole waiting time, in the unit of a gain.
 pub(super) const WHOLE: i64 = 1_000_000;
 
-/// Means are integers, of parts of what is summed.
+/// The scale of integer means.
 const FINE: u64 = 1 << 20;
 
-/// A longer wait, of thirteen days, counts as one of that: sums of them stay numbers.
+/// The largest wait that counts, thirteen days, so that sums do not overflow.
 const LONGEST_WAIT: u64 = 1 << 50;
 
-/// A wait counts as so many times the mean at most. A choice: with 1 rounds spread least, but what
-/// coordination saves in queues is not seen; with 3 they spread more (OLTP of seed 1).
+/// The largest wait that counts, as a multiple of the mean. A choice: with 1 rounds spread least, but
+/// coordination's savings in queues are not visible; with 3 they spread more (OLTP of seed 1).
 pub(super) const CUT: i64 = 2;
 
-/// The typical wait follows the last so many. A choice: some turns.
+/// Waits in the typical wait's average. A choice: some turns.
 const WAITS: i64 = 256;
 
-/// A difference of fewer demands than so many of the arm that has fewer of them says nothing yet. A choice: waits
-/// spread as widely as they are long, so the mean of sixteen does by a quarter of that.
+/// The least number of demands of each arm for a comparison. A choice: the standard deviation of waits is about
+/// their mean, so that of a mean of sixteen is a quarter of it.
 const DEMANDS: u64 = 16;
 
-/// Before the first round a gain is taken for what so many rounds would say that are 0 in the mean and spread
-/// as widely as they do: two or three rounds that agree by chance prove nothing.
+/// The weight of the prior, in rounds with a mean of 0 and the usual spread. Two or three rounds that agree by
+/// chance prove nothing.
 const PRIOR_ROUNDS: i64 = 2;
 
 /// The spread of a round of two turns of 64 requests, in millionths. A choice, about that of loads of seed 1.
 const PRIOR_DEVIATION: i64 = 200_000;
 
-/// Older rounds lose their weight when there are so many, or so heavy ones. Choices: after 128 rounds that
-/// spread by 20 %, the standard error is 1.8 %.
+/// The number and the weight of rounds above which older ones lose weight. Choices: after 128 rounds with a
+/// spread of 20 %, the standard error is 1.8 %.
 const MEMORY: i64 = 64;
 const HEAVIEST: i64 = 128;
 
 impl Tallies {
-    /// A request of this arm was answered: a demand after so long, cut, or one that nobody waits for.
+    /// Notes a completion for this arm. `waited` is the cut wait of a demand; `None` for a prefetch.
     pub(super) fn add(&mut self, arm: Arm, prepared: Prepared, waited: Option<u64>) {
         let tally = &mut self.0[prepared as usize][arm as usize];
         tally.requests += 1;
@@ -101,18 +104,18 @@ impl Tallies {
         }
     }
 
-    /// By how much less demands wait under coordination, in millionths of the mean of both; none if
-    /// they cannot be compared.
+    /// The reduction of demands' mean wait under coordination, in millionths of the mean of both; `None` if
+    /// they are not comparable.
     pub(super) fn waiting(&self) -> Option<i64> {
         self.gain(|tally| (tally.nanos, tally.demands))
     }
 
-    /// By how much fewer of the requests are demands under coordination, in the same unit.
+    /// The reduction of the share of demands under coordination, in the same unit.
     pub(super) fn demands(&self) -> Option<i64> {
         self.gain(|tally| (tally.demands, tally.requests))
     }
 
-    /// Whether there are demands enough for that.
+    /// Whether there are enough demands for a comparison.
     pub(super) fn is_enough(&self) -> bool {
         let fewer = self
             .0
@@ -125,8 +128,8 @@ impl Tallies {
     }
 }
 
-/// The difference of two sums, those of no coordination and of coordination, for each of what they are summed
-/// over: in millionths of the mean of both.
+/// The difference between the means without and with coordination, in millionths of the mean of both. `like`
+/// has pairs of a sum and a count.
 pub(super) fn gain(like: [[(u64, u64); 2]; 2]) -> Option<i64> {
     let (mut difference, mut both) = (0, 0);
     for [alone, coordinated] in like {
@@ -145,10 +148,10 @@ pub(super) fn gain(like: [[(u64, u64); 2]; 2]) -> Option<i64> {
 }
 
 impl Typical {
-    /// Before the first one.
+    /// The state before the first wait.
     pub(super) const NEW: Typical = Typical { mean: 0, waits: 0 };
 
-    /// It took so long; what of that counts, at most so many times the mean.
+    /// Notes a wait. Returns the part that counts, at most `most` times the mean.
     pub(super) fn cut(&mut self, nanos: u64, most: i64) -> u64 {
         let nanos = nanos.min(LONGEST_WAIT) as i64;
         let away = nanos - self.mean;
@@ -163,7 +166,7 @@ impl Typical {
 }
 
 impl ArmGain {
-    /// Before the first round.
+    /// The state before the first round.
     pub(super) const PRIOR: ArmGain = ArmGain {
         mean: 0,
         variance: PRIOR_DEVIATION * PRIOR_DEVIATION,
@@ -171,7 +174,7 @@ impl ArmGain {
         rounds: PRIOR_ROUNDS,
     };
 
-    /// A round of turns that are `weight` times as long as the shortest says this.
+    /// Adds the gain `says` of a round whose turns are `weight` times as long as the shortest.
     pub(super) fn add(&mut self, says: i64, weight: i64) {
         self.rounds = (self.rounds + 1).min(MEMORY);
         self.weight = (self.weight + weight).min(HEAVIEST);
@@ -181,32 +184,32 @@ impl ArmGain {
         self.variance += (weight * before * after - self.variance) / self.rounds;
     }
 
-    /// In millionths.
+    /// The mean in millionths.
     pub(super) fn mean(&self) -> i64 {
         self.mean
     }
 
-    /// In millionths, its standard error.
+    /// The standard error in millionths.
     pub(super) fn error(&self) -> i64 {
         (self.variance / (self.weight - 1)).isqrt()
     }
 
-    /// By how many standard errors it is above 0, rounded towards that.
+    /// The mean in standard errors, rounded towards 0.
     pub(super) fn errors(&self) -> i64 {
         self.mean / self.error().max(1)
     }
 
-    /// Whether it is above 0 by so many tenths of a standard error.
+    /// Whether the mean is above 0 by `tenths` tenths of a standard error.
     pub(super) fn is_above(&self, tenths: i64) -> bool {
         10 * self.mean > tenths * self.error()
     }
 
-    /// Whether it is below 0 by so many tenths of a standard error.
+    /// Whether the mean is below 0 by `tenths` tenths of a standard error.
     pub(super) fn is_below(&self, tenths: i64) -> bool {
         -10 * self.mean > tenths * self.error()
     }
 
-    /// Rounds that were added, as far as they are remembered.
+    /// The number of added rounds, up to [`MEMORY`] with the prior.
     pub(super) fn rounds(&self) -> i64 {
         self.rounds - PRIOR_ROUNDS
     }

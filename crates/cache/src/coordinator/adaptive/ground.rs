@@ -1,49 +1,49 @@
-//! Who prepared the ground: under which arm each region was asked for last.
+//! The arm of the last request for each region.
 //!
 //! ```text
-//!   slots   | check, 15 bits | arm, 1 |  ..   one for four frames of the lower cache
-//!              of the region whose hash leads here; another one that does so takes its place
+//!   slots   | check, 15 bits | arm, 1 |  ..   one per four frames of the lower cache
+//!              of the last region with this hash
 //! ```
 //!
-//! What an arm leaves in the lower cache, or does not, is found later, in another arm's turn: a block that
-//! was let past is a miss there, one that was fetched ahead a hit. So the waiting for a request counts for
-//! the arm under which what lies before it was asked for last. Counted where it is found, no coordination
-//! pays for what coordination did: SARC above SARC that way looks 7 % better than none, and is 9 % worse.
+//! An arm's effect on the lower cache shows later, in another arm's turn: a bypassed block is a miss there, a
+//! prefetched one a hit. The wait of a request therefore counts for the arm of the last request for the region
+//! before it. Counted for the arm in turn, coordination's misses would count against no coordination: SARC above
+//! SARC then looks 7 % better than none, and is 9 % worse.
 
 use super::Arm;
 use block::Interval;
 
-/// Regions and arms.
+/// A table of regions and arms.
 #[derive(Clone, Debug)]
 pub(super) struct PreparedGround {
-    /// A power of two of them.
+    /// The slots; their number is a power of two.
     slots: Box<[u16]>,
 }
 
 /// Blocks of a region, as a power of two: 64 KiB.
 const REGION_BITS: u32 = 4;
 
-/// At least so many frames of the lower cache for a slot: requests of four blocks then fill the cache before
-/// they fill the slots. A choice.
+/// The least number of the lower cache's frames per slot. Requests of four blocks then fill the cache before
+/// the slots. A choice.
 const FRAMES: u32 = 4;
 
-/// At least so many slots.
+/// The least number of slots.
 const LEAST: u32 = 64;
 
-/// Of a request so many regions are remembered at most, the last ones.
+/// The largest number of regions that a request marks: its last ones.
 const MOST_REGIONS: u64 = 64;
 
 /// The bit of a slot for the arm.
 const ARM: u16 = 0b1;
 
-/// A slot that was never used; one in 2^16 regions is forgotten for it.
+/// The value of an unused slot; one in 2^16 regions collides with it.
 const NEVER: u16 = u16::MAX;
 
 /// 2^64 divided by the golden ratio, made odd (Knuth, The Art of Computer Programming 3, 6.4).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl PreparedGround {
-    /// For a lower cache of so many frames.
+    /// An empty table for a lower cache of `frames` frames.
     pub(super) fn new(frames: u32) -> Self {
         let slots = 1usize << (frames / FRAMES).max(LEAST).ilog2();
         PreparedGround {
@@ -51,14 +51,14 @@ impl PreparedGround {
         }
     }
 
-    /// The arm under which what lies before `blocks` or what they are was asked for last.
+    /// The arm of the last request for the block before `blocks`, or for their first block.
     pub(super) fn prepared_by(&self, blocks: Interval) -> Option<Arm> {
         let before = blocks.first.saturating_sub(1) >> REGION_BITS;
         let own = blocks.first >> REGION_BITS;
         self.arm(before).or_else(|| self.arm(own))
     }
 
-    /// The blocks are asked for under this arm.
+    /// Notes a request for the blocks under this arm.
     pub(super) fn ask(&mut self, blocks: Interval, arm: Arm) {
         let last = blocks.last >> REGION_BITS;
         let first = (blocks.first >> REGION_BITS).max(last.saturating_sub(MOST_REGIONS - 1));
@@ -68,7 +68,7 @@ impl PreparedGround {
         }
     }
 
-    /// Bytes.
+    /// The memory in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of_val(&*self.slots)
     }

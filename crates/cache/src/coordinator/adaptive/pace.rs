@@ -1,29 +1,29 @@
-//! How much sooner all goes on while somebody coordinates.
+//! The reduction of the time per block under coordination.
 //!
 //! ```text
-//!   asked         A ...... A .. C ... C ....... A
-//!   time counts     for A    A    C      C         each time for whom it was prepared, by its blocks
+//!   requests      A ...... A .. C ... C ....... A
+//!   time counts     for A    A    C      C         for the arm that prepared the region, per block
 //! ```
 //!
-//! A client that asks when it was answered shows what it waits for: the time until its next request is all of
-//! it, prefetches that come too late and what both arms share included. Demands' waiting shows less: SARC above
-//! SARC with sixteen such clients looked 8 % better by it, and was 8 % worse.
+//! For a client in a closed loop, the time until its next request includes all waiting: late prefetches and
+//! effects that both arms share as well. The waiting time of demands shows less: SARC above SARC with sixteen such
+//! clients looked 8 % better by it, and was 8 % worse.
 //!
-//! A client that asks while its last demand still waits does not wait for answers. Then time says nothing of
-//! arms, and all that was seen is forgotten.
+//! A client with a new request while its last demand is outstanding is in an open loop. Time then says nothing
+//! about the arms, and all observations are discarded.
 
 use block::Instant;
 
 use super::gain::{ArmGain, Prepared, Typical, gain};
 use super::{Arm, Purpose, UpperRequest};
 
-/// Time by blocks.
+/// The time per block under both arms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoopPace {
     last: Option<Last>,
-    /// Who waits for the last demand, and since when.
+    /// The client of the last demand that is outstanding, and its arrival.
     waiter: Option<(u32, Instant)>,
-    /// Of this round, by what its requests go on from, then by arms.
+    /// The times of this round, by [`Prepared`], then by arm.
     times: [[Time; 2]; 2],
     typical: Typical,
     gain: ArmGain,
@@ -38,25 +38,25 @@ struct Last {
     prepared: Prepared,
 }
 
-/// Nanoseconds until the next request, and the blocks that were asked for.
+/// Nanoseconds until the next request, and the requested blocks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Time {
     nanos: u64,
     blocks: u64,
 }
 
-/// The time between two requests counts as so many times the mean at most. A choice: what is longer is a
+/// The largest time between two requests that counts, as a multiple of the mean. A choice: a longer one is a
 /// client's pause.
 const PAUSE: i64 = 8;
 
-/// Tenths of a standard error by which it is better or worse, to count. A choice, that of demands' number.
+/// Tenths of a standard error at which a difference is significant. A choice, as for the share of demands.
 const CLEARLY: i64 = 25;
 
-/// Fewer rounds say nothing of their spread. A choice.
+/// The least number of rounds for an estimate of their spread. A choice.
 const LEAST_ROUNDS: i64 = 6;
 
 impl LoopPace {
-    /// Before the first request.
+    /// The state before the first request.
     pub(super) const NEW: LoopPace = LoopPace {
         last: None,
         waiter: None,
@@ -68,7 +68,7 @@ impl LoopPace {
         gain: ArmGain::PRIOR,
     };
 
-    /// A request comes.
+    /// Notes an arrival.
     pub(super) fn asked(&mut self, now: Instant, asked: &UpperRequest) {
         if let Some(last) = self.last.take() {
             let nanos = now.since(last.came).as_nanos();
@@ -88,7 +88,7 @@ impl LoopPace {
         }
     }
 
-    /// Time counts for it until the next one.
+    /// Counts the time until the next arrival for this request.
     pub(super) fn counts(
         &mut self,
         now: Instant,
@@ -104,12 +104,12 @@ impl LoopPace {
         });
     }
 
-    /// A request was answered.
+    /// Notes a completion.
     pub(super) fn answered(&mut self, asked: &UpperRequest) {
         self.waiter = self.waiter.filter(|&(client, _)| client != asked.client);
     }
 
-    /// A round ends.
+    /// Ends a round.
     pub(super) fn end_round(&mut self, weight: i64) {
         let times = std::mem::replace(&mut self.times, LoopPace::NEW.times);
         let times = times.map(|arms| arms.map(|time| (time.nanos, time.blocks)));
@@ -118,17 +118,17 @@ impl LoopPace {
         }
     }
 
-    /// How much less time passes for a block under coordination.
+    /// The reduction of the time per block under coordination.
     pub(super) fn gain(&self) -> ArmGain {
         self.gain
     }
 
-    /// Whether it is clearly quicker under coordination.
+    /// Whether coordination is significantly faster.
     pub(super) fn is_quicker(&self) -> bool {
         self.is_known() && self.gain.is_above(CLEARLY)
     }
 
-    /// Whether it is clearly slower.
+    /// Whether coordination is significantly slower.
     pub(super) fn is_slower(&self) -> bool {
         self.is_known() && self.gain.is_below(CLEARLY)
     }

@@ -1,20 +1,22 @@
-//! Turns: who coordinates is decided by how long demands waited while it did.
+//! Turns of two arms: the waiting time of demands decides which arm leads.
 //!
 //! ```text
-//!   not clear:       |A |C |  |C |A |  |A |C |  ..                 as often as not
-//!   it looks worse:  |A .... |A |C |A |A |A .......... |A |C | ..   as often as it may cost
-//!   it is better:    |C .......... |C |A |C |C |C .... |C |A | ..   the other beside it now and then
+//!   unclear:         |A |C |  |C |A |  |A |C |  ..                 both arms equally often
+//!   C looks worse:   |A .... |A |C |A |A |A .......... |A |C | ..   C within its budget
+//!   C is better:     |C .......... |C |A |C |C |C .... |C |A | ..   A for comparison at times
 //! ```
 //!
-//! A is no coordination (Alone), C coordination. Their waiting is compared within a round, because load drifts
-//! and neighbouring turns see the same (see `gain`). Coordination is taken when its gain is above 0 by more than
-//! chance, and given up when it no longer is. Until then its price is what is bounded, not how often it
-//! may be tried: turns in which it waits longer, as far as is known, may cost [`BUDGET`] of all waiting.
-//! The pace of all is a second witness: where it is clearly slower under coordination, that is what it loses,
-//! however little demands wait; where it is clearly quicker and demands wait no longer, it is taken.
-//! So what loses much is soon left alone, and what loses little or nothing is tried until it is clear.
-//! Turns become longer: what one arm does to the other's, in queues and in prefetchers, is seen
-//! in long ones only, and what matters much in short ones already.
+//! A is no coordination (Alone), C coordination. Waiting is compared within a round, because the load drifts and
+//! adjacent turns see the same load (see `gain`).
+//!
+//! - Coordination leads when its gain is significantly above 0, until it no longer is.
+//! - Before that, its cost is bounded, not the number of trials: by current knowledge, trials may cost
+//!   [`BUDGET`] of all waiting. A large loss thus ends trials soon, and a small one permits them until the
+//!   comparison is clear.
+//! - The pace is a second measure. Coordination that is significantly slower by it loses as much, however short
+//!   demands wait. It leads if it is significantly faster and demands wait no longer.
+//! - Turns become longer. The effect of one arm on the other's turns, in queues and prefetchers, shows only in
+//!   long turns; a large difference shows in short ones.
 
 use block::Instant;
 
@@ -24,39 +26,39 @@ use super::gain::{ArmGain, CUT, Prepared, Tallies, Typical, WHOLE};
 use super::pace::LoopPace;
 use super::{Purpose, UpperRequest};
 
-/// Which arm a request is for.
+/// The arm of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArmTurn {
     /// The arm.
     pub arm: Arm,
-    /// Whether its answer counts.
+    /// Whether its completion counts.
     pub of: Of,
 }
 
-/// What a turn is part of.
+/// The period that a turn belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// A round, in which arms are compared: answers count.
+    /// A round, in which arms are compared: completions count.
     Round,
-    /// A rest between rounds: they do not.
+    /// A rest between rounds: completions do not count.
     Rest,
 }
 
-/// Compares two arms by turns.
+/// The comparison of two arms by turns.
 #[derive(Clone, Debug)]
 pub struct Watch {
     slice: u32,
-    /// Requests before the next round, all of which the leader has.
+    /// Requests before the next round; the leader serves all of them.
     resting: u32,
     round: &'static [Arm],
-    /// Which of the round's turns it is, how long they are, and how many requests are left of it.
+    /// The index of the current turn, the length of turns, and the requests left in this turn.
     at: usize,
     length: u32,
     left: u32,
     rounds: u32,
-    /// Who has the requests between rounds.
+    /// The arm that serves requests between rounds.
     leader: Arm,
-    /// Demands in turns of the leader since it leads, and of the other arm.
+    /// Demands since the leader's start, in its turns and in those of the other arm.
     led: i64,
     tried: i64,
     crowd: Crowd,
@@ -67,57 +69,59 @@ pub struct Watch {
     demands: ArmGain,
 }
 
-/// The turns of a round while nothing is clear, in changing order: nobody always follows the other.
+/// The turns of a round while the comparison is unclear. The order alternates, so that neither arm always
+/// follows the other.
 const EVEN: [&[Arm]; 2] = [&[Alone, Coordinated], &[Coordinated, Alone]];
 
-/// Those of a round between rests, by who leads: three turns of the leader say as much more of it as would
-/// halve the price of the other's, and what the other prepared is found in the last two.
+/// The turns of a round between rests, by leader. Three turns of the leader add as much information as half the
+/// cost of the other arm's turn. The last two find the regions that the other arm prepared.
 const BESIDE: [&[Arm]; 2] = [
     &[Alone, Coordinated, Alone, Alone],
     &[Coordinated, Alone, Coordinated, Coordinated],
 ];
 
-/// Fewer rounds say nothing of their spread. A choice: with 4, OLTP with SARC and 16 clients lost 4 %.
+/// The least number of rounds for an estimate of their spread. A choice: with 4, OLTP with SARC and 16 clients
+/// lost 4 %.
 const LEAST_ROUNDS: i64 = 6;
 
-/// Tenths of a standard error by which a gain is above 0 when coordination is taken, and when it is kept.
-/// Choices: a gain has to get lost before it is given up.
+/// Tenths of a standard error above 0 at which coordination starts to lead, and at which it keeps the lead.
+/// Choices, with hysteresis.
 const TAKEN: i64 = 20;
 const KEPT: i64 = 10;
 
-/// Tenths of a standard error by which there are more demands, to count. A choice: their share of requests
-/// spreads widely.
+/// Tenths of a standard error at which an increase of demands is significant. A choice: their share of requests
+/// varies widely.
 const CLEARLY: i64 = 25;
 
-/// What looking may cost, in millionths of all waiting. A third of what may be lost at all: what is not seen of
-/// the loss has to fit, too.
+/// The cost that trials may have, in millionths of all waiting. A third of the permitted loss, because the
+/// invisible part of a loss has to fit, too.
 const BUDGET: i64 = 3_000;
 
-/// The waiting of so many demands may be lost before that: where a tenth is lost, ten rounds of two turns. A
+/// The initial budget of trials, in mean waits of demands: ten rounds of two turns at a loss of a tenth. A
 /// choice: with half of it OLTP of seeds 1 and 11 gains less, with more of it short loads lose more.
 const GRANT: i64 = 64;
 
-/// Turns become longer by their first length with each so many rounds, until they are so many times as long.
+/// Rounds after which turns grow by their first length, and the largest multiple of it.
 const LONGER: u32 = 8;
 const LONGEST: u32 = 8;
 
-/// While coordination leads a rest lasts so many turns, for each square of a standard error by which its gain is
-/// above 0, at least and at most. Choices: what is hardly known is looked at in every eighth turn,
-/// what is known to five standard errors in every seventieth.
+/// The length of a rest while coordination leads, in turns: the squared gain in standard errors times the first
+/// value, between the other two. Choices: an uncertain gain is tested in every eighth turn, one of five standard
+/// errors in every seventieth.
 const SURE: i64 = 3;
 const SHORTEST_REST: i64 = 4;
 const LONGEST_REST: i64 = 64;
 
-/// Demands that a rest lasts at most if no coordination leads: loads change. The longest turn of an arm that
-/// loses 40 % then costs [`BUDGET`].
+/// The longest rest in demands while no coordination leads, because loads change. The longest turn of an arm
+/// that loses 40 % then costs [`BUDGET`].
 const LONGEST_ALONE: i64 = 1 << 16;
 
-/// What to say with an answer that counts for this arm; 0 is said with others.
+/// The tag of a request whose completion counts for this arm. Others have the tag 0.
 pub fn tag_of(arm: Arm, prepared: Prepared) -> u32 {
     1 + 2 * arm as u32 + prepared as u32
 }
 
-/// What it counts for.
+/// The arm and preparation of a tag; `None` for a tag that does not count.
 fn said_by(tag: u32) -> Option<(Arm, Prepared)> {
     match tag {
         1 => Some((Alone, Prepared::Unknown)),
@@ -129,7 +133,7 @@ fn said_by(tag: u32) -> Option<(Arm, Prepared)> {
 }
 
 impl Watch {
-    /// Turns of `slice` requests at first.
+    /// A comparison whose first turns have `slice` requests.
     pub fn new(slice: u32) -> Self {
         let slice = slice.max(4);
         Watch {
@@ -152,19 +156,23 @@ impl Watch {
         }
     }
 
-    /// A request comes.
+    /// Notes an arrival.
     pub fn asked(&mut self, now: Instant, asked: &UpperRequest) {
-        self.crowd.comes();
+        self.crowd.arrive();
         self.pace.asked(now, asked);
     }
 
-    /// Which arm has it.
+    /// The turn of the next request.
     pub fn turn(&mut self, purpose: Purpose) -> ArmTurn {
         let demands = (purpose == Purpose::Demand) as u32;
         if self.left == 0 {
-            self.next_turn();
+            self.at += 1;
+            if self.at == self.round.len() {
+                self.end_round();
+            }
+            self.left = self.length;
         }
-        if self.resting > 0 || self.crowd.is_here() {
+        if self.resting > 0 || self.crowd.is_burst() {
             self.resting = self.resting.saturating_sub(match self.leader {
                 Alone => demands,
                 Coordinated => 1,
@@ -184,7 +192,7 @@ impl Watch {
         ArmTurn { arm, of: Of::Round }
     }
 
-    /// What is said with its answer, which counts for this arm.
+    /// Counts a request for this arm. Returns its tag.
     pub fn counts(
         &mut self,
         now: Instant,
@@ -196,9 +204,9 @@ impl Watch {
         tag_of(arm, prepared)
     }
 
-    /// A request was answered after so many nanoseconds.
+    /// Notes a completion after `waited` nanoseconds.
     pub fn answered(&mut self, asked: &UpperRequest, tag: u32, waited: u64) {
-        self.crowd.goes();
+        self.crowd.complete();
         self.pace.answered(asked);
         let waited = match asked.purpose {
             Purpose::Demand => Some(self.typical.cut(waited, CUT)),
@@ -207,14 +215,6 @@ impl Watch {
         if let Some((arm, prepared)) = said_by(tag) {
             self.tallies.add(arm, prepared, waited);
         }
-    }
-
-    fn next_turn(&mut self) {
-        self.at += 1;
-        if self.at == self.round.len() {
-            self.end_round();
-        }
-        self.left = self.length;
     }
 
     fn end_round(&mut self) {
@@ -235,7 +235,7 @@ impl Watch {
         };
     }
 
-    /// What the round says. Demands that are too few to say anything are kept for the next one.
+    /// Evaluates the round. Demands that are too few for a comparison are kept for the next round.
     fn learn(&mut self) {
         let weight = i64::from(self.length / self.slice);
         self.pace.end_round(weight);
@@ -251,7 +251,7 @@ impl Watch {
         self.tallies = Tallies::default();
     }
 
-    /// Who is to lead from now on.
+    /// The arm that leads from now on.
     fn better(&self) -> Arm {
         let error = self.waiting.error();
         let (enough, is_quicker) = match self.leader {
@@ -266,8 +266,8 @@ impl Watch {
         }
     }
 
-    /// What coordination gains as far as is known: less waiting of a demand, and not clearly more of them, nor
-    /// clearly a slower pace.
+    /// The gain of coordination: the reduction of a demand's wait, minus a significant increase of demands, and
+    /// at most the pace's gain if the pace is significantly slower.
     fn gain(&self) -> i64 {
         let mut gain = self.waiting.mean();
         if self.demands.is_below(CLEARLY) {
@@ -279,7 +279,7 @@ impl Watch {
         }
     }
 
-    /// Demands before the next round if no coordination leads, and requests otherwise.
+    /// The length of the next rest: in demands if no coordination leads, else in requests.
     fn rest(&self) -> u32 {
         let requests = match self.leader {
             Alone => {

@@ -1,25 +1,25 @@
-//! Runs of blocks cut into groups of neighbours: what stands in one place of the queue.
+//! Groups of neighbouring blocks: the content of one place of the queue.
 
 use crate::residency::MAX_BLOCK;
 use block::Interval;
 
-/// Where the parts of a place's word are.
+/// The layout of a place's word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WordLayout {
     /// Bits of a link to an older place.
     pub(super) link: u32,
     /// Bits of a group's hash that a place keeps.
     pub(super) rest: u32,
-    /// How many buckets there are.
+    /// The number of buckets.
     pub(super) buckets: u32,
 }
 
-/// Some of a group: two words, which are handed on in registers.
+/// Blocks of a group, in two words that fit registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupPart {
-    /// Where it is sought.
+    /// The bucket of the group.
     pub(super) bucket: usize,
-    /// What stands in its place, but for the link.
+    /// The word of its place, without the link.
     pub(super) word: u64,
 }
 
@@ -33,7 +33,7 @@ impl WordLayout {
         (1 << self.link) - 1
     }
 
-    /// Some of a group by its number.
+    /// Blocks of a group by the group's number and their marks.
     #[inline]
     pub(super) fn part(self, group: u64, marks: u64) -> GroupPart {
         let hash = group.wrapping_mul(GOLDEN) & ((1 << HASH_BITS) - 1);
@@ -51,7 +51,7 @@ impl WordLayout {
         word >> self.link & MARKS
     }
 
-    /// Only these of a part.
+    /// The part with these marks only.
     #[inline]
     pub(super) fn only(self, part: GroupPart, marks: u64) -> GroupPart {
         GroupPart {
@@ -60,7 +60,7 @@ impl WordLayout {
         }
     }
 
-    /// The blocks that exist, group by group.
+    /// The blocks up to [`MAX_BLOCK`], group by group.
     #[inline]
     pub(super) fn parts(self, blocks: Interval) -> impl Iterator<Item = GroupPart> {
         let last = blocks.last.min(MAX_BLOCK);
@@ -79,7 +79,7 @@ impl WordLayout {
     }
 }
 
-/// How many marks there are: looked up, because not every processor has an instruction for it.
+/// The number of marks, by a table, because not every processor has an instruction for it.
 pub(super) fn counted(marks: u64) -> usize {
     const COUNTS: [u8; 1 << GROUP] = {
         let mut counts = [0; 1 << GROUP];
@@ -93,11 +93,11 @@ pub(super) fn counted(marks: u64) -> usize {
     usize::from(COUNTS[(marks & MARKS) as usize])
 }
 
-/// Neighbours of a group, as a power of two.
+/// Blocks of a group, as a power of two.
 pub(super) const GROUP_BITS: u32 = 3;
 pub(super) const GROUP: u64 = 1 << GROUP_BITS;
 
-/// A mark for each of a group.
+/// The marks of all blocks of a group.
 pub(super) const MARKS: u64 = (1 << GROUP) - 1;
 
 /// Bits of a group's number and of its hash.

@@ -14,10 +14,11 @@ fn held(queue: &GroupQueue) -> Vec<u64> {
     let last = MAX_BLOCK / GROUP;
     for number in (0..8).chain(last - 7..=last) {
         let part = queue.layout.part(number, MARKS);
-        let mut noted = queue.clone();
-        noted.walk(part, |held, _| *held = u64::MAX);
-        for (place, word) in noted.ring.iter().enumerate() {
-            if *word == u64::MAX {
+        let mut without = queue.clone();
+        without.take(part);
+        for (place, words) in queue.ring.iter().zip(&without.ring).enumerate() {
+            let (before, after) = (words.0, words.1);
+            if queue.layout.marks(*before) != queue.layout.marks(*after) {
                 places[place] = Some(number);
             }
         }
