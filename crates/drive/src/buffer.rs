@@ -17,7 +17,7 @@ use crate::firmware::{BufferRules, LookAhead};
 use crate::geometry::{Geometry, TrackExtent};
 use crate::mechanics::Position;
 
-/// What the buffer holds.
+/// The drive's buffer: segments, look-aheads and dirty data.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentBuffer {
     rules: BufferRules,
@@ -26,7 +26,7 @@ pub(crate) struct SegmentBuffer {
     stamp: u64,
     /// By arm.
     pub(crate) aheads: Vec<Option<OngoingLookAhead>>,
-    /// Written, not yet on the medium; first in, first out.
+    /// Written data that is not on the medium, oldest first.
     pub(crate) dirty: VecDeque<Dirty>,
     pub(crate) look_ahead: Switch,
     pub(crate) write_cache: Switch,
@@ -40,22 +40,22 @@ struct Segment {
     stamp: u64,
 }
 
-/// A look-ahead under way.
+/// A look-ahead in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OngoingLookAhead {
-    /// Whose it is.
+    /// Its segment.
     pub(crate) segment: usize,
     /// The first block of the part that begins at `at`.
     pub(crate) next: u64,
     /// The block before which it ends.
     pub(crate) limit: u64,
-    /// When the head was free to go on with `next`.
+    /// The moment at which the head was free for `next`.
     pub(crate) at: Instant,
-    /// Where it was then.
+    /// The head's position at that moment.
     pub(crate) position: Position,
-    /// When it begins, or began, with the first sector of `next`, once somebody has asked.
+    /// The start of the first sector of `next`; `None` until it is computed.
     pub(crate) begins: Option<Instant>,
-    /// The part that begins with `next`, and when that ends, once somebody has asked.
+    /// The part that begins with `next`, and its end; `None` until they are computed.
     pub(crate) part: Option<(TrackExtent, Instant)>,
 }
 
@@ -64,22 +64,22 @@ pub(crate) struct OngoingLookAhead {
 pub(crate) struct Dirty {
     /// The blocks.
     pub(crate) extent: Extent,
-    /// When the first of them was in the buffer.
+    /// The arrival of the first block in the buffer.
     pub(crate) since: Instant,
-    /// When the write counted as done.
+    /// The completion of the write.
     pub(crate) done: Instant,
 }
 
-/// What the buffer has of a read.
+/// The result of a lookup in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BufferLookup {
-    /// Nothing of use.
+    /// The first block is absent.
     Nothing,
     /// The blocks before this one; the rest is on the medium.
     Until(Lba),
-    /// The blocks before this one; the look-ahead is on its way to the rest.
+    /// The blocks before this one; the look-ahead continues with the rest.
     Coming(Lba),
-    /// All.
+    /// All blocks.
     All,
 }
 
@@ -97,14 +97,14 @@ impl SegmentBuffer {
         }
     }
 
-    /// Looks for a read that `arm` would serve; the look-ahead must have been brought up to now.
+    /// Looks up a read that `arm` would serve. The look-ahead must be up to date.
     pub(crate) fn find(&self, arm: usize, extent: Extent) -> (BufferLookup, usize) {
         let (start, end) = (extent.start().0, extent.end().0);
         let growing = self.aheads[arm].map(|ahead| ahead.segment);
         let mut best = (BufferLookup::Nothing, 0);
         for (index, segment) in self.segments.iter().enumerate() {
             let grows = growing == Some(index);
-            // What continues a growing segment is on its way.
+            // The look-ahead will read the continuation of a growing segment.
             let reach = segment.end + u64::from(grows);
             if !(segment.start <= start && start < reach) {
                 continue;
@@ -129,7 +129,7 @@ impl SegmentBuffer {
         })
     }
 
-    /// Which arm fills a segment.
+    /// The arm whose look-ahead fills a segment.
     pub(crate) fn arm_filling(&self, index: usize) -> Option<usize> {
         let fills =
             |ahead: &Option<OngoingLookAhead>| ahead.is_some_and(|ahead| ahead.segment == index);
@@ -145,7 +145,7 @@ impl SegmentBuffer {
         })
     }
 
-    /// Forgets what a segment holds.
+    /// Empties a segment.
     pub(crate) fn empty(&mut self, index: usize) {
         let stamp = self.segments[index].stamp;
         self.segments[index] = Segment {
@@ -171,7 +171,7 @@ impl SegmentBuffer {
         self.segments[index].stamp = self.stamp;
     }
 
-    /// The look-ahead has come to `end`: the segment slides along.
+    /// Extends a segment to the look-ahead's progress `end`, and drops its oldest blocks.
     pub(crate) fn advance(&mut self, index: usize, end: u64) {
         let segment = &mut self.segments[index];
         if end > segment.end {
@@ -181,14 +181,14 @@ impl SegmentBuffer {
         }
     }
 
-    /// The segment has been read on to `end`, and used.
+    /// Extends a segment to `end`, and marks it used.
     pub(crate) fn fill_on(&mut self, index: usize, end: u64) {
         self.advance(index, end);
         self.touch(index);
     }
 
-    /// Begins or prolongs the look-ahead of a segment, by `arm`, which is free at `at`, after a read
-    /// of `extent`; at most up to the block `bound`.
+    /// Begins or extends the look-ahead of a segment after a read of `extent`, up to the block
+    /// `bound`. `arm` is free at `at`.
     pub(crate) fn look_ahead(
         &mut self,
         geometry: &Geometry,
@@ -201,7 +201,13 @@ impl SegmentBuffer {
         }
         let limit = self.limit(geometry, index, extent).min(bound);
         match &mut self.aheads[arm] {
-            Some(ahead) if ahead.segment == index => ahead.prolong(limit),
+            Some(ahead) if ahead.segment == index => {
+                // The current part grows, and keeps its start.
+                if limit > ahead.limit {
+                    ahead.limit = limit;
+                    ahead.part = None;
+                }
+            }
             ahead => {
                 let next = self.segments[index].end;
                 *ahead = (next < limit).then_some(OngoingLookAhead {
@@ -217,7 +223,7 @@ impl SegmentBuffer {
         }
     }
 
-    /// Before which block the look-ahead after a read of `extent` ends.
+    /// The block before which the look-ahead after a read of `extent` ends.
     fn limit(&self, geometry: &Geometry, index: usize, extent: Extent) -> u64 {
         let end = extent.end();
         if self.rules.look_ahead == LookAhead::None {
@@ -227,7 +233,7 @@ impl SegmentBuffer {
             return end.0;
         };
         if !(track.first..=track.last).contains(&end) {
-            // A remapped block: what follows it is elsewhere.
+            // A remapped block: the next blocks are on another track.
             return end.0;
         }
         let most = match self.rules.look_ahead_blocks {
@@ -242,9 +248,9 @@ impl SegmentBuffer {
             LookAhead::Cylinder => farthest.min(cylinder_end(geometry, end, farthest)),
             LookAhead::TrackIfSequential => {
                 // The scheme of DEC's and Quantum's drives: a segment that began on an earlier
-                // track shows a sequential reader, who gets the next track as well. It goes by
-                // whole tracks, however small a segment is (the Atlas III's holds a third of one,
-                // and its measured times need this).
+                // track indicates sequential reads, for which the next track is read as well. The
+                // look-ahead covers whole tracks even if a segment is smaller (the Atlas III's
+                // holds a third of one, and its measured times need this).
                 let next = if self.segments[index].start < track.first.0 {
                     u64::from(track.sectors)
                 } else {
@@ -256,15 +262,15 @@ impl SegmentBuffer {
         limit.min(geometry.sectors().0)
     }
 
-    /// Whether the buffer takes writes at all.
+    /// Whether the buffer accepts a write of `blocks` blocks.
     pub(crate) fn takes_writes(&self, blocks: u64) -> bool {
         self.rules.segments > 0
             && self.rules.write_segments > 0
             && blocks <= u64::from(self.rules.segment_blocks)
     }
 
-    /// Whether another write finds room. What continues the one before shares its segment, where
-    /// the drive does that.
+    /// Whether the buffer has room for another write. A consecutive write shares a segment unless
+    /// each write has its own.
     pub(crate) fn has_room(&self, extent: Extent) -> bool {
         if self.dirty.len() < self.rules.write_segments as usize {
             return true;
@@ -285,7 +291,7 @@ impl SegmentBuffer {
         segments <= self.rules.write_segments
     }
 
-    /// Forgets everything: the power was cut. The switches are as after power-up.
+    /// Empties the buffer after a power cut. The switches are as after power-up.
     pub(crate) fn clear(&mut self) {
         self.segments.fill(Segment::default());
         self.aheads.fill(None);
@@ -296,21 +302,13 @@ impl SegmentBuffer {
 }
 
 impl OngoingLookAhead {
-    /// What is left of it, if anything.
+    /// The rest of the look-ahead, if any.
     pub(crate) fn rest(&self) -> Option<Extent> {
         let blocks = self.limit.checked_sub(self.next)?;
         Extent::new(Lba(self.next), Sectors(blocks)).ok()
     }
 
-    /// Goes on up to `limit`. The part under way grows, but begins when it did.
-    fn prolong(&mut self, limit: u64) {
-        if limit > self.limit {
-            self.limit = limit;
-            self.part = None;
-        }
-    }
-
-    /// What comes next is `next`, with the head free at `at` and at `position`.
+    /// Moves the start to `next`, with the head at `position` from `at` on.
     pub(crate) fn reach(&mut self, next: u64, at: Instant, position: Position) {
         *self = OngoingLookAhead {
             next,

@@ -1,40 +1,40 @@
-//! Blocks flow between medium and host, and the slower side sets the pace.
+//! The flow of blocks between medium and host: the slower side sets the pace.
 //!
 //! ```text
 //!   medium   |==1==|==2==|==3==|            |==4==|==5==|        (a track crossing between 3 and 4)
 //!   bus            |=1=| |=2=| |=3=|              |=4=| |=5=|
 //! ```
 //!
-//! Block `k` of `n` can start on the bus when the medium has delivered it, and the bus takes
-//! `per_block` for each, in order. So the last one leaves at the latest of, over all `k`:
-//! ready(k) + (n - k + 1) * per_block. Within one pass ready(k) is linear in `k`, so that only
-//! the first and the last block of each pass can be that latest one.
+//! Block `k` of `n` may start on the bus when the medium has delivered it, and the bus needs
+//! `per_block` for each, in order. The last block therefore leaves at the maximum over all `k` of
+//! ready(k) + (n - k + 1) * per_block. Within one pass ready(k) is linear in `k`, so that only the
+//! first and the last block of each pass can be the maximum.
 
 use block::{Duration, Instant};
 
 use crate::mechanics::Pass;
 
-/// A read on its way from the medium to the host.
+/// The transfer of a read from the medium to the host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadFlow {
     per_block: Duration,
-    /// Blocks of the command.
+    /// The number of the command's blocks.
     total: u64,
-    /// Blocks delivered so far.
+    /// The number of delivered blocks.
     delivered: u64,
-    /// The block whose delivery lets the bus begin.
+    /// The number of delivered blocks at which the bus begins.
     watermark: u64,
-    /// When the bus begins.
+    /// The start of the bus transfer.
     bus_begins: Instant,
-    /// Coming back to the bus after the medium's turn.
+    /// The time to reconnect to the bus.
     reselect: Duration,
-    /// The latest of ready(k) + (n - k + 1) * per_block.
+    /// The maximum of ready(k) + (n - k + 1) * per_block.
     ends: Instant,
 }
 
 impl ReadFlow {
-    /// A read of `total` blocks; the bus is free for it from `bus_free`, and begins when
-    /// `watermark_permille` of the blocks are there.
+    /// A read of `total` blocks. The bus is free from `bus_free` on, and begins when
+    /// `watermark_permille` of the blocks are delivered.
     pub(crate) fn new(
         total: u64,
         per_block: Duration,
@@ -52,12 +52,12 @@ impl ReadFlow {
         }
     }
 
-    /// The same for a drive that leaves the bus while the medium works.
+    /// The flow of a drive that disconnects from the bus while the medium works.
     pub(crate) fn with_reselect(self, reselect: Duration) -> Self {
         ReadFlow { reselect, ..self }
     }
 
-    /// The same through a buffer that holds so many blocks: more of them cannot wait for the bus.
+    /// The flow through a buffer of `blocks` blocks, which limit the watermark.
     pub(crate) fn within(self, blocks: u64) -> Self {
         ReadFlow {
             watermark: self.watermark.min(blocks.max(1)),
@@ -65,18 +65,18 @@ impl ReadFlow {
         }
     }
 
-    /// Blocks that the buffer had at `at`.
+    /// Delivers blocks that the buffer held at `at`.
     pub(crate) fn buffered(&mut self, blocks: u64, at: Instant) {
         self.block_ready(1, at);
         self.passed_watermark(blocks, at);
         self.delivered += blocks;
     }
 
-    /// A pass that begins at `start` with its first wanted sector delivers `blocks`.
+    /// Delivers `blocks` blocks of a pass whose first wanted sector begins at `start`.
     pub(crate) fn pass(&mut self, start: Instant, pass: &Pass, blocks: u64) {
         let first = u64::from(pass.wrapped_blocks);
         if first > 0 {
-            // The bus takes them in order: the first ones come last, then all others are there.
+            // The bus needs them in order: the first ones pass last, after all others.
             let comes_round = start + pass.transfer.saturating_sub(pass.wrapped);
             let beginning = Pass {
                 transfer: pass.wrapped,
@@ -99,7 +99,7 @@ impl ReadFlow {
         self.delivered += blocks;
     }
 
-    /// When the last block has left.
+    /// The end of the last block on the bus.
     pub(crate) fn end(&self) -> Instant {
         self.ends.max(self.bus_begins + self.per_block * self.total)
     }
@@ -116,17 +116,17 @@ impl ReadFlow {
     }
 }
 
-/// A write on its way from the host to the medium.
+/// The transfer of a write from the host to the medium.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteFlow {
     per_block: Duration,
     bus_begins: Instant,
-    /// When the medium may begin.
+    /// The earliest start of the medium.
     watermark_at: Instant,
 }
 
 impl WriteFlow {
-    /// A write of `total` blocks whose data come over the bus from `bus_begins` on.
+    /// A write of `total` blocks whose bus transfer begins at `bus_begins`.
     pub(crate) fn new(
         total: u64,
         per_block: Duration,
@@ -141,8 +141,7 @@ impl WriteFlow {
         }
     }
 
-    /// The same through a buffer that holds so many blocks: more of them cannot wait for the
-    /// medium.
+    /// The flow through a buffer of `blocks` blocks, which limit the watermark.
     pub(crate) fn within(self, blocks: u64) -> Self {
         let full = self.bus_begins + self.per_block * blocks.max(1);
         WriteFlow {
@@ -151,13 +150,13 @@ impl WriteFlow {
         }
     }
 
-    /// When all data of the first `blocks` have come over the bus.
+    /// The moment at which the first `blocks` blocks are in the buffer, and the medium may begin.
     pub(crate) fn arrived(&self, blocks: u64) -> Instant {
         (self.bus_begins + self.per_block * blocks).max(self.watermark_at)
     }
 
-    /// The earliest moment at which a pass that takes `transfer` may begin so that none of its
-    /// `blocks`, which follow `before` others, is missing when its sector comes.
+    /// The earliest start of a pass of length `transfer` at which each of its `blocks` blocks, which
+    /// follow `before` others, arrives before its sector.
     pub(crate) fn earliest(&self, before: u64, blocks: u64, transfer: Duration) -> Instant {
         let first = self.bus_begins + self.per_block * (before + 1);
         let last = self.bus_begins + self.per_block * (before + blocks);

@@ -1,4 +1,4 @@
-//! One command at a time: how buffer, arm, platter and bus serve it.
+//! The service of one command at a time by buffer, arm, platter and bus.
 //!
 //! ```text
 //!             overhead     seek      rotation   transfer
@@ -7,13 +7,12 @@
 //!           ready-overhead                                  done
 //! ```
 //!
-//! A command's whole course is worked out when the drive takes it up, which is when its arm has
-//! done what it was told: nothing that comes later changes it. Overhead begins with the
-//! submission, so that it is hidden where the command has to wait for its arm. What the buffer can
-//! answer is taken up even while the arm destages.
+//! The drive starts a command when the earlier commands of its arm have ended. The whole course of
+//! the command is computed then, and no later event changes it. Overhead begins at the submission,
+//! so that the wait for the arm hides it. A buffer hit starts even while the arm destages.
 //!
-//! With two actuators each has its own blocks, look-ahead and way over the bus: on a modern bus,
-//! a block of the other takes a microsecond.
+//! With two actuators, each has its own blocks, look-ahead and bus transfers. On a modern bus, a
+//! block of the other actuator takes a microsecond.
 
 mod ahead;
 mod cache;
@@ -46,9 +45,9 @@ pub(crate) struct DriveService {
     buffer: SegmentBuffer,
     luck: Luck,
     last: Direction,
-    /// What is being put on the medium, or will be by commands that were taken up.
+    /// Writes to the medium that are in progress, or will be by commands that have started.
     puts: VecDeque<Put>,
-    /// The write pointers, as offsets, of the sequential-write zones that were written.
+    /// The write pointers of written sequential-write zones, as offsets by zone.
     pointers: BTreeMap<u64, u64>,
 }
 
@@ -56,22 +55,22 @@ pub(crate) struct DriveService {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Actuator {
     pub(crate) position: Position,
-    /// When it has done what it was told, and destaged what it had begun to destage.
+    /// The end of its started commands, and of its destaging.
     pub(crate) free_at: Instant,
-    /// When it has done what it was told.
+    /// The end of its started commands.
     pub(crate) turn: Instant,
-    /// When the bus has carried its data.
+    /// The end of its bus transfers.
     bus_free: Instant,
 }
 
-/// When a command came, and when it was taken up.
+/// The submission and the start of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommandTimes {
     pub(crate) submitted: Instant,
     pub(crate) at: Instant,
 }
 
-/// How a command went.
+/// The end, status and account of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServiceRecord {
     pub(crate) at: Instant,
@@ -79,10 +78,10 @@ pub(crate) struct ServiceRecord {
     pub(crate) account: Account,
 }
 
-/// What the passes of a command add up to.
+/// The sums of a command's passes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Travel {
-    /// Waiting for the arm to be free of the command before.
+    /// The wait for the arm.
     waited: Duration,
     seek: Duration,
     rotation: Duration,
@@ -90,7 +89,7 @@ struct Travel {
     unreadable: Option<Lba>,
 }
 
-/// How a command ends: what the buffer answered, and the time of its completion.
+/// The buffer hit of a command, and the overhead of its completion.
 #[derive(Clone, Copy, Debug)]
 struct CommandCompletion {
     hit: BufferHit,
@@ -98,7 +97,7 @@ struct CommandCompletion {
 }
 
 impl CommandTimes {
-    /// When the electronics have decoded the command, and it is its turn.
+    /// The moment at which the command is decoded and its turn has come.
     fn ready(&self, overhead: Duration) -> Instant {
         (self.submitted + overhead).max(self.at)
     }
@@ -112,7 +111,7 @@ impl Travel {
         self.unreadable = self.unreadable.or(mishap.unreadable);
     }
 
-    /// Adds only what of a pass that began at `at` lies after `from`.
+    /// Adds the part after `from` of a pass that began at `at`.
     fn add_after(&mut self, from: Instant, at: Instant, pass: &Pass, mishap: Mishap) {
         let on_track = at + pass.seek;
         let begins = on_track + pass.rotation;
@@ -134,7 +133,7 @@ impl Travel {
         );
     }
 
-    /// Adds what came next.
+    /// Adds later passes.
     fn join(&mut self, next: &Travel) {
         self.waited += next.waited;
         self.seek += next.seek;
@@ -168,7 +167,7 @@ impl DriveService {
         }
     }
 
-    /// Whatever was done is over at `now`, and the head where it should be.
+    /// Ends all activity at `now`, with the head in its final position.
     pub(crate) fn resync(&mut self, now: Instant) {
         for arm in &mut self.arms {
             arm.free_at = arm.free_at.min(now);
@@ -184,7 +183,7 @@ impl DriveService {
         }
     }
 
-    /// The platter stood at `phase` at the beginning; a look-ahead under way keeps its sector.
+    /// Sets the platter's initial phase; a look-ahead in progress keeps its sector.
     pub(crate) fn turn_platter(&mut self, phase: Angle) {
         let before = self.truth.spindle;
         let after = before.with_phase(phase);
@@ -202,18 +201,18 @@ impl DriveService {
         }
     }
 
-    /// Which actuator serves a block.
+    /// The actuator of a block.
     pub(crate) fn arm_of(&self, lba: Lba) -> usize {
         pass::arm_of(&self.truth, lba)
     }
 
-    /// Serves a command that its arm takes up now.
+    /// Serves a command that its arm starts now.
     pub(crate) fn serve(&mut self, action: Action, taken: CommandTimes) -> ServiceRecord {
         self.forget_puts(taken.at);
         let taken = if self.luck.is_perfect() {
             taken
         } else {
-            self.befall(action, taken)
+            self.apply_disturbances(action, taken)
         };
         match action {
             Action::Read { extent, durability } => self.read(extent, durability, taken),
@@ -239,7 +238,7 @@ impl DriveService {
         }
     }
 
-    /// Whether a command needs no arm, so that it does not wait for the destaging under way.
+    /// Whether a command needs no arm, so that it does not wait for destaging.
     pub(crate) fn needs_no_arm(&self, action: Action) -> bool {
         match action {
             Action::Read { extent, durability } => {
@@ -253,8 +252,8 @@ impl DriveService {
         }
     }
 
-    /// What keeps the drive from taking up a command at once, and its spindle's mood.
-    fn befall(&mut self, action: Action, taken: CommandTimes) -> CommandTimes {
+    /// Applies the spindle's drift and a stall before a command. Returns its delayed start.
+    fn apply_disturbances(&mut self, action: Action, taken: CommandTimes) -> CommandTimes {
         let arm = action
             .extent()
             .map_or(0, |extent| self.arm_of(extent.start()));
@@ -329,8 +328,8 @@ impl DriveService {
         self.done(taken, overhead, ready + seek, travel, ending)
     }
 
-    /// Closes a command: `data_end` is when the last block is where it should be. What is not
-    /// explained by the head's travel up to then was the bus, after the command's turn had come.
+    /// Completes a command whose last block has arrived at `data_end`. Time that neither waiting,
+    /// overhead nor the head's travel explains is the bus's.
     fn done(
         &mut self,
         taken: CommandTimes,

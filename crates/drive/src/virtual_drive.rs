@@ -309,13 +309,6 @@ impl VirtualDrive {
             .min()
     }
 
-    /// Whether the first command of the queue is the next.
-    fn is_in_order(&self) -> bool {
-        let mut present = self.queue.iter();
-        self.order == QueueOrder::Fcfs
-            && present.all(|queued| queued.command.urgency == Urgency::Normal)
-    }
-
     /// When the next duration limit passes, and whose it is.
     fn first_expiry(&self) -> Option<(Instant, usize)> {
         if self.limited == 0 {
@@ -329,7 +322,10 @@ impl VirtualDrive {
 
     /// Which command the arm of `first` takes up at `at`.
     fn next_taken(&self, first: usize, at: Instant) -> usize {
-        if self.queue.len() == 1 || self.is_in_order() {
+        let mut queue = self.queue.iter();
+        let is_in_order = self.order == QueueOrder::Fcfs
+            && queue.all(|queued| queued.command.urgency == Urgency::Normal);
+        if self.queue.len() == 1 || is_in_order {
             return first;
         }
         let arm = self.queue[first].arm;

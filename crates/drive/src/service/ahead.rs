@@ -1,4 +1,4 @@
-//! The look-ahead: where it has come to when somebody asks, and how it ends.
+//! The look-ahead: its progress on demand, and its end.
 
 use block::{Direction, Extent, Instant};
 
@@ -7,8 +7,8 @@ use super::pass::share_end;
 use crate::mechanics::SeekTarget;
 
 impl DriveService {
-    /// Begins or prolongs the look-ahead of a segment after a read of `extent`, with the arm free
-    /// at `at`. It ends where the arm's blocks end, and before what cannot be read.
+    /// Begins or extends the look-ahead of a segment after a read of `extent`, with the arm free at
+    /// `at`. It ends at the end of the arm's share, and before unreadable blocks.
     pub(super) fn look_ahead(&mut self, arm: usize, segment: usize, extent: Extent, at: Instant) {
         let bound = share_end(&self.truth, arm);
         let bad = self.luck.unreadable_from(extent.end().0);
@@ -19,7 +19,7 @@ impl DriveService {
             .look_ahead(geometry, (arm, segment), (extent, bound), head);
     }
 
-    /// Brings an arm's look-ahead up to `now`: whole tracks move its anchor, the present track
+    /// Advances an arm's look-ahead to `now`. Whole tracks move its start; the current track extends
     /// only its segment.
     pub(super) fn follow_ahead(&mut self, arm: usize, now: Instant) {
         let DriveService {
@@ -60,13 +60,13 @@ impl DriveService {
             buffer.advance(ahead.segment, next);
             ahead.reach(next, ends, SeekTarget::from(&run).position);
         }
-        // It has reached its limit: the arm rests where it ended.
+        // The look-ahead has reached its limit, and the arm stays there.
         arms[arm].position = ahead.position;
         buffer.aheads[arm] = None;
     }
 
-    /// Ends an arm's look-ahead; the arm is where it has come to. If it was just on its way to
-    /// another track, it is free when it has settled there.
+    /// Ends an arm's look-ahead at its current position. An arm that is moving to another track is
+    /// free when it has settled there.
     pub(super) fn stop_ahead(&mut self, arm: usize, now: Instant) {
         self.follow_ahead(arm, now);
         let Some(ahead) = self.buffer.aheads[arm].take() else {
@@ -74,7 +74,7 @@ impl DriveService {
         };
         let arm = &mut self.arms[arm];
         arm.position = ahead.position;
-        // `follow_ahead` has worked out on which track it is.
+        // `follow_ahead` has computed its track.
         let Some((run, _)) = ahead.part.filter(|_| now > ahead.at) else {
             return;
         };
@@ -93,7 +93,7 @@ impl DriveService {
         Some(index)
     }
 
-    /// Forgets what a segment holds, and what would come into it.
+    /// Empties a segment, and ends its look-ahead.
     pub(super) fn empty(&mut self, index: usize, now: Instant) {
         if let Some(arm) = self.buffer.arm_filling(index) {
             self.stop_ahead(arm, now);

@@ -1,4 +1,4 @@
-//! What the write cache holds: destaged in idle time and on demand, in the profile's order.
+//! Destaging of the write cache, in idle time and on demand, in the profile's order.
 
 use block::{BufferHit, Direction, Duration, Extent, Instant};
 
@@ -9,8 +9,8 @@ use crate::firmware::QueueOrder;
 use crate::mechanics::SeekTarget;
 
 impl DriveService {
-    /// Destages as the idle time before `until` allows: each arm its own. Answers whether an arm
-    /// has begun to.
+    /// Destages in the idle time before `until`, each arm its own blocks. Returns whether any arm
+    /// began to.
     pub(crate) fn idle_until(&mut self, until: Instant) -> bool {
         let mut any = false;
         if self.buffer.dirty.is_empty() {
@@ -29,8 +29,8 @@ impl DriveService {
         any
     }
 
-    /// Which dirty blocks an arm destages next: the oldest, or those that it reaches first. What
-    /// overlaps older ones waits for them.
+    /// The dirty extent that an arm destages next: the oldest one, or the cheapest by the profile's
+    /// order. An extent that overlaps an older one waits for it.
     fn next_dirty(&self, arm: usize) -> Option<usize> {
         let dirty = &self.buffer.dirty;
         let mut own =
@@ -45,12 +45,11 @@ impl DriveService {
             older.all(|older| !older.extent.overlaps(extent))
         };
         own.filter(is_first)
-            .min_by_key(|&index| (self.reached(&dirty[index], order), index))
+            .min_by_key(|&index| (self.destage_cost(&dirty[index], order), index))
     }
 
-    /// When its arm could begin with dirty blocks, in nanoseconds; in the aged order less what
-    /// their waiting counts.
-    fn reached(&self, dirty: &Dirty, order: QueueOrder) -> u64 {
+    /// The cost of destaging an extent by the profile's order, in nanoseconds.
+    fn destage_cost(&self, dirty: &Dirty, order: QueueOrder) -> u64 {
         let arm = self.arms[self.arm_of(dirty.extent.start())];
         let at = arm.free_at.max(dirty.since);
         let Some(place) = self.truth.geometry.locate(dirty.extent.start()) else {
@@ -62,15 +61,14 @@ impl DriveService {
         order.cost((at + way.total()).as_nanos(), at.since(dirty.since))
     }
 
-    /// Writes dirty blocks of the arm with the oldest ones to the medium; answers when they are
-    /// there.
+    /// Destages an extent of the arm with the oldest one. Returns its end on the medium.
     pub(super) fn destage_next(&mut self) -> Instant {
         let oldest = self.buffer.dirty.front();
         let arm = oldest.map_or(0, |dirty| self.arm_of(dirty.extent.start()));
         self.destage(self.next_dirty(arm).unwrap_or(0)).1
     }
 
-    /// Writes dirty blocks to the medium; answers how that went and when they are there.
+    /// Destages a dirty extent. Returns its travel, and its end on the medium.
     fn destage(&mut self, index: usize) -> (Travel, Instant) {
         let Some(dirty) = self.buffer.dirty.remove(index) else {
             return (Travel::default(), Instant::ZERO);
@@ -87,8 +85,8 @@ impl DriveService {
         (travel, until)
     }
 
-    /// Writes what overlaps `extent`, and what came before it, to the medium; answers whether
-    /// there was any.
+    /// Destages the extents that overlap `extent`, and those before them in the order. Returns
+    /// whether there were any.
     pub(super) fn destage_overlapping(&mut self, extent: Extent) -> bool {
         let mut any = false;
         loop {
@@ -104,15 +102,15 @@ impl DriveService {
         }
     }
 
-    /// Writes what has to be on the medium before the arm transfers blocks of `extent`; answers
-    /// whether there was any.
+    /// Destages what must be on the medium before a transfer of `extent`. Returns whether there was
+    /// any.
     pub(super) fn destage_before(&mut self, extent: Extent) -> bool {
         let first = self.destage_first(extent);
         self.destage_overlapping(extent) || first
     }
 
-    /// Where what was written goes first: writes all that the arms of `extent` have to, and
-    /// answers whether there was any.
+    /// Destages all blocks of the arms of `extent`, if the profile destages first. Returns whether
+    /// there were any.
     pub(super) fn destage_first(&mut self, extent: Extent) -> bool {
         let mut any = false;
         if !self.truth.buffer.destage_first {
@@ -127,8 +125,8 @@ impl DriveService {
         any
     }
 
-    /// Ends when all that was written is on the medium. Its account is that of the arm which is
-    /// last; what it had under way before is waiting.
+    /// Flushes the write cache. The account is that of the arm which ends last; its earlier activity
+    /// counts as waiting.
     pub(super) fn flush(&mut self, taken: CommandTimes) -> ServiceRecord {
         let overhead = self.overhead(self.truth.overheads.write_miss);
         let ready = taken.ready(overhead);
@@ -162,7 +160,7 @@ impl DriveService {
 }
 
 impl Travel {
-    /// The travel of the last `length` only, all else of which was waiting.
+    /// The last `length` of the travel; the rest of it counts as waiting.
     fn at_most(self, length: Duration) -> Travel {
         let transfer = self.transfer.min(length);
         let rotation = self.rotation.min(length.saturating_sub(transfer));

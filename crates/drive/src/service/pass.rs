@@ -1,4 +1,4 @@
-//! One pass over a track, as it really happens, and all passes of an extent.
+//! The actual pass over a track, with imperfections, and all passes of an extent.
 
 use block::{Direction, Extent, Instant, Lba};
 
@@ -9,14 +9,14 @@ use crate::imperfection::{Luck, Mishap, PassDirection};
 use crate::mechanics::{Pass, Position, SeekTarget};
 use crate::profile::Profile;
 
-/// Where and when an arm goes on inside a command.
+/// The arm in use inside a command, and the moment at which it continues.
 #[derive(Clone, Copy, Debug)]
-struct Going {
+struct CurrentArm {
     arm: usize,
     at: Instant,
 }
 
-/// Which actuator serves a block: they share the blocks equally.
+/// The actuator of a block: actuators have equal shares of the blocks.
 pub(super) fn arm_of(truth: &Profile, lba: Lba) -> usize {
     match u64::from(truth.actuators) {
         0 | 1 => 0,
@@ -40,7 +40,7 @@ pub(super) fn share_end(truth: &Profile, arm: usize) -> u64 {
     }
 }
 
-/// One pass over a run of a head that leaves a position at a moment.
+/// The pass over a run by a head that leaves `from` at `ready`.
 pub(super) fn pass(
     truth: &Profile,
     luck: &mut Luck,
@@ -68,7 +68,7 @@ fn on_track(truth: &Profile, ready: Instant, run: &TrackExtent, direction: Direc
     }
 }
 
-/// What befalls a pass.
+/// The disturbance of a pass.
 pub(super) fn mishap(
     truth: &Profile,
     luck: &mut Luck,
@@ -82,7 +82,7 @@ pub(super) fn mishap(
 }
 
 impl DriveService {
-    /// Reads an extent from the medium into the flow, not before `ready`.
+    /// Reads an extent from the medium into the flow, from `ready` on.
     pub(super) fn fetch(
         &mut self,
         extent: Extent,
@@ -90,37 +90,37 @@ impl DriveService {
         taken: Instant,
         flow: &mut ReadFlow,
     ) -> Travel {
-        let (mut going, mut travel) = self.set_out(extent, ready, taken);
+        let (mut current, mut travel) = self.set_out(extent, ready, taken);
         let DriveService {
             truth, arms, luck, ..
         } = self;
         for run in truth.geometry.runs(extent) {
             let whose = arm_of(truth, run.first);
-            if whose != going.arm {
-                arms[going.arm].free_at = going.at;
-                let at = going.at.max(arms[whose].free_at);
-                travel.waited += at.since(going.at);
-                going = Going { arm: whose, at };
+            if whose != current.arm {
+                arms[current.arm].free_at = current.at;
+                let at = current.at.max(arms[whose].free_at);
+                travel.waited += at.since(current.at);
+                current = CurrentArm { arm: whose, at };
             }
-            let from = (arms[going.arm].position, going.at);
+            let from = (arms[current.arm].position, current.at);
             let pass = pass(truth, luck, from, &run, Direction::Read);
             let mishap = mishap(truth, luck, &run, PassDirection::Reads);
             travel.add(&pass, mishap);
-            let start = going.at + pass.seek + pass.rotation + mishap.lost;
+            let start = current.at + pass.seek + pass.rotation + mishap.lost;
             flow.pass(start, &pass, u64::from(run.blocks));
-            going.at += pass.total() + mishap.lost;
-            arms[going.arm].position = SeekTarget::from(&run).position;
+            current.at += pass.total() + mishap.lost;
+            arms[current.arm].position = SeekTarget::from(&run).position;
             if mishap.unreadable.is_some() {
                 break;
             }
         }
-        arms[going.arm].free_at = going.at;
+        arms[current.arm].free_at = current.at;
         self.keep_turn(extent);
         travel
     }
 
-    /// Writes an extent, whose data come with the flow, to the medium, not before `ready`.
-    /// Answers when the first sector was written, and when the last one had been.
+    /// Writes an extent to the medium, from `ready` on, as the flow delivers its data. Returns the
+    /// travel, and the moments at which the first sector begins and the last one ends.
     pub(super) fn put(
         &mut self,
         extent: Extent,
@@ -128,7 +128,7 @@ impl DriveService {
         taken: Instant,
         flow: &WriteFlow,
     ) -> (Travel, [Instant; 2]) {
-        let (mut going, mut travel) = self.set_out(extent, ready, taken);
+        let (mut current, mut travel) = self.set_out(extent, ready, taken);
         let DriveService {
             truth, arms, luck, ..
         } = self;
@@ -136,27 +136,27 @@ impl DriveService {
         let mut begins = None;
         for run in truth.geometry.runs(extent) {
             let whose = arm_of(truth, run.first);
-            if whose != going.arm {
-                arms[going.arm].free_at = going.at;
-                let at = going.at.max(arms[whose].free_at);
-                travel.waited += at.since(going.at);
-                going = Going { arm: whose, at };
+            if whose != current.arm {
+                arms[current.arm].free_at = current.at;
+                let at = current.at.max(arms[whose].free_at);
+                travel.waited += at.since(current.at);
+                current = CurrentArm { arm: whose, at };
             }
-            let from = (arms[going.arm].position, going.at);
+            let from = (arms[current.arm].position, current.at);
             let pass = pass(truth, luck, from, &run, Direction::Write);
-            let pass = with_data(truth, flow, before, &run, going.at, pass);
+            let pass = with_data(truth, flow, before, &run, current.at, pass);
             let mishap = mishap(truth, luck, &run, PassDirection::Writes);
             travel.add(&pass, mishap);
-            begins = begins.or(Some(going.at + pass.seek + pass.rotation));
-            going.at += pass.total() + mishap.lost;
-            arms[going.arm].position = SeekTarget::from(&run).position;
+            begins = begins.or(Some(current.at + pass.seek + pass.rotation));
+            current.at += pass.total() + mishap.lost;
+            arms[current.arm].position = SeekTarget::from(&run).position;
             before += u64::from(run.blocks);
         }
-        arms[going.arm].free_at = going.at;
-        (travel, [begins.unwrap_or(going.at), going.at])
+        arms[current.arm].free_at = current.at;
+        (travel, [begins.unwrap_or(current.at), current.at])
     }
 
-    /// The arms of an extent take up nothing else before they have done what they do now.
+    /// Makes later commands wait until the arms of an extent are free.
     pub(super) fn keep_turn(&mut self, extent: Extent) {
         for arm in self.arm_of(extent.start())..=self.arm_of(extent.last()) {
             let arm = &mut self.arms[arm];
@@ -164,8 +164,8 @@ impl DriveService {
         }
     }
 
-    /// Ends the look-aheads of the arms that an extent concerns; answers when its first arm goes.
-    fn set_out(&mut self, extent: Extent, ready: Instant, taken: Instant) -> (Going, Travel) {
+    /// Ends the look-aheads of an extent's arms. Returns its first arm with its start, and the wait.
+    fn set_out(&mut self, extent: Extent, ready: Instant, taken: Instant) -> (CurrentArm, Travel) {
         let arm = self.arm_of(extent.start());
         for arm in arm..=self.arm_of(extent.last()) {
             self.stop_ahead(arm, taken);
@@ -175,11 +175,11 @@ impl DriveService {
             waited: at.since(ready),
             ..Travel::default()
         };
-        (Going { arm, at }, travel)
+        (CurrentArm { arm, at }, travel)
     }
 }
 
-/// A write's pass that begins at `at`, held up until its data have come.
+/// A write's pass that begins at `at`, delayed until its data arrive.
 fn with_data(
     truth: &Profile,
     flow: &WriteFlow,
@@ -191,7 +191,7 @@ fn with_data(
     let blocks = u64::from(run.blocks);
     let sweep = truth.spindle.time_of(run.sweep);
     let earliest = |pass: &Pass| {
-        // The beginning that comes round last has then come over the bus as well.
+        // The wrapped beginning passes last, and its data have arrived by then.
         let first = u64::from(pass.wrapped_blocks);
         let rest = sweep.saturating_sub(pass.wrapped);
         flow.earliest(before + first, blocks - first, rest)
@@ -201,9 +201,9 @@ fn with_data(
     if on_track + pass.rotation >= late {
         return pass;
     }
-    // The sector has to come round again, or another one comes first.
+    // The sector arrives a revolution later, or another one is first.
     let later = |from: Instant| {
-        let there = on_track_at(truth, from.max(on_track), run);
+        let there = self::on_track(truth, from.max(on_track), run, Direction::Write);
         let rotation = from.max(on_track).since(on_track) + there.rotation;
         Pass {
             seek: pass.seek,
@@ -216,8 +216,4 @@ fn with_data(
         return again;
     }
     later(flow.arrived(before + blocks))
-}
-
-fn on_track_at(truth: &Profile, ready: Instant, run: &TrackExtent) -> Pass {
-    on_track(truth, ready, run, Direction::Write)
 }

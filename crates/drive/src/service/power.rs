@@ -1,48 +1,48 @@
-//! Power cuts: what is on the medium, what is on its way there, what is lost.
+//! Power cuts: blocks on the medium, blocks in transfer, and lost blocks.
 
 use block::{Extent, Instant, Lba, Sectors};
 
 use super::DriveService;
 
-/// An extent on its way to the medium.
+/// A write of an extent to the medium.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Put {
     pub(super) extent: Extent,
-    /// Whose.
+    /// The arm that ends it.
     pub(super) arm: usize,
-    /// When its first sector is written.
+    /// The start of its first sector.
     pub(super) begins: Instant,
-    /// When its last one has been.
+    /// The end of its last sector.
     pub(super) until: Instant,
-    /// When the write counts as done, if that does not wait for the medium.
+    /// The completion of the write, if that does not wait for the medium.
     pub(super) done: Option<Instant>,
 }
 
-/// What a power cut does to the medium.
+/// The effect of a power cut on the medium.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cut {
-    /// Counted as done, and not begun on the medium.
+    /// Completed writes that have not begun on the medium.
     pub(crate) unwritten: Vec<Extent>,
-    /// Counted as done, and just being written.
+    /// Completed writes in progress on the medium.
     pub(crate) undecided: Vec<Extent>,
-    /// The sectors under the heads that wrote.
+    /// The sectors under the writing heads.
     pub(crate) torn: Vec<Extent>,
 }
 
 impl DriveService {
-    /// Remembers a put until it is over.
+    /// Stores a put until its end.
     pub(super) fn log_put(&mut self, put: Put) {
         self.puts.push_back(put);
     }
 
-    /// Forgets what is on the medium by `now`.
+    /// Drops the puts that have ended by `now`.
     pub(super) fn forget_puts(&mut self, now: Instant) {
         while self.puts.front().is_some_and(|put| put.until <= now) {
             self.puts.pop_front();
         }
     }
 
-    /// Loses the buffer at `now`.
+    /// Cuts the power at `now`, which clears the buffer.
     pub(crate) fn power_cut(&mut self, now: Instant) -> Cut {
         let mut cut = Cut::default();
         let dirty = self.buffer.dirty.iter();
@@ -68,8 +68,7 @@ impl DriveService {
         cut
     }
 
-    /// The physical sector that a put is about to write: as far along the extent as `now` is
-    /// between its beginning and its end.
+    /// The physical sector that a put writes at `now`, in proportion to the elapsed time.
     fn torn(&self, put: &Put, now: Instant) -> Extent {
         let length = put.until.since(put.begins).as_nanos().max(1);
         let gone = now.since(put.begins).as_nanos();
@@ -82,7 +81,7 @@ impl DriveService {
         Extent::new(Lba(first), Sectors(end.saturating_sub(first))).unwrap_or(put.extent)
     }
 
-    /// Write pointers fall back to the beginning of what did not reach the medium.
+    /// Returns write pointers to the start of blocks that did not reach the medium.
     pub(crate) fn fall_back(&mut self, unwritten: &[Extent]) {
         let Some(zone_blocks) = self.luck.sequential_zone() else {
             return;

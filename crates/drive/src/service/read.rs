@@ -1,4 +1,4 @@
-//! Reads: what the buffer has, what is on its way, what the arm has to fetch.
+//! Reads: from the buffer, from a look-ahead in progress, and from the medium.
 
 use block::{BufferHit, Direction, Durability, Duration, Extent, Instant, Lba, Sectors};
 
@@ -10,7 +10,7 @@ use crate::geometry::TrackExtent;
 use crate::imperfection::{Mishap, PassDirection};
 use crate::mechanics::{Pass, SeekTarget};
 
-/// A read that was taken up.
+/// A read that has started.
 #[derive(Clone, Copy, Debug)]
 struct OngoingRead {
     arm: usize,
@@ -47,15 +47,14 @@ impl DriveService {
         served
     }
 
-    /// What the buffer has. Blocks that it would have to read, and that are still to be written,
-    /// are written first.
+    /// Looks up a read in the buffer. Dirty blocks that are not in a segment are destaged first.
     fn find(&mut self, arm: usize, extent: Extent) -> (BufferLookup, usize) {
         let found = self.buffer.find(arm, extent);
         if found.0 != BufferLookup::All && self.destage_before(extent) {
             return self.buffer.find(arm, extent);
         }
         match found {
-            // The other arm has not been told.
+            // The look-ahead ends at the share of its arm.
             (BufferLookup::Coming(from), segment)
                 if extent.end().0 > share_end(&self.truth, arm) =>
             {
@@ -93,7 +92,7 @@ impl DriveService {
         self.read_done(&read, overhead, end, Travel::default(), BufferHit::Full)
     }
 
-    /// The look-ahead is on its way: the medium goes on without repositioning.
+    /// Serves a read from a look-ahead in progress, which continues without repositioning.
     fn read_coming(&mut self, read: OngoingRead, segment: usize, from: Lba) -> ServiceRecord {
         let OngoingRead { arm, extent, taken } = read;
         let Some(ahead) = self.buffer.aheads[arm].take() else {
@@ -106,7 +105,7 @@ impl DriveService {
         if here > 0 {
             flow.buffered(here, ready);
         }
-        let (travel, at) = self.go_on(&ahead, (from, extent.end()), ready, &mut flow);
+        let (travel, at) = self.continue_ahead(&ahead, (from, extent.end()), ready, &mut flow);
         self.arms[arm].free_at = at.max(taken.at);
         self.arms[arm].turn = at.max(taken.at);
         let end = travel.unreadable.unwrap_or(extent.end()).0;
@@ -118,9 +117,9 @@ impl DriveService {
         self.read_done(&read, overhead, end, travel, BufferHit::Partial)
     }
 
-    /// The look-ahead `ahead` goes on to `end` and delivers the blocks from `from` on. Answers
-    /// with its time after `ready`, and when it is there.
-    fn go_on(
+    /// Continues the look-ahead `ahead` to `end`, and delivers the blocks from `from` on. Returns the
+    /// travel after `ready`, and the moment of the end.
+    fn continue_ahead(
         &mut self,
         ahead: &OngoingLookAhead,
         (from, end): (Lba, Lba),
@@ -169,7 +168,7 @@ impl DriveService {
         (travel, at)
     }
 
-    /// The first blocks are there, the others have to be fetched.
+    /// Serves a read whose first blocks are in the buffer, and fetches the others.
     fn read_rest(&mut self, read: OngoingRead, segment: usize, from: Lba) -> ServiceRecord {
         let OngoingRead { extent, taken, .. } = read;
         let Ok(rest) = Extent::new(from, Sectors(extent.end().0 - from.0)) else {
@@ -203,7 +202,7 @@ impl DriveService {
         self.read_done(&read, overhead, flow.end(), travel, BufferHit::Miss)
     }
 
-    /// How many of the blocks just before `extent` passed by while the head waited for it.
+    /// The number of blocks before `extent` that passed while the head waited for it.
     fn passed_before(&self, extent: Extent, waited: Duration) -> u64 {
         if !self.truth.buffer.read_on_arrival {
             return 0;
@@ -220,7 +219,7 @@ impl DriveService {
         (waited.as_nanos() / sector).min(start.0 - track.first.0.max(readable))
     }
 
-    /// Begins the look-ahead after what was fetched, by the arm that fetched its end.
+    /// Begins the look-ahead after a fetched read, by the arm of its last block.
     fn begin_ahead(&mut self, read: &OngoingRead, segment: usize, travel: &Travel) {
         if travel.unreadable.is_some() {
             return;
@@ -230,7 +229,7 @@ impl DriveService {
         self.look_ahead(arm, segment, read.extent, at);
     }
 
-    /// Closes a read whose data have left at `end`; one with an error ends with its last attempt.
+    /// Completes a read whose bus transfer ends at `end`. A failed read ends with its last attempt.
     fn read_done(
         &mut self,
         read: &OngoingRead,

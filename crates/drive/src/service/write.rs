@@ -1,4 +1,4 @@
-//! Writes: into the buffer, or through it to the medium.
+//! Writes: into the buffer, or through to the medium.
 
 use block::{
     BufferHit, Direction, Durability, Duration, Extent, Instant, Lba, Sectors, Status, Switch,
@@ -56,7 +56,8 @@ impl DriveService {
             }
     }
 
-    /// Keeps written blocks for later reads, where the drive does, and forgets what they replace.
+    /// Drops the blocks that a write replaces, and keeps the new ones for later reads if the profile
+    /// does.
     fn keep_written(&mut self, extent: Extent, now: Instant) {
         while let Some(old) = self.buffer.overlapping(extent) {
             self.empty(old, now);
@@ -68,7 +69,7 @@ impl DriveService {
         }
     }
 
-    /// Moves the write pointer of a sequential-write zone; answers where it is if the write does
+    /// Advances the write pointer of a sequential-write zone. Returns the pointer if the write does
     /// not begin there. A write to a zone's first block resets the zone.
     fn advance_pointer(&mut self, extent: Extent) -> Option<Lba> {
         let zone_blocks = self.luck.sequential_zone()?;
@@ -110,7 +111,7 @@ impl DriveService {
 
     fn write_through(&mut self, extent: Extent, taken: CommandTimes) -> ServiceRecord {
         let overhead = self.overhead(self.truth.overheads.write_miss);
-        // The data come as soon as the bus is free, even while the arm is still busy.
+        // The data arrive as soon as the bus is free, even while the arm is busy.
         let decoded = taken.submitted + overhead;
         let arm = self.arm_of(extent.start());
         let bus_begins =
@@ -128,8 +129,8 @@ impl DriveService {
         self.write_done(taken, overhead, until, travel, BufferHit::Miss)
     }
 
-    /// Puts an extent on the medium, whose data come from `bus_begins` on: at once, or in parts.
-    /// Answers as [`DriveService::put`] does.
+    /// Writes an extent to the medium, at once or in parts. Its data arrive from `bus_begins` on.
+    /// Returns as [`DriveService::put`] does.
     fn put_parts(
         &mut self,
         extent: Extent,

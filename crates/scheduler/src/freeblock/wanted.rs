@@ -354,7 +354,8 @@ impl WantedBlocks {
             return;
         };
         let mut written = Region::default();
-        self.bounds[as_indices(self.grain.cylinders_of(index))].fill(0);
+        let cylinders = self.grain.cylinders_of(index);
+        self.bounds[cylinders.start as usize..cylinders.end as usize].fill(0);
         for position in self.grain.tracks_of(index) {
             let Some(track) = self.geometry.track_at(position.cylinder, position.head) else {
                 continue;
@@ -410,10 +411,6 @@ impl WantedBlocks {
 /// A count as the bound of a cylinder.
 fn saturated(blocks: u32) -> u16 {
     u16::try_from(blocks).unwrap_or(u16::MAX)
-}
-
-fn as_indices(range: Range<u32>) -> Range<usize> {
-    range.start as usize..range.end as usize
 }
 
 /// The cylinder and head of a track.
