@@ -1,33 +1,34 @@
-//! Whether wishes come true in time: more is wished as long as they do, and else fetched.
+//! Whether wishes are granted in time. Readmore becomes wishes while they are, and is fetched otherwise.
 //!
 //! ```text
 //!   of WINDOW wishes that ended      half were granted, or more --> wished
-//!                                    most were asked for before --> fetched, but one time in PROBE
+//!                                    most were requested before --> fetched, except one in PROBE
 //! ```
 //!
-//! Who waits for each answer before he asks again leaves the disk no request in whose gap there is room, and
-//! is back before it has been idle for long. What is fetched with a request costs him little then: nobody else waits.
+//! A single client in a closed loop leaves no requests with gaps at the disk, and its next request arrives before
+//! the disk has been idle for long. Fetching readmore with its request costs little then, because no other client
+//! waits.
 
 use block::Switch;
 
-/// What became of wishes lately.
+/// The outcome of recent wishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trust {
     granted: u32,
     late: u32,
     switch: Switch,
-    /// Times that more was to be read since they were not trusted.
+    /// The number of readmore requests since wishes are not trusted.
     turns: u32,
 }
 
-/// Wishes, by which it is judged. A choice: some windows of a reader.
+/// Ended wishes per decision. A choice: some windows of a reader.
 const WINDOW: u32 = 32;
 
-/// While wishes are not trusted, one time in so many more is wished: to see whether it has changed. A choice.
+/// While wishes are not trusted, one readmore request in this many becomes wishes, to detect a change. A choice.
 const PROBE: u32 = 8;
 
 impl Trust {
-    /// At first they are trusted.
+    /// The initial state: wishes are trusted.
     pub(super) const NEW: Trust = Trust {
         granted: 0,
         late: 0,
@@ -35,19 +36,19 @@ impl Trust {
         turns: 0,
     };
 
-    /// A wish was granted.
+    /// Notes a granted wish.
     pub(super) fn granted(&mut self) {
         self.granted += 1;
         self.judge();
     }
 
-    /// So many were asked for before they could be granted.
+    /// Notes wishes for `blocks` blocks that were requested before they were granted.
     pub(super) fn late(&mut self, blocks: u64) {
         self.late += u32::try_from(blocks).unwrap_or(WINDOW).min(WINDOW);
         self.judge();
     }
 
-    /// Whether more is wished this time.
+    /// Whether this readmore request becomes wishes.
     pub(super) fn turn(&mut self) -> Switch {
         if self.switch == Switch::On {
             return Switch::On;

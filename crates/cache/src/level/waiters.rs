@@ -1,9 +1,9 @@
-//! Frames in flight: which come together, and which requests wait for which of them.
+//! Frames in flight: the frames of each fetch, and the requests that wait for each frame.
 //!
 //! ```text
-//!   fetch:  frame -> frame -> frame          one after the other, as their blocks
+//!   fetch:  frame -> frame -> frame          in the order of their blocks
 //!             |                 |
-//!          request           request         who asked later for what is under way
+//!          request           request         later requests for blocks in flight
 //!             |
 //!          request
 //! ```
@@ -20,10 +20,10 @@ pub(super) struct Chain {
     last: FrameId,
 }
 
-/// What is known of a frame in flight.
+/// The lists of a frame in flight.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
-    /// The first of those that wait.
+    /// The first waiting request.
     head: u32,
     /// The next frame of the same fetch.
     next: FrameId,
@@ -44,7 +44,7 @@ struct WaiterNode {
 }
 
 impl Waiters {
-    /// For frames whose numbers are less than this.
+    /// Empty lists for frames with numbers below `frame_ids`.
     pub(super) fn new(frame_ids: usize) -> Self {
         Self {
             frames: vec![
@@ -65,7 +65,7 @@ impl Waiters {
         self.frames[frame.index()].head != NONE
     }
 
-    /// The frames come with those of the chain, behind them.
+    /// Appends frames to a chain.
     pub(super) fn join(&mut self, chain: &mut Chain, frames: &[FrameId]) {
         for &frame in frames {
             match chain.first == FrameId::HEAD {
@@ -77,7 +77,7 @@ impl Waiters {
         }
     }
 
-    /// The frame of the chain after this one; after none comes the first.
+    /// The frame of the chain after this one; the first one after `None`.
     pub(super) fn after(&self, chain: Chain, frame: Option<FrameId>) -> Option<FrameId> {
         let next = match frame {
             Some(frame) => self.frames[frame.index()].next,
@@ -86,7 +86,7 @@ impl Waiters {
         (next != FrameId::HEAD).then_some(next)
     }
 
-    /// The request waits for the frame.
+    /// Adds a request that waits for the frame.
     pub(super) fn push(&mut self, frame: FrameId, request: u32) {
         let head = &mut self.frames[frame.index()].head;
         let node = WaiterNode {
@@ -103,7 +103,7 @@ impl Waiters {
         }
     }
 
-    /// A request that waits for the frame no longer does; the last one first.
+    /// Removes a request that waits for the frame, the last one first.
     pub(super) fn pop(&mut self, frame: FrameId) -> Option<u32> {
         let head = &mut self.frames[frame.index()].head;
         let place = *head;

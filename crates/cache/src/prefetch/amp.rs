@@ -1,15 +1,15 @@
-//! AMP: each sequence's degree and trigger distance grow and shrink with what becomes of its blocks.
+//! AMP: adapts each sequence's degree and trigger distance to the use of its blocks.
 //!
 //! ```text
 //!    set: read as one I/O, its last page keeps p and g
-//!   |--------------------t------l|   t: tagged, g before the last page l; a hit on it asks
-//!                        |<- g ->|      for the p pages that follow the set
+//!   |--------------------t------l|   t: tagged, g before the last page l; a hit on it fetches
+//!                        |<- g ->|      the p pages that follow the set
 //! ```
 //!
-//! Gill, Bathen, FAST 2007. There is no table of streams: all that is known stands with the pages. p
-//! grows when a set is read to its end, g when a reader waits for a set, and both shrink when a page
-//! reaches the end of the cache unread, which then gets a second chance. Where the papers are silent
-//! this follows `shared/specs/cache-and-pfc.md`, 6.
+//! Gill, Bathen, FAST 2007. The state is stored with the pages, without a table of streams. p grows
+//! when a set is read to its end, g when a reader waits for a set. Both shrink when an unread page
+//! reaches the end of the cache, which then gets a second chance. Open points of the papers follow
+//! `shared/specs/cache-and-pfc.md`, 6.
 
 use super::{Advice, Ahead, FetchMode, PrefetchWaiter, Prefetcher, Seen, Site, common, following};
 use crate::lru_map::LruMap;
@@ -18,33 +18,33 @@ use crate::residency::Residency;
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
-/// What is known of the pages in the cache.
+/// An AMP prefetcher: the state of cached pages.
 #[derive(Clone, Debug)]
 pub struct Amp {
     /// The largest degree.
     most: u64,
     /// A degree beyond this one has a trigger distance.
     threshold: u64,
-    /// So many cached pages before a miss make it sequential.
+    /// The number of cached pages before a miss that make it sequential.
     before: u64,
     pages: LruMap<u64, Page>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Page {
-    /// The last page of the set that brought it.
+    /// The last page of its set.
     last: u64,
-    /// Of the last page of a set: pages that follow it are read so many at once.
+    /// In the last page of a set: the number of following pages per fetch.
     degree: u64,
-    /// Of the last page of a set: how far before the end the next set's trigger is.
+    /// In the last page of a set: the distance of the next set's trigger from the end.
     distance: u64,
     is_accessed: bool,
-    /// It was at the end of the cache before.
+    /// Whether it has reached the end of the cache once.
     is_old: bool,
     is_tagged: bool,
 }
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "apt",
@@ -75,7 +75,7 @@ pub const PARAMETERS: &[Parameter] = &[
 ];
 
 impl Amp {
-    /// As set.
+    /// A prefetcher with these settings.
     pub fn new(settings: &AlgorithmSettings, site: &Site) -> Self {
         Amp {
             most: settings.get("max").min(site.frames / 4).max(1),
@@ -102,7 +102,7 @@ impl Amp {
         }
     }
 
-    /// A set was read to its end.
+    /// Grows the degree after a set was read to its end.
     fn grow(&mut self, page: u64, by: u64) {
         let (most, threshold) = (self.most, self.threshold);
         let last = self.last_in_sequence(page);
@@ -116,7 +116,7 @@ impl Amp {
         }
     }
 
-    /// The degree is such that the next set should come before this one is read: asynchronous start.
+    /// Sets a trigger distance, because the degree requires the next set before this one is read.
     fn begin_early(&mut self, last: u64) {
         let distance = self.threshold / 2;
         let trigger = last.saturating_sub(distance);
@@ -126,7 +126,7 @@ impl Amp {
             .is_some_and(|page| page.last == last && !page.is_accessed);
         if let Some(known) = self.pages.get_mut(last) {
             known.distance = distance;
-            // A trigger that has been read would never be hit: then the old one stays.
+            // A trigger that was read already would never be hit: then the old one stays.
             known.is_tagged &= !is_ahead;
         }
         if is_ahead && let Some(page) = self.pages.get_mut(trigger) {
@@ -134,7 +134,7 @@ impl Amp {
         }
     }
 
-    /// A page of the request is in the cache.
+    /// Handles a cached page of the request.
     fn on_hit(&mut self, page: u64, reading: &mut StreamRead) {
         let Some(known) = self.pages.touch(page) else {
             return;
@@ -151,7 +151,7 @@ impl Amp {
         }
     }
 
-    /// The pages of `run` are not in the cache, the one after it is, or ends the request.
+    /// Handles absent pages of the request, up to a cached one or to its end.
     fn on_miss(&mut self, run: Interval, reading: &mut StreamRead) {
         let first = run.first;
         let is_sequential = first >= self.before
@@ -185,7 +185,7 @@ impl Amp {
         }
     }
 
-    /// The degree of a set that was just read on demand.
+    /// Grows the degree of a set that was just read on demand.
     fn grow_own(&mut self, last: u64, by: u64) {
         let (most, threshold) = (self.most, self.threshold);
         if let Some(known) = self.pages.get_mut(last) {
@@ -197,7 +197,7 @@ impl Amp {
         }
     }
 
-    /// Asks for the pages after a set, up to the first one that is in the cache.
+    /// Fetches the pages after a set, up to the first cached one.
     fn prefetch(&mut self, last: u64, degree: u64, mode: FetchMode, reading: &mut StreamRead) {
         let wanted = common(following(last, degree), reading.within);
         let absent = wanted

@@ -1,22 +1,21 @@
-//! What a prefetcher remembers of each file: at most so many files, the one that was used longest ago
-//! is forgotten.
+//! The state of a prefetcher per file, in a bounded table that evicts the least recently used file.
 //!
-//! Traces of volumes have no files. Then all requests of a volume share one context, as the
-//! specification says, or the prefetcher is set to tell streams apart by their blocks.
+//! Traces of volumes have no files. All requests of a volume then share one context, as the
+//! specification says, or the prefetcher distinguishes streams by their blocks.
 
 use super::Seen;
 use crate::lru_map::LruMap;
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
-/// Whose requests share a context.
+/// The requests that share a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// Those of one client for one file; a volume where there are no files.
+    /// Requests of one client for one file, or for a volume without files.
     File,
-    /// All.
+    /// All requests.
     One,
-    /// Those that continue one another.
+    /// Requests that continue each other.
     Stream,
 }
 
@@ -29,24 +28,23 @@ pub struct Contexts<S> {
     next: u64,
 }
 
-/// What can be kept in a context.
+/// The state in a context.
 pub trait ContextState: Copy {
-    /// Before anything was read.
+    /// The state before the first read.
     const NEW: Self;
 
-    /// Whether a request for these blocks continues what was read here.
+    /// Whether a request for these blocks continues this context's reads.
     fn continues(&self, blocks: Interval) -> bool;
 }
 
-/// How many files are remembered; beyond it a file that was not read for long begins anew. A choice:
-/// ten times the files that a mail or web server has open at once.
+/// The largest number of files; beyond it the least recently read file is dropped. A choice: ten times
+/// the open files of a mail or web server.
 pub const MOST_FILES: usize = 16_384;
 
-/// How many streams are told apart. As many as the share of random requests of
-/// `shared/traces/README.md` is counted with.
+/// The largest number of streams, as in the count of random requests in `shared/traces/README.md`.
 pub const MOST_STREAMS: usize = 32;
 
-/// How users choose whose requests share a context.
+/// The parameter that selects the requests that share a context.
 pub const CONTEXT: Parameter = Parameter {
     key: "context",
     what: "Whose requests share a state; file: kernels keep it in the open file. A volume counts \
@@ -55,7 +53,7 @@ pub const CONTEXT: Parameter = Parameter {
 };
 
 impl<S: ContextState> Contexts<S> {
-    /// None yet, as the parameter [`CONTEXT`] says.
+    /// An empty table with the setting of [`CONTEXT`].
     pub fn new(settings: &AlgorithmSettings) -> Self {
         let (by, most) = match settings.get(CONTEXT.key) {
             0 => (By::File, MOST_FILES),
@@ -69,7 +67,7 @@ impl<S: ContextState> Contexts<S> {
         }
     }
 
-    /// The context of a request, a new one if there is none.
+    /// The context of a request, created if absent.
     pub fn of(&mut self, seen: &Seen) -> &mut S {
         let key = match self.by {
             By::File => (seen.client, seen.file),

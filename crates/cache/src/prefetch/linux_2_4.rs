@@ -16,7 +16,7 @@ use crate::residency::Residency;
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
-/// Groups of each file.
+/// A Linux 2.4 prefetcher: the groups of each file.
 #[derive(Clone, Debug)]
 pub struct Linux24 {
     least: u64,
@@ -26,14 +26,14 @@ pub struct Linux24 {
 
 #[derive(Clone, Copy, Debug)]
 struct Groups {
-    /// Where the group before the most recent one begins.
+    /// The beginning of the group before the most recent one.
     window: u64,
     /// The most recent group; empty before the first read.
     group: Interval,
     size: u64,
 }
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "min",
@@ -69,7 +69,7 @@ impl ContextState for Groups {
 }
 
 impl Linux24 {
-    /// As set.
+    /// A prefetcher with these settings.
     pub fn new(settings: &AlgorithmSettings) -> Self {
         Linux24 {
             least: settings.get("min"),
@@ -85,7 +85,7 @@ impl Prefetcher for Linux24 {
         let file = self.files.of(seen);
         if file.continues(seen.blocks) {
             if last < file.group.first {
-                // The next group is already on its way.
+                // The next group is already in flight.
                 return;
             }
             file.size = (2 * file.size).min(self.most);
@@ -104,7 +104,7 @@ impl Prefetcher for Linux24 {
         }
     }
 
-    /// What was used in passing counts as read: the stream goes on behind it.
+    /// Silently used blocks count as read: the stream continues after them.
     fn on_silent_use(&mut self, seen: &Seen) {
         let file = self.files.of(seen);
         if file.continues(seen.blocks) {

@@ -5,8 +5,8 @@
 //!   start                    ahead                 a read here makes it the current one
 //! ```
 //!
-//! Linux 2.6.11, `mm/readahead.c`, by the description in `shared/specs/cache-and-pfc.md`, 3. A read that
-//! does not follow the one before is read as it is.
+//! Linux 2.6.11, `mm/readahead.c`, by the description in `shared/specs/cache-and-pfc.md`, 3. There is no
+//! readahead for a read that does not follow the previous one.
 
 use super::context::{CONTEXT, ContextState, Contexts};
 use super::{Advice, FetchMode, Prefetcher, Seen};
@@ -14,7 +14,7 @@ use crate::residency::Residency;
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
-/// Windows of each file.
+/// A Linux 2.6 prefetcher: the windows of each file.
 #[derive(Clone, Debug)]
 pub struct Linux26 {
     most: u64,
@@ -27,15 +27,15 @@ struct Windows {
     current: Interval,
     /// The window ahead; empty if there is none.
     ahead: Interval,
-    /// The last block that was looked at.
+    /// The last processed block.
     previous: Option<u64>,
-    /// A block of the current window had been evicted before it was read.
+    /// Whether a block of the current window was evicted before its read.
     has_missed: bool,
-    /// Blocks of windows that needed no I/O, since one that did.
+    /// The number of window blocks without I/O since the last one with it.
     cached: u64,
 }
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "max",
@@ -51,7 +51,7 @@ pub const PARAMETERS: &[Parameter] = &[
 /// The smallest window: Linux, VM_MIN_READAHEAD, 16 KiB.
 const LEAST: u64 = 4;
 
-/// So many blocks of windows without I/O turn readahead off: Linux, VM_MAX_CACHE_HIT.
+/// The number of window blocks without I/O that turns readahead off: Linux, VM_MAX_CACHE_HIT.
 const CACHED: u64 = 256;
 
 impl ContextState for Windows {
@@ -70,7 +70,7 @@ impl ContextState for Windows {
 }
 
 impl Linux26 {
-    /// As set.
+    /// A prefetcher with these settings.
     pub fn new(settings: &AlgorithmSettings) -> Self {
         Linux26 {
             most: settings.get("max"),
@@ -88,7 +88,7 @@ impl Prefetcher for Linux26 {
             file.previous = Some(seen.blocks.last);
             return;
         }
-        // A read larger than the largest window is looked at piece by piece.
+        // A read larger than the largest window is processed in pieces.
         let mut rest = seen.walk();
         if file.previous == Some(rest.first) && rest.len() > 1 {
             rest.first += 1;
@@ -116,7 +116,7 @@ impl Prefetcher for Linux26 {
     }
 }
 
-/// One request under way.
+/// A request in progress.
 struct FileRead<'a> {
     seen: &'a Seen,
     residency: &'a Residency,
@@ -124,12 +124,12 @@ struct FileRead<'a> {
 }
 
 impl Windows {
-    /// Readahead turned itself off, and no miss has turned it on.
+    /// Whether readahead has turned itself off without a miss since.
     fn is_off_for_good(&self) -> bool {
         self.cached >= CACHED
     }
 
-    /// `handle_ra_miss`: a block of a window that was read is not there any more.
+    /// `handle_ra_miss`: notes that a fetched block of a window was evicted.
     fn note_evicted(&mut self, seen: &Seen, residency: &Residency) {
         let mut walked = seen.walk().blocks();
         let is_missing = |block| !residency.is_resident(block);
@@ -141,7 +141,7 @@ impl Windows {
         }
     }
 
-    /// One piece of a read, of which `rest` blocks are left.
+    /// Processes one piece of a read with `rest` blocks left.
     fn read(&mut self, piece: Interval, rest: u64, most: u64, reading: &mut FileRead) {
         let follows = self.previous.and_then(|at| at.checked_add(1));
         // Before the first read `previous` is -1: block 0 follows it.

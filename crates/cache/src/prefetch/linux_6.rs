@@ -1,4 +1,4 @@
-//! Readahead of Linux 5 and 6, on demand: a page with a marker asks for the next window when it is read.
+//! Readahead of Linux 5 and 6, on demand: a read of a marked page fetches the next window.
 //!
 //! ```text
 //!   |---------- window ----------|
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Linux 6.12 `mm/readahead.c` with Jan Kara's patches of June 2024, by the description in
-//! `shared/specs/cache-and-pfc.md`, 4; without larger folios. One window for each file: interleaved
-//! streams of one file find their own again by the pages that are cached before a miss.
+//! `shared/specs/cache-and-pfc.md`, 4; without larger folios. There is one window per file. Interleaved
+//! streams of a file recover their window from the cached pages before a miss.
 
 use super::context::{CONTEXT, ContextState, Contexts};
 use super::{Advice, Ahead, FetchMode, LONGEST_WALK, Prefetcher, Seen, Site};
@@ -18,7 +18,7 @@ use crate::residency::Residency;
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
-/// Windows of each file, and the markers of pages.
+/// A Linux 6 prefetcher: the window of each file, and the marked pages.
 #[derive(Clone, Debug)]
 pub struct Linux6 {
     rules: WindowRules,
@@ -35,9 +35,9 @@ struct WindowRules {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kernel {
-    /// From 6.11 on.
+    /// Linux from 6.11 on.
     From611,
-    /// Up to 6.10.
+    /// Linux up to 6.10.
     UpTo610,
 }
 
@@ -47,11 +47,11 @@ struct Window {
     start: u64,
     size: u64,
     async_size: u64,
-    /// The last page of the read before.
+    /// The last page of the previous read.
     previous: Option<u64>,
 }
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "max",
@@ -96,8 +96,8 @@ impl ContextState for Window {
 }
 
 impl Linux6 {
-    /// As set. Windows hold two pages or more for one that has the marker, so that markers of all
-    /// cached pages find room.
+    /// A prefetcher with these settings. Windows have at least two pages per marker, so that the markers of all
+    /// cached pages fit.
     pub fn new(settings: &AlgorithmSettings, site: &Site) -> Self {
         let marks = (site.frames / 2).saturating_add(16);
         Linux6 {
@@ -154,13 +154,13 @@ impl Prefetcher for Linux6 {
         Verdict::Evict
     }
 
-    /// The stream goes on behind what was used in passing.
+    /// The stream continues after silently used blocks.
     fn on_silent_use(&mut self, seen: &Seen) {
         self.files.of(seen).previous = Some(seen.blocks.last);
     }
 }
 
-/// One request under way.
+/// A request in progress.
 struct PageRead<'a> {
     window: &'a mut Window,
     marked: &'a mut LruMap<u64, ()>,
@@ -168,12 +168,12 @@ struct PageRead<'a> {
     most: u64,
     seen: &'a Seen,
     residency: &'a Residency,
-    /// What this request asked for so far begins here.
+    /// The index of this request's first fetch.
     from: usize,
     ahead: &'a mut Vec<Ahead>,
-    /// From this page on the request is read as it is, without a window.
+    /// The page from which on the request is read without a window.
     plain: Option<u64>,
-    /// The page that is looked at: those of the request before it are there by now.
+    /// The current page: the request's pages before it are present.
     at: u64,
 }
 
@@ -187,7 +187,7 @@ impl PageRead<'_> {
             || self.residency.is_resident(page)
     }
 
-    /// `page_cache_sync_ra`: nobody has read the page yet.
+    /// `page_cache_sync_ra`: handles an absent page.
     fn on_missing(&mut self, page: u64, rest: u64) {
         if self.kernel == Kernel::UpTo610
             && page != self.seen.within.first
@@ -222,13 +222,12 @@ impl PageRead<'_> {
         self.submit(page, FetchMode::Sync);
     }
 
-    /// `page_cache_async_ra`: a reader has come to the marker.
+    /// `page_cache_async_ra`: handles a read of a marked page.
     fn on_marker(&mut self, page: u64, rest: u64) {
         if self.is_expected(page) {
             return self.advance(page, FetchMode::Async);
         }
-        // Another stream's window stands in the file's state: the next one begins where the cached
-        // pages end.
+        // The file's state has another stream's window: the next one begins after the cached pages.
         let looked = super::following(page, self.most);
         let mut absent = looked.blocks().filter(|&at| !self.is_present(at));
         let Some(start) = absent.next() else {
@@ -240,7 +239,7 @@ impl PageRead<'_> {
         self.submit(page, FetchMode::Async);
     }
 
-    /// Whether this is the page at which the window goes on.
+    /// Whether the window continues at this page.
     fn is_expected(&self, page: u64) -> bool {
         let Window {
             start,
@@ -254,7 +253,7 @@ impl PageRead<'_> {
                 || self.kernel == Kernel::UpTo610 && page == end)
     }
 
-    /// The window after this one.
+    /// Advances to the next window.
     fn advance(&mut self, page: u64, mode: FetchMode) {
         self.window.start = self.window.start.saturating_add(self.window.size);
         self.window.size = next(self.window.size, self.most);
@@ -262,7 +261,7 @@ impl PageRead<'_> {
         self.submit(page, mode);
     }
 
-    /// Asks for the window, and puts the marker on its page unless that is cached.
+    /// Fetches the window, and marks its page unless that is cached.
     fn submit(&mut self, page: u64, mode: FetchMode) {
         let window = &mut *self.window;
         let is_merged = self.kernel == Kernel::UpTo610
@@ -287,7 +286,7 @@ impl PageRead<'_> {
         self.ahead.push(Ahead { blocks, mode });
     }
 
-    /// Cached pages just before this one, at most a window.
+    /// The number of cached pages just before this one, at most a window.
     fn cached_before(&self, page: u64) -> u64 {
         let most = self
             .most

@@ -1,5 +1,5 @@
-//! The prefetching part of SARC: a sequence is read a group at a time, and a trigger in the group asks
-//! for the next one. Its two lists live in the replacement, which is told by notes.
+//! The prefetcher of SARC: reads a sequence group by group, and a trigger in a group fetches the next
+//! one. The two lists belong to the replacement policy, which gets notes.
 //!
 //! ```text
 //!    sequential miss: n, then p tracks        trigger, g before the end
@@ -15,13 +15,13 @@ use crate::residency::Residency;
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
-/// What is known of the tracks in the cache.
+/// A SARC prefetcher: the state of cached tracks.
 #[derive(Clone, Debug)]
 pub struct Sarc {
     degree: u64,
     distance: u64,
     threshold: u64,
-    /// Blocks of a track.
+    /// The number of blocks of a track.
     track: u64,
     tracks: LruMap<u64, Track>,
 }
@@ -34,7 +34,7 @@ struct Track {
     trigger: Option<u64>,
 }
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "p",
@@ -71,7 +71,7 @@ pub const PARAMETERS: &[Parameter] = &[
 ];
 
 impl Sarc {
-    /// As set.
+    /// A prefetcher with these settings.
     pub fn new(settings: &AlgorithmSettings, site: &Site) -> Self {
         let degree = settings.get("p");
         Sarc {
@@ -94,7 +94,7 @@ impl Sarc {
         )
     }
 
-    /// How far the sequence is with this track; set once, until it leaves the cache.
+    /// The length of the sequence at this track; computed once, until its eviction.
     fn count(&mut self, track: u64, asked: &[Ahead], reading: &TrackRead) -> u64 {
         let before = track
             .checked_sub(1)
@@ -110,7 +110,7 @@ impl Sarc {
         known.counter
     }
 
-    /// Asks for `tracks`, the rest of a group that ends with them, and puts the trigger into it.
+    /// Fetches `tracks`, the rest of a group, and sets the trigger in it.
     fn fetch(&mut self, tracks: Interval, mode: FetchMode, advice: &mut Advice) {
         if tracks.is_empty() {
             return;
@@ -121,8 +121,8 @@ impl Sarc {
         advice.fetch(self.blocks(tracks), mode);
     }
 
-    /// The tracks of the current group that were not accessed would be evicted before those of the
-    /// next group, which are read after them: they are made recent first.
+    /// Refreshes the tracks of the current group that were not accessed. They would otherwise be
+    /// evicted before those of the next group, which are read later.
     fn refresh(&self, trigger: u64, end: u64, advice: &mut Advice) {
         let group = Interval::new(end.saturating_sub(self.degree - 1), end);
         for track in group.blocks() {
@@ -143,16 +143,16 @@ impl Sarc {
     }
 }
 
-/// One request under way.
+/// A request in progress.
 struct TrackRead<'a> {
     seen: &'a Seen,
     residency: &'a Residency,
-    /// The first track of the request that was not looked at.
+    /// The first track of the request that was not processed.
     at: u64,
 }
 
 impl TrackRead<'_> {
-    /// Whether the track is in the cache by now; a track of several blocks if its last one is.
+    /// Whether the track is cached now: its last block, if it has several.
     fn holds(&self, sarc: &Sarc, asked: &[Ahead], track: u64) -> bool {
         let last = sarc.blocks(Interval::new(track, track)).last;
         let is_read = track < self.at && self.seen.blocks.contains(last);
@@ -204,7 +204,7 @@ impl Prefetcher for Sarc {
         Verdict::Evict
     }
 
-    /// A track that was used in passing has been accessed; no trigger fires.
+    /// Notes a silently used track as accessed. No trigger fires.
     fn on_silent_use(&mut self, seen: &Seen) {
         let walk = seen.walk();
         for track in walk.first / self.track..=walk.last / self.track {

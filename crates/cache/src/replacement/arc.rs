@@ -1,36 +1,36 @@
-//! ARC: one list of blocks that were asked for once, one of those asked for again, and what both
-//! have lost says how the cache is divided between them (Megiddo, Modha, FAST 2003).
+//! ARC: a list of blocks with one demand, and a list of blocks with more. Their remembered blocks
+//! determine the division of the cache (Megiddo, Modha, FAST 2003).
 //!
 //! ```text
 //!       B1 <-- T1  |  T2 --> B2        T: resident, B: remembered
-//!        `-- more --> p <-- more --'   p: how much T1 should have
+//!        `-- more --> p <-- more --'   p: the target size of T1
 //! ```
 //!
-//! Not where the division changes faster than what is remembered can tell.
+//! Not for loads whose best division changes faster than the remembered blocks show.
 
 use super::{GhostTag, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, List, Needs, Residency};
 
-/// Where a block is: the marks of its entry, and the numbers of the lists.
+/// The list of a block: the marks of its entry, and the numbers of the lists.
 const T1: u8 = 0;
 const T2: u8 = 1;
 const B1: u8 = 2;
 const B2: u8 = 3;
 
-/// What [`GhostTag`] says of a block that was in B2.
+/// The [`GhostTag`] of a block that was in B2.
 const WAS_IN_B2: GhostTag = GhostTag(B2);
 
-/// Four lists and the target.
+/// An ARC policy: four lists and the target.
 #[derive(Debug)]
 pub struct Arc {
     lists: [List; 4],
     capacity: u32,
-    /// How much T1 should have: the paper's p, a real number.
+    /// The target size of T1: the paper's p, a real number.
     target: f64,
 }
 
 impl Arc {
-    /// For so many frames.
+    /// A policy for `capacity` frames.
     pub fn new(capacity: u32) -> Self {
         Self {
             lists: [0, 1, 2, 3].map(List::numbered),
@@ -54,7 +54,7 @@ impl Arc {
         self.lists[usize::from(list)].push_newest(residency, frame);
     }
 
-    /// Forgets the oldest of a list of remembered ones.
+    /// Forgets the oldest block of a list of remembered ones.
     fn drop_oldest(&mut self, residency: &mut Residency, list: u8) {
         if let Some(oldest) = self.lists[usize::from(list)].pop_oldest(residency) {
             residency.forget(oldest);
@@ -93,8 +93,8 @@ impl Replacement for Arc {
         GhostTag(list)
     }
 
-    /// The paper's REPLACE. Its case of a T1 that fills the cache needs no rule of its own: T2 is
-    /// empty then, and what goes to the empty B1 is dropped from there when the new block comes.
+    /// The paper's REPLACE. Its case of a T1 that fills the cache needs no separate rule: T2 is empty
+    /// then, and the block that enters the empty B1 is dropped at the new block's admission.
     #[inline]
     fn victim(&mut self, residency: &mut Residency, coming: GhostTag) -> Option<FrameId> {
         let t1 = f64::from(self.len(T1));

@@ -1,18 +1,18 @@
-//! DU, "demote upon use": what was just sent to the cache above goes first (Chen, Zhang, Zhou,
+//! DU, "demote upon use": evicts blocks first that were sent to the cache above (Chen, Zhang, Zhou,
 //! Scott, Schiefer, SIGMETRICS 2005, as PFC describes it).
 //!
 //! ```text
-//!   goes first: [ sent, oldest ... newest ] then [ not sent: oldest ... newest ]
+//!   evicts:  [ sent, oldest ... newest ] then [ not sent: oldest ... newest ]
 //! ```
 //!
-//! For a cache below another one. Not where nobody caches above: every block goes as soon as it was
-//! used.
+//! For a cache below another one. Not without a cache above: every block is evicted after its first
+//! use.
 
 use super::{GhostTag, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, List, Needs, Residency};
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[Parameter {
     key: "first",
     what: "Which of the sent blocks goes first; a choice, the paper says only that they go.",
@@ -21,7 +21,7 @@ pub const PARAMETERS: &[Parameter] = &[Parameter {
 
 const SENT: u8 = 1;
 
-/// LRU, and what was sent.
+/// A DU policy: an LRU list, and a list of sent blocks.
 #[derive(Debug)]
 pub struct Du {
     order: List,
@@ -29,7 +29,7 @@ pub struct Du {
     first: First,
 }
 
-/// Which of the sent blocks goes first.
+/// The sent block that is evicted first.
 #[derive(Clone, Copy, Debug)]
 enum First {
     Oldest,
@@ -37,7 +37,7 @@ enum First {
 }
 
 impl Du {
-    /// Makes one.
+    /// An empty policy.
     pub fn new(settings: &AlgorithmSettings) -> Self {
         Self {
             order: List::numbered(0),
@@ -49,7 +49,7 @@ impl Du {
         }
     }
 
-    /// The list in which the frame stands.
+    /// The list of the frame.
     fn list(&mut self, residency: &Residency, frame: FrameId) -> &mut List {
         match residency.marks(frame) {
             SENT => &mut self.sent,

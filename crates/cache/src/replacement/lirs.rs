@@ -1,24 +1,24 @@
-//! LIRS: blocks are ranked by the distance between their last two uses, not by the last use alone
+//! LIRS: ranks blocks by the distance between their last two uses, not by the last use alone
 //! (Jiang, Zhang, SIGMETRICS 2002).
 //!
 //! ```text
 //!   stack, newest .......................... oldest      queue, newest ... oldest
-//!     h  L  .  L  h  .  L  .  .  L                          h  h  h   -> goes
+//!     h  L  .  L  h  .  L  .  .  L                          h  h  h   -> evicted
 //!
 //!   L: low distance, resident: most of the cache         h: high distance, resident: the queue
 //!   .: high distance, no longer resident, remembered     the oldest of the stack is an L
 //! ```
 //!
-//! A block that is used again while it stands in the stack has a lower distance than the oldest L:
-//! it becomes an L, and that L goes to the queue. Not for loads whose distances change often: blocks
-//! that were once L stay long.
+//! A block that is used again while it is in the stack has a lower distance than the oldest L. It
+//! becomes an L, and that L moves to the queue. Not for loads whose distances change often, because
+//! an L stays long.
 
 use super::ring::Ring;
 use super::{GhostTag, Pattern, Replacement, Touch, share};
 use crate::residency::{FrameId, List, Needs, Residency};
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "high",
@@ -42,7 +42,7 @@ pub const PARAMETERS: &[Parameter] = &[
 const LOW: u8 = 1;
 const STACKED: u8 = 2;
 
-/// The stack, the queue, and those that are only remembered in the order in which they went.
+/// A LIRS policy: the stack, the queue, and the remembered blocks in the order of their eviction.
 #[derive(Debug)]
 pub struct Lirs {
     queue: List,
@@ -54,7 +54,7 @@ pub struct Lirs {
 }
 
 impl Lirs {
-    /// For so many frames.
+    /// A policy for `capacity` frames.
     pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
         let remembered = u64::from(capacity) * settings.get("remembered") / 100;
         let remembered = remembered as u32;
@@ -72,14 +72,14 @@ impl Lirs {
         residency.marks(frame) & mark != 0
     }
 
-    /// Puts the entry on top of the stack.
+    /// Moves the entry to the top of the stack.
     fn stack(&mut self, residency: &mut Residency, frame: FrameId) {
         self.unstack(residency, frame);
         self.stack.push_newest(frame);
         residency.set_marks(frame, residency.marks(frame) | STACKED);
     }
 
-    /// Takes the entry out of the stack if it stands there.
+    /// Removes the entry from the stack, if it is there.
     fn unstack(&mut self, residency: &mut Residency, frame: FrameId) {
         let marks = residency.marks(frame);
         if marks & STACKED != 0 {
@@ -88,7 +88,7 @@ impl Lirs {
         }
     }
 
-    /// Until the oldest of the stack is an L.
+    /// Removes the oldest entries of the stack until an L is the oldest.
     fn prune(&mut self, residency: &mut Residency) {
         while let Some(oldest) = self.stack.oldest() {
             if self.is(residency, oldest, LOW) {
@@ -102,7 +102,7 @@ impl Lirs {
         }
     }
 
-    /// The entry, which stands in no list but the stack, becomes an L on top.
+    /// Makes an entry that is at most in the stack an L on top.
     fn promote(&mut self, residency: &mut Residency, frame: FrameId) {
         self.stack(residency, frame);
         residency.set_marks(frame, residency.marks(frame) | LOW);
@@ -120,7 +120,7 @@ impl Lirs {
         }
     }
 
-    /// The frame, which is in the queue, is newest there and in the stack.
+    /// Makes a frame of the queue the newest there and in the stack.
     fn renew(&mut self, residency: &mut Residency, frame: FrameId) {
         if self.is(residency, frame, LOW) {
             self.stack(residency, frame);
@@ -131,7 +131,7 @@ impl Lirs {
         }
     }
 
-    /// The oldest L of the stack that can go.
+    /// The oldest L of the stack that can be evicted.
     fn oldest_low(&self, residency: &Residency) -> Option<FrameId> {
         let mut at = self.stack.oldest();
         while let Some(frame) = at {
@@ -143,7 +143,7 @@ impl Lirs {
         None
     }
 
-    /// Takes a resident frame out of the lists but for the stack.
+    /// Removes a resident frame from all lists except the stack.
     fn take(&mut self, residency: &mut Residency, frame: FrameId) {
         if self.is(residency, frame, LOW) {
             self.unstack(residency, frame);

@@ -1,19 +1,19 @@
-//! LRU: the block that nobody has asked for the longest goes.
+//! LRU: evicts the least recently used block.
 //!
-//! The baseline, and what PFC has at both levels but with SARC. Not for loads that read more than
-//! the cache in a loop: then every block goes just before it is asked for again.
+//! The baseline, and PFC's policy at both levels except with SARC. Not for loops over more blocks
+//! than the cache has: they evict every block just before its next demand.
 
 use super::{GhostTag, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, List, Needs, Residency};
 
-/// One list, newest first.
+/// An LRU policy: one list, newest first.
 #[derive(Debug)]
 pub struct Lru {
     order: List,
 }
 
 impl Lru {
-    /// Makes one.
+    /// An empty policy.
     pub fn new() -> Self {
         Self {
             order: List::numbered(0),

@@ -1,15 +1,15 @@
-//! MQ: several LRU queues, one for each power of two of a block's uses; who is not used for a while
-//! comes down (Zhou, Philbin, Li, USENIX ATC 2001).
+//! MQ: several LRU queues, one for each power of two of a block's uses. Blocks without a use for a
+//! life time move down (Zhou, Philbin, Li, USENIX ATC 2001).
 //!
 //! ```text
 //!   queue 7   128 uses and more
 //!     ...          | not used for a life time: one queue down
 //!   queue 1   2, 3 v
-//!   queue 0   1 use      -> goes, its number of uses is remembered
+//!   queue 0   1 use      -> evicted, its number of uses is remembered
 //! ```
 //!
-//! Written for a server below caching clients, where what is used again is used again late. Not where
-//! uses follow each other closely and then end: they lift a block that nobody wants any more.
+//! For a server below caching clients, where the distances of repeated uses are long. Not for bursts
+//! of uses of a block, which raise it after its last use.
 
 mod queues;
 
@@ -18,7 +18,7 @@ use crate::residency::{FrameId, Needs, Residency};
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 use queues::{GONE, HEADS, Queues};
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "queues",
@@ -51,14 +51,14 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// As many classes of distances as a count of demands has bits.
+/// Classes of distances: one for each bit of a count of demands.
 const CLASSES: usize = 64;
 
-/// How often a block was used and when last: noted at its entry.
+/// The number of a block's uses and the last one, as its entry stores it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use(u64);
 
-/// Bits of a use's count: what is used more often is in the highest queue long since.
+/// Bits of the count: a block with more uses is in the highest queue anyway.
 const COUNT_BITS: u32 = 16;
 
 /// The highest count.
@@ -74,35 +74,35 @@ impl Use {
     }
 }
 
-/// The queues.
+/// An MQ policy.
 #[derive(Debug)]
 pub struct Mq {
-    /// From the lowest one upwards, and what has gone and is remembered.
+    /// The queues from the lowest one upwards, and that of remembered blocks.
     queues: Queues,
-    /// How many queues there are without the remembered ones.
+    /// The number of queues, without that of remembered blocks.
     levels: usize,
     now: u64,
     life: u64,
     remembered: u32,
-    /// How many are remembered.
+    /// The number of remembered blocks.
     gone: u32,
     distances: Option<Distances>,
 }
 
-/// How far apart uses of one block are.
+/// The distances between uses of one block.
 #[derive(Debug)]
 struct Distances {
-    /// How many in each power of two.
+    /// The number of distances in each power of two.
     classes: [u32; CLASSES],
-    /// After so many demands the life time is made anew, and old counts are halved. The paper says
-    /// no more than that it is measured: as long as the cache is a choice.
+    /// Demands between two settings of the life time, at which old counts are halved. A choice: the
+    /// cache's capacity; the paper says only that it is measured.
     period: u64,
-    /// When it is made anew.
+    /// The demand at which the life time is set next.
     next: u64,
 }
 
 impl Mq {
-    /// For so many frames.
+    /// A policy for `capacity` frames.
     pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
         let capacity = u64::from(capacity);
         let remembered = (capacity * settings.get("remembered") / 100) as u32;
@@ -122,12 +122,12 @@ impl Mq {
         }
     }
 
-    /// Puts the frame at the newest end of a queue, for a whole life time.
+    /// Adds the frame at the newest end of a queue, for a whole life time.
     fn put(&mut self, queue: usize, frame: FrameId) {
         self.queues.push(queue, frame, self.now + self.life);
     }
 
-    /// Puts the frame where its uses are, and a demand has been served.
+    /// Adds the frame to the queue of its uses, and ends a demand.
     fn place(&mut self, residency: &mut Residency, frame: FrameId, uses: Use) {
         residency.set_note(frame, uses.0);
         let queue = uses.count().max(1).ilog2() as usize;
@@ -135,7 +135,7 @@ impl Mq {
         self.tick();
     }
 
-    /// The block is used, for the first time or again.
+    /// Counts a use of a block, first or repeated.
     fn count(&mut self, uses: Use) -> Use {
         if uses.count() > 0
             && let Some(distances) = &mut self.distances
@@ -146,7 +146,7 @@ impl Mq {
         Use(self.now << COUNT_BITS | count)
     }
 
-    /// A demand has been served: the oldest of each queue comes down if its time is up.
+    /// Ends a demand: the oldest block of each queue moves down if its life time is over.
     fn tick(&mut self) {
         self.now += 1;
         let mut late = self.queues.late(self.now);
@@ -166,8 +166,7 @@ impl Mq {
 }
 
 impl Distances {
-    /// The upper end of the commonest class, the shorter one of equals; old counts count half from
-    /// now on.
+    /// The upper end of the most frequent class, the shorter one of equals. Halves all counts.
     fn commonest(&mut self) -> Option<u64> {
         let most = self.classes.iter().copied().max().filter(|most| *most > 0);
         let class = self.classes.iter().position(|count| Some(*count) == most);
@@ -228,7 +227,7 @@ impl Replacement for Mq {
         }
         residency.remember(frame);
         self.gone += 1;
-        // What has gone does not come down.
+        // Remembered blocks do not move down.
         self.queues.push(GONE, frame, 0);
     }
 

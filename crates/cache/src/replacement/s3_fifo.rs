@@ -1,21 +1,21 @@
-//! S3-FIFO: new blocks pass through a small queue, and only those that were asked for again there
-//! come into the main one (Yang et al., SOSP 2023).
+//! S3-FIFO: new blocks enter a small queue, and only those with a repeated use there enter the main
+//! one (Yang et al., SOSP 2023).
 //!
 //! ```text
-//!            .-> small, a tenth --- asked for again --> main --.
-//!   new -----'        |                                  ^ '---' asked for: round again
+//!            .-> small, a tenth --- used again -------> main --.
+//!   new -----'        |                                  ^ '---' used: reinserted
 //!                     v                                  |
 //!              remembered, as many as main --- new ------'
 //! ```
 //!
-//! Not for loads in which a block's second use follows only after the small queue has passed, and
-//! whose working set is larger than what is remembered.
+//! Not for loads whose second uses follow after the block has left the small queue, with a working
+//! set larger than the remembered blocks.
 
 use super::{GhostTag, Pattern, Replacement, Touch, share};
 use crate::residency::{FrameId, List, Needs, Residency};
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "small",
@@ -48,26 +48,26 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// When the small queue's turn ends, if blocks of it move to the main one.
+/// The end of the small queue's turn, if its blocks move to the main one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SmallTurnEnd {
-    /// When a block has gone, or none can.
+    /// After an eviction, or if none is possible.
     Gone,
-    /// When it is shorter than it should be, too.
+    /// Also when the queue is shorter than its size.
     Short,
 }
 
-/// Bits of the marks: how often a block was asked for, and where it is.
+/// Bits of the marks: the number of uses, and the queue.
 const COUNTER: u8 = 0b11;
 const MAIN: u8 = 0b100;
 
-/// The queues.
+/// An S3-FIFO policy.
 #[derive(Debug)]
 pub struct S3Fifo {
     small: List,
     main: List,
     ghosts: List,
-    /// What the small queue has before it gives.
+    /// The size of the small queue above which it evicts.
     small_size: u32,
     remembered: u32,
     again: u8,
@@ -75,7 +75,7 @@ pub struct S3Fifo {
 }
 
 impl S3Fifo {
-    /// For so many frames.
+    /// A policy for `capacity` frames.
     pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
         Self {
             small: List::numbered(0),
@@ -91,7 +91,7 @@ impl S3Fifo {
         }
     }
 
-    /// The queue in which the frame stands.
+    /// The queue of the frame.
     fn queue(&mut self, residency: &Residency, frame: FrameId) -> &mut List {
         match residency.marks(frame) & MAIN {
             0 => &mut self.small,

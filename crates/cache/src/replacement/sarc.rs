@@ -1,20 +1,20 @@
-//! SARC: sequential blocks and the others in lists of their own, and the list whose oldest part is
-//! worth more grows (Gill, Modha, USENIX ATC 2005; update lines as in two independent codes).
+//! SARC: separate lists for sequential and random blocks. The list whose oldest part is worth more
+//! grows (Gill, Modha, USENIX ATC 2005; update lines as in two independent codes).
 //!
 //! ```text
 //!   SEQ     newest ........... [ bottom ]      hit here: worth much if many sequential misses
 //!   RANDOM  newest ........... [ bottom ]      hit here: compared with them
 //! ```
 //!
-//! SARC is a prefetcher, too. That is elsewhere: it says here which blocks are sequential, which
-//! missed, and which move to the newest end of SEQ when a trigger fires. Not for loads without
-//! sequential runs: then it is an LRU that costs more.
+//! SARC's prefetcher is in `prefetch::sarc`. Its notes report which blocks are sequential, which
+//! missed, and which move to the newest end of SEQ at a trigger. Not for loads without sequential
+//! runs: then it is an LRU at a higher cost.
 
 use super::{GhostTag, Pattern, Replacement, Touch, share};
 use crate::residency::{FrameId, List, Needs, Residency};
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "bottom",
@@ -34,29 +34,29 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// Where a frame is: its marks, and the numbers of the lists.
+/// The list of a frame: its marks, and the numbers of the lists.
 const RANDOM: u8 = 0;
 const SEQ: u8 = 1;
 
-/// The lists and what moves the border between them.
+/// A SARC policy: the lists, and the state of their adaptation.
 #[derive(Debug)]
 pub struct Sarc {
     lists: [List; 2],
-    /// When each frame was put at the newest end, in placements.
+    /// The insertion of each frame at the newest end, in placements.
     stamps: Box<[u64]>,
     now: u64,
     capacity: u32,
-    /// How many blocks the bottom of a list has: the paper's delta L.
+    /// The number of blocks in the bottom of a list: the paper's delta L.
     bottom: u32,
     large_ratio: f64,
-    /// What SEQ should have; 0 before the first replacement.
+    /// The target size of SEQ; 0 before the first replacement.
     desired: f64,
     adapt: f64,
     sequential_misses: u64,
 }
 
 impl Sarc {
-    /// For so many frames.
+    /// A policy for `capacity` frames.
     pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
         Self {
             lists: [0, 1].map(List::numbered),
@@ -100,13 +100,13 @@ impl Sarc {
         age * f64::from(list.len()) <= f64::from(self.bottom) * (newest - oldest) as f64
     }
 
-    /// The worth of SEQ's bottom over that of RANDOM's, in the time since RANDOM's was last hit.
+    /// The worth of SEQ's bottom relative to RANDOM's, since the last hit in RANDOM's.
     fn ratio(&self) -> f64 {
         let seq = self.list(SEQ).len().max(1);
         2.0 * self.sequential_misses as f64 * f64::from(self.bottom) / f64::from(seq)
     }
 
-    /// A hit in the bottom of a list.
+    /// Adapts the target to a hit in the bottom of a list.
     fn adapt(&mut self, list: u8) {
         let ratio = self.ratio();
         if list == RANDOM {

@@ -1,9 +1,9 @@
-//! How often each block was asked for, about: a count-min sketch with counters of four bits.
+//! Approximate numbers of demands per block: a count-min sketch with counters of four bits.
 //!
 //! ```text
 //!            block --hash--> one counter in each of four rows
-//!   row 0:  . . 3 . . . . .          count = the least of the four
-//!   row 1:  7 . . . . . . .          add: the counters that are at the least go up by one
+//!   row 0:  . . 3 . . . . .          count = the minimum of the four
+//!   row 1:  7 . . . . . . .          add: increments the counters at the minimum
 //!   row 2:  . . . . . 3 . .          (conservative update), up to 15
 //!   row 3:  . 4 . . . . . .          after `sample` additions all are halved
 //! ```
@@ -14,7 +14,7 @@ const IN_A_WORD: u64 = 16;
 /// The highest count.
 const MOST: u64 = 15;
 
-/// All counters halved at once: what is shifted from one counter into its neighbour is cleared.
+/// The mask that halves all counters of a shifted word: clears bits from the neighbouring counters.
 const HALVES: u64 = 0x7777_7777_7777_7777;
 
 /// Four odd multipliers for four hashes: digits of the fractional parts of the square roots of 2,
@@ -26,19 +26,19 @@ const MULTIPLIERS: [u64; 4] = [
     0xA54F_F53A_5F1D_36F1,
 ];
 
-/// The counters.
+/// A sketch.
 #[derive(Debug)]
 pub(super) struct Sketch {
-    /// Four rows, one after the other.
+    /// The four rows in order.
     words: Box<[u64]>,
-    /// How far a hash is shifted to be the number of a counter in its row.
+    /// The shift from a hash to a counter's index in its row.
     shift: u32,
     added: u64,
     sample: u64,
 }
 
 impl Sketch {
-    /// With a counter for each of so many blocks in each row, rounded up to a power of two.
+    /// A sketch with a counter per block in each row, rounded up to a power of two.
     pub(super) fn new(blocks: u32, sample: u64) -> Self {
         let counters = u64::from(blocks).next_power_of_two().max(IN_A_WORD);
         Self {
@@ -49,7 +49,7 @@ impl Sketch {
         }
     }
 
-    /// The block was asked for.
+    /// Counts a demand for the block.
     pub(super) fn add(&mut self, block: u64) {
         let least = self.estimate(block);
         if least < MOST {
@@ -69,8 +69,8 @@ impl Sketch {
         }
     }
 
-    /// How often the block was asked for: not less than the truth but for halving and the highest
-    /// count.
+    /// The estimated number of demands for the block. It is an upper bound, except for halving and
+    /// the highest count.
     pub(super) fn estimate(&self, block: u64) -> u64 {
         let count = |row| {
             let (word, shift) = self.place(row, block);
@@ -79,7 +79,7 @@ impl Sketch {
         count(0).min(count(1)).min(count(2)).min(count(3))
     }
 
-    /// Where the block's counter of a row is.
+    /// The position of the block's counter in a row: word and shift.
     fn place(&self, row: usize, block: u64) -> (usize, u64) {
         let spread = (block ^ (block >> 32)).wrapping_mul(MULTIPLIERS[row]);
         let counter = spread >> self.shift;

@@ -1,11 +1,11 @@
-//! W-TinyLFU: a block that leaves a small window has to have been asked for more often than the one
-//! that would go for it (Einziger, Friedman, Manes, ACM TOS 2017).
+//! W-TinyLFU: a block that leaves a small window must have more demands than the block that it would
+//! evict (Einziger, Friedman, Manes, ACM TOS 2017).
 //!
 //! ```text
 //!   new -> window, 1 % -- more often? --> probation, 20 % -- again --> protected, 80 %
 //!            LRU              |                 ^                          |
 //!                             v                 `--------- oldest ---------'
-//!                        the other one goes
+//!                        the other one is evicted
 //! ```
 //!
 //! Not where popularity changes faster than the counters are halved.
@@ -15,7 +15,7 @@ use super::{GhostTag, Pattern, Replacement, Touch, share};
 use crate::residency::{FrameId, List, Needs, Residency};
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 
-/// What can be set.
+/// The parameters.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "window",
@@ -43,12 +43,12 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// Where a frame is: its marks, and the numbers of the lists.
+/// The list of a frame: its marks, and the numbers of the lists.
 const WINDOW: u8 = 0;
 const PROBATION: u8 = 1;
 const PROTECTED: u8 = 2;
 
-/// Three lists and the counters.
+/// A W-TinyLFU policy: three lists and the sketch.
 #[derive(Debug)]
 pub struct WTinyLfu {
     lists: [List; 3],
@@ -58,7 +58,7 @@ pub struct WTinyLfu {
 }
 
 impl WTinyLfu {
-    /// For so many frames.
+    /// A policy for `capacity` frames.
     pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
         let window_size = share(capacity, settings.get("window")).max(1);
         Self {
@@ -82,12 +82,12 @@ impl WTinyLfu {
         self.list(list).push_newest(residency, frame);
     }
 
-    /// What would leave a list.
+    /// The next candidate of a list.
     fn oldest(&self, residency: &Residency, list: u8) -> Option<FrameId> {
         self.lists[usize::from(list)].oldest_valid(residency)
     }
 
-    /// Moves what is too much from one list to another.
+    /// Moves blocks beyond `most` from one list to another.
     fn overflow(&mut self, residency: &mut Residency, from: u8, most: u32, to: u8) {
         while self.list(from).len() > most
             && let Some(oldest) = self.list(from).oldest(residency)
@@ -147,7 +147,7 @@ impl Replacement for WTinyLfu {
     #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: GhostTag) {
         self.sketch.add(residency.block(frame));
-        // Who leaves the window is who was compared, unless an older one was in flight.
+        // The block that leaves the window was compared, unless an older one was in flight.
         let most = self.window_size - 1;
         self.overflow(residency, WINDOW, most, PROBATION);
         self.put(residency, frame, WINDOW);

@@ -1,27 +1,27 @@
-//! Where a block's entry is: a table with open addressing that is asked, never listed.
+//! The index of entries by block: a table with open addressing, for lookups only.
 //!
 //! ```text
 //!   slot:  | some bits of the hash | entry |      32 bits, 0 = empty
 //!
 //!   home = the upper bits of the hash; from there upwards to the first empty slot.
-//!   A removed slot is filled from behind it, so that no marks of removed ones are left.
+//!   A removal moves later slots back, so that there are no tombstones.
 //! ```
 //!
-//! A slot is four bytes and at most every third one is taken: a lookup that finds nothing reads one
-//! slot most often, one that finds its block reads the entry besides. What an entry's number leaves of
-//! the 32 bits keeps some of the hash, so that entries of other blocks are seldom read. No order of slots is
-//! ever seen from outside: the same calls give the same answers on every machine.
+//! A slot has four bytes, and at most every third one is occupied. A miss usually reads one slot, a hit also
+//! the entry. The bits that an entry's number leaves of the 32 store a part of the hash, so that entries of
+//! other blocks are seldom read. The order of slots is not visible from outside: the same calls give the same
+//! results on every machine.
 
 use super::{FrameEntry, MAX_BLOCK};
 
 /// The multiplier of the hash: 2^64 over the golden ratio, made odd (Knuth, TAOCP 3, 6.4).
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Keeps block 0 and its neighbours from hashing to their own numbers; any odd constant would do.
+/// Prevents block 0 and its neighbours from hashing to their own numbers. Any odd constant works.
 const SALT: u64 = 0xD1B5_4A32_D192_ED03;
 
-/// So many slots there are for each entry, and up to twice as many. With half of them a demand that misses
-/// steps over another block's slot twice as often, each time a branch that the processor did not expect.
+/// The least number of slots per entry; there are up to twice as many. With half of them a miss passes another
+/// block's slot twice as often, each time with a mispredicted branch.
 const SPREAD: usize = 3;
 
 /// The hash of a block's number: both halves of the product, so that all bits count.
@@ -30,18 +30,18 @@ const fn hash(block: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// From block numbers to entries; entry 0 is none.
+/// A map from block numbers to entries; entry 0 stands for none.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     slots: Box<[u32]>,
-    /// How far a hash is shifted to be the number of its home.
+    /// The shift from a hash to its home slot.
     shift: u32,
-    /// The bits of a slot that are the entry's number.
+    /// The mask of the entry's number in a slot.
     entry: u32,
 }
 
 impl Index {
-    /// For at most so many entries.
+    /// An empty index for at most `entries` entries.
     pub(super) fn new(entries: usize) -> Self {
         let slots = (entries * SPREAD).next_power_of_two().max(2);
         Self {
@@ -51,13 +51,13 @@ impl Index {
         }
     }
 
-    /// The entry in the slot where the search for the block begins: most often the block's own.
+    /// The entry in the block's home slot: usually the block's own.
     #[inline]
     pub(super) fn first_entry(&self, block: u64) -> u32 {
         self.slots[self.home(hash(block))] & self.entry
     }
 
-    /// The block's entry. Most often it is in the first slot, or that is empty.
+    /// The block's entry. Usually it is in the home slot, or that slot is empty.
     #[inline]
     pub(super) fn find(&self, entries: &[FrameEntry], block: u64) -> Option<u32> {
         let hash = hash(block);
@@ -77,7 +77,7 @@ impl Index {
         }
     }
 
-    /// Adds the entry of a block that has none.
+    /// Adds the entry of an absent block.
     #[inline]
     pub(super) fn insert(&mut self, block: u64, entry: u32) {
         let hash = hash(block);
@@ -89,7 +89,7 @@ impl Index {
         self.slots[at] = self.slot(hash, entry);
     }
 
-    /// Takes the block's entry out; the other entries are of the blocks that they were added for.
+    /// Removes the block's entry. The entries must still store the blocks that they were added for.
     #[inline]
     pub(super) fn remove(&mut self, entries: &[FrameEntry], block: u64, entry: u32) {
         let hash = hash(block);
@@ -107,8 +107,7 @@ impl Index {
         self.slots[gap] = 0;
     }
 
-    /// What stands behind the gap moves into it unless its home lies behind the gap. Says where the gap is
-    /// in the end.
+    /// Moves later slots back into the gap, unless their home is after it. Returns the final gap.
     #[cold]
     fn fill(&mut self, entries: &[FrameEntry], mut gap: usize, mut at: usize) -> usize {
         let mask = self.slots.len() - 1;
@@ -126,13 +125,13 @@ impl Index {
         gap
     }
 
-    /// Where the search for a hash begins.
+    /// The home slot of a hash.
     #[inline]
     fn home(&self, hash: u64) -> usize {
         (hash >> self.shift) as usize
     }
 
-    /// A slot for the entry of a hash.
+    /// The slot value for an entry and a hash.
     #[inline]
     fn slot(&self, hash: u64, entry: u32) -> u32 {
         hash as u32 & !self.entry | entry

@@ -8,8 +8,8 @@
 
 use super::{FrameId, MAX_BLOCK, Residency};
 
-/// A ring of entries through its head. An entry stands in one list at a time; the list does not
-/// check that what it is given stands in it.
+/// A ring of entries with a head. An entry is in one list at a time; the list does not check that a
+/// given entry is its own.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: u32,
@@ -17,48 +17,48 @@ pub struct List {
 }
 
 impl List {
-    /// The list with this number of those that the policy asked for, while it is empty.
+    /// The policy's list with this number, which is empty.
     pub const fn numbered(head: u32) -> Self {
         Self { head, len: 0 }
     }
 
-    /// How many entries stand in it.
+    /// The number of entries.
     #[inline]
     pub fn len(self) -> u32 {
         self.len
     }
 
-    /// Whether none does.
+    /// Whether the list is empty.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// The end at which entries are usually put.
+    /// The newest entry: the end for insertions.
     #[inline]
     pub fn newest(self, residency: &Residency) -> Option<FrameId> {
         self.older(residency, FrameId(self.head))
     }
 
-    /// The end at which entries are usually taken.
+    /// The oldest entry: the end for evictions.
     #[inline]
     pub fn oldest(self, residency: &Residency) -> Option<FrameId> {
         self.newer(residency, FrameId(self.head))
     }
 
-    /// The neighbour towards the newest.
+    /// The next newer entry.
     #[inline]
     pub fn newer(self, residency: &Residency, frame: FrameId) -> Option<FrameId> {
         self.unless_head(residency.entries[frame.index()].newer)
     }
 
-    /// The neighbour towards the oldest.
+    /// The next older entry.
     #[inline]
     pub fn older(self, residency: &Residency, frame: FrameId) -> Option<FrameId> {
         self.unless_head(residency.entries[frame.index()].older)
     }
 
-    /// The oldest whose read is complete: those in flight are passed over, and keep their places.
+    /// The oldest entry whose read is complete. Entries in flight keep their places.
     #[inline]
     pub fn oldest_valid(self, residency: &Residency) -> Option<FrameId> {
         let mut at = self.oldest(residency);
@@ -71,7 +71,7 @@ impl List {
         None
     }
 
-    /// The newest whose read is complete.
+    /// The newest entry whose read is complete.
     #[inline]
     pub fn newest_valid(self, residency: &Residency) -> Option<FrameId> {
         let mut at = self.newest(residency);
@@ -84,8 +84,8 @@ impl List {
         None
     }
 
-    /// Reads what taking the oldest will need, so that the processor has it at hand by then: where
-    /// the index has the block, and the next neighbour.
+    /// Prefetches the memory that the eviction of the oldest entry needs into the processor's cache:
+    /// the block's slot in the index, and the next entry.
     #[inline]
     pub fn warm_oldest(self, residency: &Residency) -> u64 {
         let oldest = residency.entries[self.head as usize].newer as usize;
@@ -95,7 +95,7 @@ impl List {
         u64::from(slot ^ next)
     }
 
-    /// Puts an entry that stands nowhere at the newest end.
+    /// Adds an entry that is in no list at the newest end.
     #[inline]
     pub fn push_newest(&mut self, residency: &mut Residency, frame: FrameId) {
         let older = residency.entries[self.head as usize].older;
@@ -103,7 +103,7 @@ impl List {
         self.len += 1;
     }
 
-    /// Puts an entry that stands nowhere at the oldest end.
+    /// Adds an entry that is in no list at the oldest end.
     #[inline]
     pub fn push_oldest(&mut self, residency: &mut Residency, frame: FrameId) {
         let newer = residency.entries[self.head as usize].newer;
@@ -111,14 +111,14 @@ impl List {
         self.len += 1;
     }
 
-    /// Takes the entry out.
+    /// Removes the entry.
     #[inline]
     pub fn remove(&mut self, residency: &mut Residency, frame: FrameId) {
         unlink(residency, frame.0);
         self.len -= 1;
     }
 
-    /// Takes the oldest entry out.
+    /// Removes the oldest entry.
     #[inline]
     pub fn pop_oldest(&mut self, residency: &mut Residency) -> Option<FrameId> {
         let oldest = self.oldest(residency)?;
@@ -160,7 +160,7 @@ impl List {
     }
 }
 
-/// Puts an entry between two neighbours.
+/// Inserts an entry between two neighbours.
 #[inline]
 fn link(residency: &mut Residency, newer: u32, entry: u32, older: u32) {
     residency.entries[newer as usize].older = entry;
@@ -170,7 +170,7 @@ fn link(residency: &mut Residency, newer: u32, entry: u32, older: u32) {
     entry.older = older;
 }
 
-/// Joins the neighbours of an entry.
+/// Links the neighbours of an entry.
 #[inline]
 fn unlink(residency: &mut Residency, entry: u32) {
     let entry = residency.entries[entry as usize];

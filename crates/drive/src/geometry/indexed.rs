@@ -23,40 +23,40 @@ mod slips;
 
 use slips::Slips;
 
-/// Neighbouring tracks of one surface with the same number of sectors.
+/// Neighbouring tracks of one surface with equally many sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackRun {
-    /// The cylinder of the first track, from the first cylinder of the group.
+    /// The cylinder of the first track, relative to the group.
     pub cylinder: u32,
     /// The surface.
     pub head: u32,
-    /// Sectors on each track.
+    /// The number of sectors of each track.
     pub sectors: u32,
-    /// Where sector 0 of the first track begins, from where the group begins.
+    /// The beginning of the first track's sector 0, relative to the group.
     pub start: Angle,
-    /// How many tracks; negative if the arm moves towards lower cylinders.
+    /// The number of tracks; negative if the arm moves towards lower cylinders.
     pub tracks: i32,
-    /// From the beginning of a track to that of the next.
+    /// The angle from the beginning of a track to that of the next.
     pub step: Angle,
-    /// Sectors of each track, from its first on, that hold blocks or were slipped: 1 to
-    /// `sectors`. The others are spares.
+    /// The number of sectors of each track, from its first on, that hold blocks or were slipped: 1
+    /// to `sectors`. The others are spares.
     pub blocks: u32,
 }
 
-/// A group, repeated.
+/// Repetitions of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupRun {
-    /// Which: its number in the list of groups, below that of this one.
+    /// The index of the repeated group in the list of groups, below that of this one.
     pub group: u32,
-    /// The first cylinder of the first repetition, from the first cylinder of this group.
+    /// The first cylinder of the first repetition, relative to this group.
     pub cylinder: u32,
-    /// Where the first repetition begins, from where this group begins.
+    /// The beginning of the first repetition, relative to this group.
     pub start: Angle,
-    /// How many times.
+    /// The number of repetitions.
     pub repeats: u32,
-    /// From the first cylinder of a repetition to that of the next.
+    /// The number of cylinders from a repetition to the next.
     pub cylinders: u32,
-    /// From where a repetition begins to where the next does.
+    /// The angle from the beginning of a repetition to that of the next.
     pub step: Angle,
 }
 
@@ -72,21 +72,21 @@ pub enum GroupDescription {
 /// A drive of nested patterns as a profile describes it.
 #[derive(Clone, Debug, Default)]
 pub struct Description {
-    /// How many surfaces.
+    /// The number of surfaces.
     pub surfaces: u32,
-    /// How many cylinders.
+    /// The number of cylinders.
     pub cylinders: u32,
-    /// How many blocks; not more than the tracks hold.
+    /// The number of blocks, at most the capacity of the tracks.
     pub blocks: u64,
     /// The groups; the last is the whole drive.
     pub groups: Vec<GroupDescription>,
-    /// Places that were slipped: the first, and how many from there on.
+    /// Slipped places: the first one, and their number.
     pub slips: Vec<(u64, u32)>,
-    /// Blocks that are elsewhere.
+    /// Remapped blocks.
     pub remaps: Vec<Remap>,
 }
 
-/// What a run repeats.
+/// The pattern that a run repeats.
 #[derive(Clone, Copy, Debug)]
 enum Child {
     Track {
@@ -97,29 +97,29 @@ enum Child {
     Group(u32),
 }
 
-/// A run of tracks or groups, ready for use.
+/// A checked run of tracks or groups.
 #[derive(Clone, Copy, Debug)]
 struct PatternRun {
-    /// Its first place, from the first of its group.
+    /// Its first place, relative to its group.
     first: u64,
-    /// Places of one track or repetition.
+    /// The number of places of one track or repetition.
     places: u64,
     repeats: u32,
-    /// Its first cylinder, from the first of its group.
+    /// Its first cylinder, relative to its group.
     cylinder: u32,
-    /// From repetition to repetition.
+    /// The distance of repetitions in cylinders.
     pitch: i32,
-    /// Cylinders that one repetition covers.
+    /// The number of cylinders of one repetition.
     span: u32,
     start: Angle,
     step: Angle,
     child: Child,
 }
 
-/// A group, ready for use.
+/// A checked group.
 #[derive(Clone, Debug)]
 struct Group {
-    /// Its part of the drive's runs, in the order of the places.
+    /// Its range in the drive's runs, in the order of the places.
     runs: std::ops::Range<u32>,
     places: u64,
     cylinders: u32,
@@ -144,7 +144,7 @@ pub(super) struct Indexed {
     cylinders: u32,
     blocks: u64,
     groups: Box<[Group]>,
-    /// The first place of each run, apart from the rest so that searching touches little memory.
+    /// The first place of each run, in a separate array so that a search touches little memory.
     firsts: Box<[u64]>,
     runs: Box<[PatternRun]>,
     /// The runs of each group in the order of their cylinders, in the same ranges.
@@ -153,7 +153,7 @@ pub(super) struct Indexed {
     remaps: Remaps,
 }
 
-/// A track, found from a place on it or from its cylinder and head.
+/// A track that was found by a place, or by its cylinder and head.
 #[derive(Clone, Copy, Debug)]
 struct LocatedTrack {
     /// The place of its sector 0.
@@ -161,14 +161,14 @@ struct LocatedTrack {
     cylinder: u32,
     head: u32,
     sectors: u32,
-    /// Of its sectors, from sector 0 on, those that have places.
+    /// The number of its sectors, from sector 0 on, that have places.
     places: u32,
     start: Angle,
     width: Angle,
 }
 
 impl Indexed {
-    /// Checks a description and makes it ready for use.
+    /// The layout of a description, after a check.
     pub fn new(description: &Description) -> Result<Self, LayoutError> {
         build::indexed(description)
     }
@@ -189,8 +189,8 @@ impl Indexed {
         self.root().tracks
     }
 
-    /// The first blocks of the runs of the whole drive. A run that is not repeated and holds
-    /// groups of groups, an actuator's share, is replaced by its own runs.
+    /// The first blocks of the whole drive's runs. An unrepeated run of groups of groups, which is
+    /// an actuator's share, is replaced by its own runs.
     pub fn zone_starts(&self) -> Vec<u64> {
         let runs_of =
             |group: &Group| &self.runs[group.runs.start as usize..group.runs.end as usize];
@@ -214,7 +214,7 @@ impl Indexed {
         blocks.filter(|&block| block < self.blocks).collect()
     }
 
-    /// Where a block is.
+    /// The spot of a block.
     #[inline]
     pub fn spot(&self, lba: u64) -> Option<Spot> {
         if lba >= self.blocks {
@@ -243,7 +243,7 @@ impl Indexed {
         })
     }
 
-    /// The runs that lead to a block's track, and which repetition of each.
+    /// The path to a block's track: the runs and their repetitions.
     pub fn path_of(&self, lba: u64) -> Option<Vec<PatternStep>> {
         if lba >= self.blocks {
             return None;
@@ -271,7 +271,7 @@ impl Indexed {
         }
     }
 
-    /// The same layout with other angles.
+    /// The layout with corrected angles.
     pub fn turned(&self, turns: &[Turn]) -> Self {
         let mut turned = self.clone();
         for turn in turns {
@@ -288,7 +288,7 @@ impl Indexed {
         turned
     }
 
-    /// Which block is on a sector.
+    /// The block on a sector.
     pub fn lba_at(&self, cylinder: u32, head: u32, sector: u32) -> Option<u64> {
         if let Some(lba) = self.remaps.moved_to(cylinder, head, sector) {
             return Some(lba);
@@ -406,7 +406,7 @@ impl Indexed {
         })
     }
 
-    /// The first place (from the group's), run and start (likewise) of a group's track.
+    /// The first place, run and start of a group's track, relative to the group.
     ///
     /// The depth is that of the groups, which is limited when they are read.
     fn search(&self, group: &Group, cylinder: u32, head: u32) -> Option<(u64, &PatternRun, Angle)> {
@@ -440,7 +440,7 @@ impl Indexed {
         None
     }
 
-    /// The spot of a block that was moved.
+    /// The spot of a remapped block.
     fn moved(&self, remap: Remap, into: u32) -> Option<Spot> {
         let track = self.track_under(remap.cylinder, remap.head)?;
         Some(Spot {
@@ -457,20 +457,20 @@ impl Indexed {
 }
 
 impl PatternRun {
-    /// The lowest cylinder that it covers.
+    /// The lowest cylinder of the run.
     fn lowest(&self) -> u32 {
         let last = self.pitch.min(0).wrapping_mul(self.repeats as i32 - 1);
         self.cylinder.wrapping_add_signed(last)
     }
 
-    /// One more than the highest cylinder that it covers.
+    /// The cylinder after the highest one of the run.
     fn reach(&self) -> u32 {
         let pitch = self.pitch.max(0) as u32;
         self.cylinder + pitch * (self.repeats - 1) + self.span
     }
 
-    /// Which repetition covers a cylinder (counted from the lowest), and which of that
-    /// repetition's cylinders it is.
+    /// The repetition that covers a cylinder, which is relative to the lowest one, and the cylinder's
+    /// index in the repetition.
     fn repeat_at(&self, cylinder: u32) -> Option<(u32, u32)> {
         let pitch = self.pitch.unsigned_abs();
         let nth = cylinder
@@ -487,7 +487,8 @@ impl PatternRun {
     }
 }
 
-/// Divides `left`, leaving the rest. Most numbers fit in 32 bits, where dividing is faster.
+/// Divides `left` and leaves the remainder in it. Most numbers fit 32 bits, whose division is
+/// faster.
 #[inline]
 fn divide(left: &mut u64, by: u64) -> u32 {
     let quotient = match (u32::try_from(*left), u32::try_from(by)) {

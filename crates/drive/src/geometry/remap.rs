@@ -1,40 +1,40 @@
-//! Blocks that are not where the layout alone would put them: defects moved to spare sectors.
+//! Remapped blocks: defects whose blocks are on spare sectors.
 
 use super::LayoutError;
 
-/// A few consecutive blocks that were moved to consecutive sectors of one track.
+/// Consecutive blocks that are remapped to consecutive sectors of one track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remap {
     /// The first block.
     pub first: u64,
-    /// How many.
+    /// The number of blocks.
     pub blocks: u32,
-    /// The arm's position where they are.
+    /// The cylinder of the sectors.
     pub cylinder: u32,
-    /// The surface where they are.
+    /// The surface of the sectors.
     pub head: u32,
-    /// The sector of the first.
+    /// The sector of the first block.
     pub sector: u32,
 }
 
-/// All remapped blocks of a drive. Mostly there are none, or a handful.
+/// All remapped blocks of a drive: usually none, or a few.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remaps {
-    /// In the order of their blocks, not overlapping.
+    /// The remaps in the order of their blocks, without overlaps.
     by_block: Box<[Remap]>,
 }
 
-/// What is known about a block.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lookup {
-    /// It is in the remap, this far from its beginning.
+    /// The block is in the remap, at this offset.
     Moved(Remap, u32),
-    /// It is in its regular place, and so are this many blocks from it on (saturated).
+    /// The block is not remapped, nor are this many blocks from it on (saturated).
     Regular(u32),
 }
 
 impl Remaps {
-    /// The given remaps.
+    /// The set of these remaps.
     pub fn new(mut remaps: Vec<Remap>) -> Result<Self, LayoutError> {
         remaps.sort_by_key(|remap| remap.first);
         for pair in remaps.windows(2) {
@@ -55,12 +55,12 @@ impl Remaps {
         })
     }
 
-    /// Whether there are none.
+    /// Whether there are no remaps.
     pub fn is_empty(&self) -> bool {
         self.by_block.is_empty()
     }
 
-    /// Where `block` is, if it is remapped.
+    /// Looks up a block.
     pub fn find(&self, block: u64) -> Lookup {
         let above = self.by_block.partition_point(|r| r.first <= block);
         if let Some(remap) = above.checked_sub(1).map(|i| self.by_block[i]) {
@@ -76,7 +76,7 @@ impl Remaps {
         Lookup::Regular(regular)
     }
 
-    /// The block that was moved to a sector, if one was.
+    /// The block that is remapped to a sector, if any.
     pub fn moved_to(&self, cylinder: u32, head: u32, sector: u32) -> Option<u64> {
         self.by_block
             .iter()

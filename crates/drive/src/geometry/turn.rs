@@ -1,36 +1,36 @@
-//! Corrections of angles, and the steps of a layout that they belong to.
+//! Corrections of a layout's angles, and the steps of the layout that they apply to.
 //!
-//! A layout is a pattern of patterns, from the outermost to the track. Each step of that way
-//! names the pattern's run and which of its repetitions a block is in; a [`Turn`] adds to the
-//! angle at which a run starts, and to the angle from each of its repetitions to the next.
+//! A layout is a pattern of patterns, from the whole drive to the track. Each step of the path to
+//! a block has a run of a pattern and one of its repetitions. A [`Turn`] adds to the starting angle
+//! of a run, and to the angle between its repetitions.
 
 use crate::angle::Angle;
 
-/// One step on the way from the whole drive to a block's track.
+/// One step of the path from the whole drive to a block's track.
 ///
-/// A drive of zones has two: group 0, the zone, and which of its cylinders; then group
-/// `1 + zone`, run 0, and the how-manieth track of the cylinder it is.
+/// A drive of zones has two. The first is group 0, with the zone as run and its cylinder as
+/// repetition. The second is group `1 + zone`, run 0, with the track's index in the cylinder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternStep {
     /// The pattern.
     pub group: u32,
-    /// Which run of it.
+    /// The run of the pattern.
     pub run: u32,
-    /// Which repetition of the run.
+    /// The repetition of the run, from 0.
     pub repetition: u64,
 }
 
-/// A correction that was fitted to measurements: published zone start angles are mostly zero,
-/// and a published angle step may be off by what adds up over many tracks.
+/// A correction that was fitted to measurements. Published starting angles of zones are mostly
+/// zero, and an error of a published angle step adds up over many tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The pattern.
     pub group: u32,
-    /// Which run of it.
+    /// The run of the pattern.
     pub run: u32,
-    /// What is added where the run starts.
+    /// The addition to the run's starting angle.
     pub start: Angle,
-    /// What is added from each repetition to the next.
+    /// The addition to the angle between two repetitions.
     pub step: Angle,
 }
 

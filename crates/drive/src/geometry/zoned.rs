@@ -2,8 +2,8 @@
 //! about 2002 (DiskSim's first generation).
 //!
 //! Inside a zone every sector has a *position*: sectors counted along the tracks in the order in
-//! which the heads take their turns. Blocks take positions in ascending order, but leave out the
-//! unmapped sectors at the front of the zone, spare sectors, and slipped (defective) ones:
+//! which the heads follow each other. Blocks occupy positions in ascending order, except unmapped
+//! sectors at the front of the zone, spare sectors, and slipped (defective) ones:
 //!
 //! ```text
 //!   positions   0    1    2    3    4    5    6    7    8    9  ...
@@ -11,8 +11,8 @@
 //!                   \___ shift 0 ___/ \__ shift 1 __/
 //! ```
 //!
-//! How far slips have pushed a block is its *shift*: a step function of the block number, kept as
-//! a sorted list of steps, so that a block is found by two binary searches and three divisions.
+//! The *shift* of a block is the distance by which slips push it. It is a step function of the
+//! block number, stored as a sorted list. A lookup needs two binary searches and three divisions.
 
 use super::remap::{Lookup, Remap, Remaps};
 use super::spot::Spot;
@@ -26,7 +26,7 @@ mod steps;
 
 pub use description::{Description, HeadOrder, Sparing, ZoneDescription};
 
-/// What slips push: positions before spares are left out, or after.
+/// The positions that slips push: before or after the spares are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slipping {
     /// Slips push blocks over the unit's spares into the next unit.
@@ -35,7 +35,7 @@ enum Slipping {
     WithinUnit,
 }
 
-/// A zone, ready for use.
+/// A checked zone.
 #[derive(Clone, Debug)]
 struct ZoneTable {
     first: u64,
@@ -95,7 +95,7 @@ enum Push {
 }
 
 impl Zoned {
-    /// Checks a description and makes it ready for use.
+    /// The layout of a description, after a check.
     pub fn new(description: &Description) -> Result<Self, LayoutError> {
         super::check_drive(
             description.surfaces,
@@ -181,7 +181,7 @@ impl Zoned {
         filled.map(|zone| zone.first).collect()
     }
 
-    /// Where a block is.
+    /// The spot of a block.
     #[inline]
     pub fn spot(&self, lba: u64) -> Option<Spot> {
         if lba >= self.blocks {
@@ -223,7 +223,7 @@ impl Zoned {
         ])
     }
 
-    /// The same layout with other angles.
+    /// The layout with corrected angles.
     pub fn turned(&self, turns: &[Turn]) -> Self {
         let mut turned = self.clone();
         for turn in turns {
@@ -244,7 +244,7 @@ impl Zoned {
         turned
     }
 
-    /// Which block is on a sector.
+    /// The block on a sector.
     pub fn lba_at(&self, cylinder: u32, head: u32, sector: u32) -> Option<u64> {
         if let Some(lba) = self.remaps.moved_to(cylinder, head, sector) {
             return Some(lba);
@@ -366,7 +366,7 @@ impl Zoned {
         Some((zone, track * zone.sectors))
     }
 
-    /// The spot of a block that was moved.
+    /// The spot of a remapped block.
     fn moved(&self, remap: Remap, into: u32) -> Option<Spot> {
         let (zone, first) = self.track_position(remap.cylinder, remap.head)?;
         Some(Spot {
@@ -422,8 +422,8 @@ impl Zoned {
 }
 
 impl ZoneTable {
-    /// The position of a block that is pushed by `shift`, and how many of `blocks` blocks from it
-    /// on follow it.
+    /// The position of a block that is pushed by `shift`, and the number of `blocks` blocks from it
+    /// on that follow on its track.
     #[inline]
     fn place(&self, block: u32, shift: i32, blocks: u32) -> (u32, u32) {
         let (before, after) = match self.slipping {

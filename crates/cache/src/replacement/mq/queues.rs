@@ -1,4 +1,4 @@
-//! Queues of entries, each with the time at which it comes down.
+//! Queues of entries, each with the time at which it moves down.
 //!
 //! ```text
 //!        .------- newer -------.
@@ -6,21 +6,21 @@
 //!      head <-> newest <-> ... oldest <-> head      due: time, 61 bits | queue, 3 bits
 //! ```
 //!
-//! An entry's neighbours stand beside its time: who brings the oldest down reads what comes after it
-//! once, for both. The first entries are the queues' heads.
+//! An entry stores its neighbours beside its time, so that moving the oldest down reads its successor
+//! once. The first entries are the queues' heads.
 
 use crate::residency::{FrameId, Residency};
 
 /// Bits for a queue's number.
 const QUEUE_BITS: u32 = 3;
 
-/// The queue of what has gone, from which nothing comes down: behind all that have a number.
+/// The queue of remembered blocks, from which none moves down: after all numbered queues.
 pub(super) const GONE: usize = 1 << QUEUE_BITS;
 
-/// How many queues there are.
+/// The number of queues.
 pub(super) const HEADS: usize = GONE + 1;
 
-/// What an empty queue's oldest is due.
+/// The time of an empty queue.
 const NEVER: u64 = u64::MAX;
 
 /// A power of two, so that a number below it needs no check: at least as many as queues.
@@ -37,12 +37,12 @@ struct QueueLink {
 #[derive(Debug)]
 pub(super) struct Queues {
     links: Box<[QueueLink]>,
-    /// When the oldest of each comes down.
+    /// The time at which the oldest entry of each queue moves down.
     due: [u64; SLOTS],
 }
 
 impl Queues {
-    /// For entries whose numbers are less than this; the first ones are the heads.
+    /// Empty queues for entries with numbers below `entries`; the first ones are the heads.
     pub(super) fn new(entries: usize) -> Self {
         let link = |at| QueueLink {
             newer: at,
@@ -55,7 +55,7 @@ impl Queues {
         }
     }
 
-    /// Which queues above the lowest one have an entry whose time is over, as bits.
+    /// The queues above the lowest one with an entry whose time is over, as bits.
     pub(super) fn late(&self, now: u64) -> u32 {
         let now = now << QUEUE_BITS;
         let mut late = 0;
@@ -65,13 +65,13 @@ impl Queues {
         late << 1
     }
 
-    /// The oldest of the queue.
+    /// The oldest entry of the queue.
     pub(super) fn oldest(&self, queue: usize) -> Option<FrameId> {
         let oldest = self.links[queue].newer;
         (oldest as usize != queue).then_some(FrameId::numbered(oldest))
     }
 
-    /// The oldest of the queue whose read is complete.
+    /// The oldest entry of the queue whose read is complete.
     pub(super) fn oldest_valid(&self, residency: &Residency, queue: usize) -> Option<FrameId> {
         let mut at = self.links[queue].newer;
         while at as usize != queue {
@@ -84,12 +84,12 @@ impl Queues {
         None
     }
 
-    /// In which queue the entry stands, which is not [`GONE`].
+    /// The queue of the entry, which is not in [`GONE`].
     pub(super) fn of(&self, frame: FrameId) -> usize {
         (self.links[frame.index()].due & ((1 << QUEUE_BITS) - 1)) as usize
     }
 
-    /// Reads an entry and its neighbours, for the processor to have them at hand.
+    /// Prefetches an entry and its neighbours into the processor's cache.
     pub(super) fn warm(&self, frame: FrameId) -> u64 {
         let link = self.links[frame.index()];
         let newer = self.links[link.newer as usize].due;
@@ -97,7 +97,7 @@ impl Queues {
         newer ^ older
     }
 
-    /// Puts an entry that stands nowhere at the newest end.
+    /// Adds an entry that is in no queue at the newest end.
     #[inline]
     pub(super) fn push(&mut self, queue: usize, frame: FrameId, expires: u64) {
         let due = expires << QUEUE_BITS | queue as u64;
@@ -114,7 +114,7 @@ impl Queues {
         }
     }
 
-    /// Takes the entry out.
+    /// Removes the entry.
     #[inline]
     pub(super) fn take(&mut self, frame: FrameId) {
         let QueueLink { newer, older, .. } = self.links[frame.index()];
@@ -122,7 +122,7 @@ impl Queues {
         next.older = older;
         let due = next.due;
         self.links[older as usize].newer = newer;
-        // Beside its head stands the oldest.
+        // The oldest entry is the neighbour of its head.
         if (older as usize) < HEADS {
             self.due[older as usize % SLOTS] = due;
         }

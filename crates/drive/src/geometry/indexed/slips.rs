@@ -1,17 +1,17 @@
-//! Which places were slipped: the step from block numbers to places and back.
+//! Slipped places: the map from block numbers to places and back.
 
-/// Slipped places, as steps of the number of places that were slipped before a block.
+/// Slipped places, as a step function: the number of slipped places before a block.
 #[derive(Clone, Debug)]
 pub(super) struct Slips {
     /// The first block after each slip, ascending; the first step is at block 0.
     blocks: Box<[u64]>,
-    /// How many places were slipped before that block.
+    /// The number of slipped places before that block.
     before: Box<[u64]>,
 }
 
 impl Slips {
-    /// The given slips (place, count). The error is the index of one that does not follow the
-    /// one before it.
+    /// The map with these slips (place, count). The error is the index of a slip that does not
+    /// follow the previous one.
     pub fn new(slips: &[(u64, u32)]) -> Result<Self, usize> {
         let (mut blocks, mut before) = (vec![0], vec![0]);
         let (mut sum, mut end) = (0u64, 0u64);
@@ -35,12 +35,12 @@ impl Slips {
         })
     }
 
-    /// All slipped places.
+    /// The number of slipped places.
     pub fn total(&self) -> u64 {
         self.before[self.before.len() - 1]
     }
 
-    /// The place of a block, and how many blocks from it on have places next to each other.
+    /// The place of a block, and the number of blocks from it on with consecutive places.
     #[inline]
     pub fn place(&self, block: u64) -> (u64, u64) {
         let above = self.blocks.partition_point(|&first| first <= block);
@@ -48,7 +48,7 @@ impl Slips {
         (block + self.before[above - 1], next - block)
     }
 
-    /// The block at a place, or, if the place was slipped, the next block.
+    /// The block at a place. The error is the next block, if the place is slipped.
     pub fn block_at(&self, place: u64) -> Result<u64, u64> {
         // The last step whose first block is at or before the place.
         let (mut low, mut high) = (0, self.blocks.len());

@@ -2,7 +2,7 @@
 
 use crate::angle::Angle;
 
-/// In which order the heads take their turns.
+/// The order of the heads on a cylinder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadOrder {
     /// 0, 1, 2... on every cylinder.
@@ -14,7 +14,7 @@ pub enum HeadOrder {
     AlternatingByParity,
 }
 
-/// Where spare sectors are, and what a slipped sector does to the blocks after it.
+/// The position of spare sectors, and the effect of a slipped sector on the blocks after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sparing {
     /// No spares and no slips.
@@ -49,38 +49,38 @@ pub struct ZoneDescription {
     pub first_cylinder: u32,
     /// Its last cylinder.
     pub last_cylinder: u32,
-    /// Sectors on each of its tracks.
+    /// The number of sectors of each of its tracks.
     pub sectors_per_track: u32,
-    /// Where its sector 0 begins.
+    /// The beginning of its sector 0.
     pub start: Angle,
-    /// Sectors at its front that hold no blocks.
+    /// The number of sectors at its front without blocks.
     pub unmapped: u32,
-    /// From track to track of a cylinder.
+    /// The angle from track to track of a cylinder.
     pub track_skew: Angle,
-    /// From the last track of a cylinder to the first of the next.
+    /// The angle from the last track of a cylinder to the first of the next.
     pub cylinder_skew: Angle,
-    /// Spares of each unit that [`Sparing`] names: sectors, or tracks.
+    /// The number of spares of each unit of the [`Sparing`]: sectors, or tracks.
     pub spares: u32,
     /// Slipped positions in the zone, or slipped tracks.
     pub slips: Vec<u32>,
-    /// Positions (or tracks) that are remapped, and where to.
+    /// Remapped positions (or tracks), and their targets.
     pub remaps: Vec<(u32, u32)>,
 }
 
 /// A drive of zones as a profile describes it.
 #[derive(Clone, Debug, Default)]
 pub struct Description {
-    /// How many surfaces.
+    /// The number of surfaces.
     pub surfaces: u32,
-    /// How many cylinders.
+    /// The number of cylinders.
     pub cylinders: u32,
-    /// How many blocks; not more than the zones hold.
+    /// The number of blocks, at most the capacity of the zones.
     pub blocks: u64,
-    /// In which order the heads take their turns.
+    /// The order of the heads on a cylinder.
     pub head_order: HeadOrder,
-    /// Where the spares are.
+    /// The position of the spares.
     pub sparing: Sparing,
-    /// Cylinders of a range, for [`Sparing::RangeEnd`].
+    /// The number of cylinders of a range, for [`Sparing::RangeEnd`].
     pub range_cylinders: u32,
     /// The zones, from the first block to the last.
     pub zones: Vec<ZoneDescription>,
