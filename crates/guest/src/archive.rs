@@ -1,5 +1,5 @@
-//! An archive as the kernel unpacks it into its first file system: cpio in the "newc" format
-//! (the kernel's documentation, driver-api/early-userspace/buffer-format).
+//! The archive of the initial file system: cpio in the "newc" format (the kernel's documentation,
+//! driver-api/early-userspace/buffer-format).
 //!
 //! ```text
 //!   "070701" and 13 numbers of 8 hex digits | name, 0 | pad to 4 | contents | pad to 4 | next ...
@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 
-/// An archive that grows.
+/// A growing archive.
 pub struct Archive {
     bytes: Vec<u8>,
-    /// Folders that are in it already.
+    /// The folders in the archive.
     folders: BTreeSet<String>,
     entries: u32,
 }
@@ -22,7 +22,7 @@ const LINK: u32 = 0o120_000;
 const CHARACTERS: u32 = 0o020_000;
 
 impl Archive {
-    /// Nothing yet.
+    /// An empty archive.
     pub fn new() -> Self {
         Archive {
             bytes: Vec::new(),
@@ -31,7 +31,7 @@ impl Archive {
         }
     }
 
-    /// A folder, with those above it. The path has no slash in front.
+    /// Adds a folder and its parents. The path has no leading slash.
     pub fn folder(&mut self, path: &str) {
         if path.is_empty() || self.folders.contains(path) {
             return;
@@ -43,25 +43,25 @@ impl Archive {
         self.entry(path, FOLDER | 0o755, (0, 0), &[]);
     }
 
-    /// A file that everybody may run.
+    /// Adds a file that every user may run.
     pub fn file(&mut self, path: &str, contents: &[u8]) {
         self.folder_of(path);
         self.entry(path, REGULAR | 0o755, (0, 0), contents);
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub fn link(&mut self, path: &str, target: &str) {
         self.folder_of(path);
         self.entry(path, LINK | 0o777, (0, 0), target.as_bytes());
     }
 
-    /// The node of a character device.
+    /// Adds the node of a character device.
     pub fn characters(&mut self, path: &str, major: u32, minor: u32) {
         self.folder_of(path);
         self.entry(path, CHARACTERS | 0o600, (major, minor), &[]);
     }
 
-    /// The whole archive.
+    /// The bytes of the complete archive.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, (0, 0), &[]);
         self.bytes

@@ -1,5 +1,4 @@
-//! The kernel and its modules, as `.ci/guest-kernel` unpacked them, and the order in which modules
-//! are loaded.
+//! The kernel and its modules as `.ci/guest-kernel` unpacks them, and the loading order of modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,32 +7,32 @@ use std::process::Command;
 
 use crate::GuestError;
 
-/// What fetches it.
+/// The advice for a missing kernel.
 const INSTALL: &str = "`make guest` fetches it";
 
-/// A kernel.
+/// A kernel and its modules.
 pub struct Kernel {
-    /// What QEMU boots.
+    /// The image that QEMU boots.
     pub image: PathBuf,
     folder: PathBuf,
-    /// By name, with underscores.
+    /// The paths of the modules by name, with underscores.
     modules: BTreeMap<String, PathBuf>,
     built_in: BTreeSet<String>,
 }
 
-/// One module.
+/// A module of the kernel.
 pub struct Module {
-    /// Its name, with underscores.
+    /// The name, with underscores.
     pub name: String,
-    /// Its object file, not compressed.
+    /// The uncompressed object file.
     pub contents: Vec<u8>,
 }
 
 impl Kernel {
-    /// The kernel in `folder`: `boot/vmlinuz-*` and `lib/modules/*`, as in Debian's packages.
+    /// Finds the kernel in `folder`: `boot/vmlinuz-*` and `lib/modules/*`, as in Debian's packages.
     ///
     /// # Errors
-    /// If it is not there.
+    /// If `folder` has no kernel.
     pub fn find(folder: &Path) -> Result<Self, GuestError> {
         let missing = || GuestError::Missing {
             what: format!("a kernel in {}", folder.display()),
@@ -62,8 +61,8 @@ impl Kernel {
         })
     }
 
-    /// The modules of these names and all that they need, each after what it needs. What is built
-    /// into the kernel is left out.
+    /// The modules of these names and their dependencies, each after its dependencies. Built-in modules
+    /// are left out.
     ///
     /// # Errors
     /// If there is no such module.
@@ -105,7 +104,7 @@ impl Kernel {
     }
 }
 
-/// Every `*.ko*` below the folder.
+/// Collects every `*.ko*` below the folder.
 fn collect(folder: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), GuestError> {
     for entry in fs::read_dir(folder).map_err(GuestError::file(folder))? {
         let path = entry.map_err(GuestError::file(folder))?.path();
@@ -131,7 +130,7 @@ fn module_name(path: &Path) -> String {
     stem.replace('-', "_")
 }
 
-/// The module's object file; Debian compresses them.
+/// The module's uncompressed object file. Debian compresses modules.
 fn unpacked(path: &Path) -> Result<Vec<u8>, GuestError> {
     if path.extension().is_none_or(|extension| extension != "xz") {
         return fs::read(path).map_err(GuestError::file(path));
@@ -151,7 +150,7 @@ fn unpacked(path: &Path) -> Result<Vec<u8>, GuestError> {
     Err(GuestError::file(path)(std::io::Error::other(reason)))
 }
 
-/// The modules that this one needs: its section `.modinfo` has a string `depends=a,b`.
+/// The dependencies of a module: its section `.modinfo` has a string `depends=a,b`.
 fn needs(contents: &[u8]) -> Vec<String> {
     const KEY: &[u8] = b"\0depends=";
     let Some(start) = contents.windows(KEY.len()).position(|part| part == KEY) else {

@@ -1,18 +1,18 @@
-//! A kernel of our own, for what the machine's kernel lacks.
+//! Tests in a guest with its own kernel.
 //!
-//! ublk, SCSI and device-mapper are not everywhere, and where they are, a test has no business
-//! with them. So tests boot a Debian kernel under QEMU's software emulation, with an initial file
-//! system that is made of BusyBox, the kernel's modules and the programs that the test names:
+//! Not every machine has ublk, SCSI and device-mapper, and tests must not use those of the host. So
+//! tests boot a Debian kernel under QEMU's software emulation. Its initial file system has BusyBox,
+//! the kernel's modules and the programs of the test:
 //!
 //! ```text
 //!   target/guest: vmlinuz, modules --.
-//!   BusyBox, fio, programs of ours ---+--> initramfs --> QEMU --ttyS0--> what the kernel says
+//!   BusyBox, fio, tested programs ---+--> initramfs --> QEMU --ttyS0--> the kernel's messages
 //!   the test's script ---------------'                       '--ttyS1--> output, exit status
 //! ```
 //!
-//! It is a crate of its own because two others test with it: `server` its front and back ends,
-//! and `headtime` the whole program. `make guest` fetches what it needs (`.ci/guest-kernel`).
-//! Times in a guest mean nothing: everything is emulated.
+//! Two crates test with it: `server` its front and back ends, and `headtime` the whole program.
+//! `make guest` fetches the kernel (`.ci/guest-kernel`). Times in a guest are meaningless, because
+//! everything is emulated.
 
 mod archive;
 mod kernel;
@@ -24,43 +24,43 @@ use std::path::PathBuf;
 
 pub use machine::{Guest, Output};
 
-/// Why a guest did not run, or not to its end.
+/// The reason for which a guest did not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// Something is not installed. The test may be skipped, but not in CI.
+    /// A prerequisite is not installed. The test may be skipped, but not in CI.
     #[error("{what} is missing ({install})")]
     Missing {
         /// The program or the file.
         what: String,
-        /// How to get it.
+        /// The advice to install it.
         install: &'static str,
     },
     /// The kernel's package has no such module, and it is not built in either.
     #[error("no module `{name}` in {folder}")]
     NoModule {
-        /// As the test calls it.
+        /// The name in the test.
         name: String,
-        /// Where it was looked for.
+        /// The searched folder.
         folder: PathBuf,
     },
     /// A file or program on the host could not be used.
     #[error("{path}: {source}")]
     File {
-        /// Which one.
+        /// The path of the file or program.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The guest ended without saying how its script ended.
+    /// The guest ended without the exit status of its script.
     #[error(
         "the guest ended without a status ({reason}); it printed:\n{output}\nits kernel:\n{kernel}"
     )]
     NoStatus {
-        /// What is known: the limit of time, or how QEMU ended.
+        /// The limit of time, or the exit of QEMU.
         reason: String,
-        /// What the script printed until then.
+        /// The output of the script.
         output: String,
-        /// What the kernel and QEMU said.
+        /// The messages of the kernel and of QEMU.
         kernel: String,
     },
 }
@@ -73,8 +73,8 @@ impl GuestError {
     }
 }
 
-/// Runs a script in a guest and returns what it printed: the one call that a test needs. `None` if
-/// something is not installed, which is printed and is a failure in CI.
+/// Runs a script in a guest and returns its output. `None` if a prerequisite is not installed, which
+/// is printed, and is a failure in CI.
 ///
 /// # Panics
 /// If the guest fails, or the script ends with another status than 0.

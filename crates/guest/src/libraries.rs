@@ -1,11 +1,11 @@
-//! The libraries that a program is linked with, so that it runs in the guest as it does here.
+//! The shared libraries of a program, so that it runs in the guest.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::GuestError;
 
-/// The paths of the libraries and of the loader, as `ldd` finds them. None if it needs none.
+/// The paths of the libraries and of the loader as `ldd` finds them. Static programs have none.
 ///
 /// # Errors
 /// If `ldd` does not run, or does not find one of them.
@@ -24,7 +24,7 @@ pub fn of(program: &Path) -> Result<Vec<PathBuf>, GuestError> {
     })
 }
 
-/// What stands in `ldd`'s lines:
+/// Parses the output of `ldd`:
 ///
 /// ```text
 ///     linux-vdso.so.1 (0x00007ffd)              is the kernel's own

@@ -1,4 +1,4 @@
-//! The machine: what is in it, what it runs, and how that ended.
+//! The virtual machine: its contents, its run, and its output.
 
 use std::fs;
 use std::io;
@@ -13,22 +13,22 @@ use crate::archive::Archive;
 use crate::kernel::Kernel;
 use crate::libraries;
 
-/// After this time a guest that has not ended is stopped. No test needs a tenth of it on a quiet
-/// machine: it is there so that a hanging guest fails instead of hanging everything. A choice.
+/// The time limit of a guest, so that a hanging guest fails. No test needs a tenth of it on a quiet
+/// machine. A choice.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Memory of the guest in MiB: room for the initial file system twice, and for volumes that are
-/// kept in memory. A choice.
+/// Memory of the guest in MiB: room for the initial file system twice, and for volumes in memory. A
+/// choice.
 const MEMORY_MIB: u32 = 768;
 
 const QEMU: &str = "qemu-system-x86_64";
 const BUSYBOX: &str = "/usr/bin/busybox";
 const PACKAGES: &str = "`make guest` installs it";
 
-/// What the first process prints before the script's exit status, alone on a line.
+/// The prefix of the line on which the first process prints the script's exit status.
 const STATUS: &str = "guest: the script ended with ";
 
-/// A guest to be.
+/// The description of a guest.
 pub struct Guest {
     kernel: Kernel,
     modules: Vec<(String, String)>,
@@ -36,19 +36,19 @@ pub struct Guest {
     devices: Vec<String>,
 }
 
-/// How the script ended.
+/// The result of a guest's script.
 #[derive(Debug)]
 pub struct Output {
-    /// Its exit status.
+    /// The exit status.
     pub status: i32,
-    /// What it printed, to either stream.
+    /// The output on both streams.
     pub text: String,
-    /// What the kernel said.
+    /// The kernel's messages.
     pub kernel: String,
 }
 
 impl Guest {
-    /// A guest with BusyBox, and nothing else yet.
+    /// A guest with BusyBox only.
     ///
     /// # Errors
     /// [`GuestError::Missing`] if QEMU, BusyBox or the kernel is not installed.
@@ -75,15 +75,14 @@ impl Guest {
         self
     }
 
-    /// Puts a program into `/bin`, with its libraries: a path, or a name that is looked up as the
-    /// shell does.
+    /// Adds a program and its libraries to `/bin`. The program is a path, or a name in `PATH`.
     #[must_use]
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.programs.push(program.into());
         self
     }
 
-    /// An argument of QEMU: `-device`, `-drive` and what belongs to them.
+    /// Adds an argument of QEMU, such as `-device` or `-drive`.
     #[must_use]
     pub fn argument(mut self, argument: &str) -> Self {
         self.devices.push(argument.to_string());
@@ -93,7 +92,7 @@ impl Guest {
     /// Boots, loads the modules, runs the script in BusyBox's shell (`set -eu`), and ends.
     ///
     /// # Errors
-    /// If something is missing, or the guest ends without a status. A script that fails is no
+    /// If a prerequisite is missing, or the guest ends without a status. A failed script is not an
     /// error: see [`Output::status`].
     pub fn run(&self, script: &str) -> Result<Output, GuestError> {
         let folder = tempfile::tempdir().map_err(GuestError::file("a temporary folder"))?;
@@ -120,7 +119,7 @@ impl Guest {
         }
     }
 
-    /// The first file system.
+    /// The initial file system.
     fn archive(&self, script: &str) -> Result<Vec<u8>, GuestError> {
         let mut archive = Archive::new();
         for folder in [
@@ -213,8 +212,8 @@ impl Guest {
     }
 }
 
-/// What `/init` is: it mounts what every Linux has, loads, runs, says how that ended, and goes.
-/// A script that failed, or a module that did not load, is followed by the kernel's last words.
+/// The script `/init`: it mounts the usual file systems, loads the modules, runs the test's script,
+/// prints its status, and powers off. After a failure it also prints the kernel's last messages.
 fn first_process() -> String {
     format!(
         "#!/bin/sh
@@ -234,7 +233,7 @@ reboot -f
     )
 }
 
-/// Waits until the child ends, or the limit is reached and it is stopped. Says which.
+/// Waits for the child's end, or kills it at the limit. The answer is the reason for its end.
 fn bounded(mut child: Child, limit: Duration) -> io::Result<String> {
     let id = child.id();
     let (ended, watched) = mpsc::channel::<()>();
@@ -256,19 +255,19 @@ fn bounded(mut child: Child, limit: Duration) -> io::Result<String> {
     })
 }
 
-/// What a serial line wrote to a file, with plain line ends.
+/// The output of a serial line, with plain line ends.
 fn printed(path: &Path) -> Result<String, GuestError> {
     let bytes = fs::read(path).map_err(GuestError::file(path))?;
     Ok(String::from_utf8_lossy(&bytes).replace('\r', ""))
 }
 
-/// What stands before the last line, and the status on it.
+/// The text before the last line, and the status on that line.
 fn split_status(output: &str) -> Option<(&str, i32)> {
     let (text, status) = output.rsplit_once(STATUS)?;
     Some((text, status.trim().parse().ok()?))
 }
 
-/// The program of this name in one of the folders that hold programs.
+/// The path of a program by its name, from the usual folders of programs.
 fn program_in_path(name: &str) -> Result<PathBuf, GuestError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // Programs of the administrator are not in everybody's path.

@@ -1,4 +1,4 @@
-//! The engine of an event loop: each of its inputs goes to the capture, too, if there is one.
+//! The engine of an event loop. A capture, if there is one, records each of the engine's inputs.
 
 use std::ops::Deref;
 
@@ -18,16 +18,16 @@ use stream::streams::{Attach, Attached, StreamId};
 use super::event::Event;
 use super::recorder::Recorder;
 
-/// An engine in service. What only looks at it goes past; every input is here.
+/// An engine with an optional capture. All inputs pass through its methods; queries do not.
 pub struct LiveEngine {
     engine: Engine,
     recorder: Option<Recorder>,
-    /// The tasks that were begun. Those that have ended go when the next one begins.
+    /// The tasks since the start. Each new task removes those that have ended.
     tasks: Vec<TaskId>,
 }
 
 impl LiveEngine {
-    /// An engine that is not captured.
+    /// An engine without a capture.
     pub fn new(engine: Engine) -> Self {
         LiveEngine {
             engine,
@@ -36,7 +36,7 @@ impl LiveEngine {
         }
     }
 
-    /// The engine, captured; nothing may have happened to it yet.
+    /// The engine with a capture. It must not have had any input yet.
     #[must_use]
     pub fn captured(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
@@ -166,7 +166,7 @@ impl LiveEngine {
         self.change_task(now, id, TaskChange::Abort)
     }
 
-    /// Gives all tasks up, whoever has begun them: nothing is read for them any more.
+    /// Aborts all tasks.
     pub fn leave_tasks(&mut self, now: Instant) {
         for id in std::mem::take(&mut self.tasks) {
             // Those that have ended are not known any more.
@@ -229,8 +229,7 @@ impl LiveEngine {
         Some(flushed)
     }
 
-    /// See [`Engine::attach`]. Streams are not captured: a captured engine has no guarantees, and
-    /// refuses all of them.
+    /// See [`Engine::attach`]. An engine with a capture has no guarantees and refuses all streams.
     ///
     /// # Errors
     /// The engine's.

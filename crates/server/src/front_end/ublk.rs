@@ -7,14 +7,14 @@
 //!              <-COMMIT_AND_FETCH-------       ^---bell, when Pending::end was called on any thread
 //! ```
 //!
-//! The queue's thread never works on requests itself and never waits for one: it passes them on,
-//! as many as the queue is deep, and passes their ends back. Bytes are copied once, by the kernel,
-//! between the client's pages and the request's buffer.
+//! The queue's thread neither executes requests nor waits for one. It passes up to a queue's depth of
+//! them to the volume, and their results back to the driver. The kernel copies the bytes once, between
+//! the client's pages and the request's buffer.
 //!
-//! A device outlives its server. If the server dies, requests wait in the kernel, those that were
-//! under way too, until [`Device::recover`] serves the device again (the kernel's documentation,
-//! block/ublk, "user recovery"). That asks of volumes that a request may be carried out twice: what
-//! reads and writes of blocks are.
+//! A device outlives its server. If the server dies, its requests wait in the kernel until
+//! [`Device::recover`] serves the device again (the kernel's documentation, block/ublk, "user
+//! recovery"). Requests in flight are repeated, so requests must be idempotent. Reads and writes of
+//! blocks are.
 
 mod buffer;
 mod control;
@@ -34,43 +34,43 @@ pub use pending::Pending;
 use pending::Ends;
 use wire::Parameters;
 
-/// What serves the requests.
+/// The volume that executes a device's requests.
 pub trait Volume: Send + Sync + 'static {
-    /// Takes a request. It is called on the queue's thread and must not wait for anything: the
-    /// request ends later, by [`Pending::end`] on any thread.
+    /// Submits a request. The queue's thread calls it, so it must not block. [`Pending::end`] ends the
+    /// request later, on any thread.
     fn submit(&self, request: Pending);
 }
 
-/// What the kernel is told of the volume.
+/// The properties of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceShape {
-    /// Its length in bytes: a multiple of the logical block.
+    /// The length in bytes: a multiple of the logical block.
     pub bytes: u64,
     /// Bytes of a logical block: a power of two from 512 to 4096.
     pub logical_block: u32,
     /// Bytes of a physical block: a power of two, not less than the logical block.
     pub physical_block: u32,
-    /// Whether clients are told that seeking costs something.
+    /// The medium that the kernel assumes.
     pub medium: Medium,
-    /// Whether they may write.
+    /// Whether clients may write.
     pub access: Access,
-    /// Whether space can be given back.
+    /// Whether the device accepts discards.
     pub space: Trims,
 }
 
-/// What of a device its clients rely on, so that no other server may change it.
+/// The properties of a device that clients rely on. No later server may change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Face {
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
     /// Bytes of a logical block.
     pub logical_block: u32,
-    /// Whether they may write.
+    /// Whether clients may write.
     pub access: Access,
 }
 
 impl DeviceShape {
-    /// What of it clients rely on.
+    /// The properties that clients rely on.
     pub fn face(&self) -> Face {
         Face {
             bytes: self.bytes,
@@ -80,16 +80,16 @@ impl DeviceShape {
     }
 }
 
-/// What the volume is on.
+/// The medium of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// A disk that turns: the kernel keeps requests in order of address for it.
+    /// A rotating disk. The kernel sorts requests by address for it.
     Rotational,
     /// Anything else.
     Solid,
 }
 
-/// What clients may do.
+/// The access of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Read and write.
@@ -98,35 +98,34 @@ pub enum Access {
     ReadOnly,
 }
 
-/// Whether space can be given back.
+/// Whether a device accepts discards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trims {
-    /// Discards are passed on.
+    /// The volume executes discards.
     Passed,
-    /// There are none.
+    /// The device has no discards.
     None,
 }
 
-/// How the device is served.
+/// The settings of a device's queue and of its recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceSetting {
-    /// Requests that may be under way: the kernel keeps more of them waiting. At most 4096.
+    /// The queue depth in requests, at most 4096. Further requests wait in the kernel.
     pub depth: u16,
-    /// Bytes of the longest request: larger ones come in pieces. At most 32 MiB.
+    /// Bytes of the longest request, at most 32 MiB. The kernel splits longer ones.
     pub longest: u32,
-    /// What the driver keeps with the device, by which servers know their own. It means nothing to
-    /// the driver.
+    /// A number that the driver keeps with the device. Servers recognise their devices by it.
     pub mark: u64,
-    /// What becomes of requests when the server dies.
+    /// The fate of requests when the server dies.
     pub orphans: Orphans,
 }
 
-/// What becomes of requests to a device whose server has died.
+/// The fate of requests to a device whose server has died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orphans {
     /// They wait until another server recovers the device.
     Wait,
-    /// They fail, and the device with them: what it held is gone, too.
+    /// They fail, and so does the device. Its contents are lost.
     Fail,
 }
 
@@ -142,49 +141,49 @@ impl Default for DeviceSetting {
     }
 }
 
-/// Why there is no device, or not any more.
+/// The reason for which a device cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum UblkError {
-    /// No `/dev/ublk-control`, or it does not open.
+    /// `/dev/ublk-control` does not exist or does not open.
     #[error("/dev/ublk-control: {error}: {advice}")]
     NoDriver {
-        /// Why not.
+        /// The error of the system.
         error: io::Error,
-        /// What to do about it.
+        /// The advice for the user.
         advice: &'static str,
     },
-    /// The driver takes its commands through io_uring.
+    /// The kernel has no io_uring, which carries the driver's commands.
     #[error(
         "no io_uring: {0}: expected a kernel with it, and 0 in /proc/sys/kernel/io_uring_disabled"
     )]
     NoRing(io::Error),
-    /// Nobody knows which devices there are.
+    /// The list of devices cannot be read.
     #[error("/sys/class/ublk-char: {source}: expected sysfs to be mounted")]
     List {
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Another process serves it.
+    /// Another process serves the device.
     #[error(
         "/dev/ublkb{device} is served by process {process}, which is alive: expected it to have ended"
     )]
     Alive {
         /// The device's number.
         device: u32,
-        /// Its server.
+        /// The process of its server.
         process: i32,
     },
-    /// The driver refused.
+    /// The driver refused a command.
     #[error("ublk device {device}: {what}: {source}{}", advice(source))]
     Refused {
         /// The device's number.
         device: u32,
-        /// What was asked of the driver.
+        /// The refused command.
         what: &'static str,
-        /// Its answer.
+        /// The driver's answer.
         source: io::Error,
     },
-    /// A shape that the kernel does not take.
+    /// The kernel does not support these properties of a device.
     #[error("a ublk device cannot have {0}")]
     Shape(&'static str),
     /// The queue's thread could not be set up, or ended.
@@ -192,15 +191,15 @@ pub enum UblkError {
     Queue {
         /// The device's number.
         device: u32,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// A device that is served.
+/// A running device.
 ///
-/// If it is dropped without [`Device::stop`], it is served on until the process ends, and can be
-/// recovered afterwards.
+/// A device that is dropped without [`Device::stop`] runs until the process ends, and can be recovered
+/// afterwards.
 #[derive(Debug)]
 pub struct Device {
     control: Control,
@@ -209,10 +208,10 @@ pub struct Device {
 }
 
 impl Device {
-    /// Adds a device, with the number that is asked for or any, and starts to serve it.
+    /// Adds and starts a device, with the given number or any free one.
     ///
     /// # Errors
-    /// If there is no driver, or it refuses; then there is no device.
+    /// If there is no driver, or it refuses. Then there is no device.
     pub fn start(
         number: Option<u32>,
         shape: &DeviceShape,
@@ -241,7 +240,7 @@ impl Device {
         }
     }
 
-    /// Serves a device whose server has died. Requests that were under way come again.
+    /// Recovers a device whose server has died. The driver repeats the requests in flight.
     ///
     /// # Errors
     /// If there is no such device, or its server is alive.
@@ -258,13 +257,13 @@ impl Device {
         })
     }
 
-    /// The device's number: it is `/dev/ublkbN`.
+    /// The device's number N in `/dev/ublkbN`.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Has what is in the kernel's memory written, waits for the requests under way, and removes the
-    /// device. The volume must still serve. Whoever has the device open gets errors from then on.
+    /// Writes the kernel's dirty pages, waits for the requests in flight, and removes the device. The
+    /// volume must still execute requests. Later accesses through open descriptors fail.
     ///
     /// # Errors
     /// If the driver refuses, or the queue had failed.
@@ -284,7 +283,7 @@ impl Device {
     }
 }
 
-/// What to do about an answer of the driver, where that is known.
+/// The advice for an error of the driver, if there is any.
 fn advice(answer: &io::Error) -> &'static str {
     match answer.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => ": expected to run as root",

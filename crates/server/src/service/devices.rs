@@ -1,5 +1,5 @@
-//! Exports as block devices of this kernel: those of `[ublk]`, and those that a killed predecessor
-//! has left.
+//! Exports as block devices of this kernel: the configured ones of `[ublk]`, and the remaining devices
+//! of a killed predecessor.
 //!
 //! ```text
 //!   the driver's devices with our mark      [ublk]        becomes
@@ -9,9 +9,8 @@
 //!     -                                     db        ->  added
 //! ```
 //!
-//! The driver keeps a number of ours with each device: which service it is of, which export, and on
-//! what that is. So a device is known as long as it is there, and no file of ours can be lost, or
-//! outlive it.
+//! The driver keeps a mark with each device: hashes of the service, of the export and of its contents.
+//! The mark lives as long as the device, so the service needs no file for it.
 
 use std::fs::File;
 use std::io;
@@ -31,8 +30,8 @@ use crate::front_end::ublk::{
 };
 use crate::status;
 
-/// The devices of a service. Dropped without being stopped, those of a predecessor are left to the
-/// next service, and the others go.
+/// The devices of a service. If they are dropped without a stop, those of a predecessor remain for the
+/// next service, and new ones are removed.
 #[derive(Default)]
 pub(super) struct ExportedDevices {
     served: Vec<ServedDevice>,
@@ -47,16 +46,16 @@ struct ServedDevice {
     origin: Origin,
 }
 
-/// Where a device comes from.
+/// The origin of a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// It is new.
+    /// The service has added it.
     Added,
-    /// A predecessor's.
+    /// The service has recovered it from a predecessor.
     TakenOver,
 }
 
-/// What is to be a device.
+/// An export that is to become a device.
 struct WantedDevice {
     name: String,
     class: status::TrafficClass,
@@ -65,8 +64,8 @@ struct WantedDevice {
     service: DeviceSetting,
 }
 
-/// By what a device is known. Two exports whose hashes are the same (1 in a million) are not mixed up
-/// unless they are on the same bytes; one of them is refused when it is to be taken over.
+/// The mark of a device. Two exports with the same hash (1 in a million) are confused only if their
+/// contents are the same, too. Otherwise the recovery of one of them is refused.
 ///
 /// ```text
 ///   63           40 39           20 19            0
@@ -75,15 +74,15 @@ struct WantedDevice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark(u64);
 
-/// Bits of what a device is on, and of the export: the rest is the service's.
+/// Bits of the contents' hash and of the export's. The service's hash has the rest.
 const CONTENTS_BITS: u32 = 20;
 const EXPORT_BITS: u32 = 20;
 
 impl ExportedDevices {
-    /// Takes over what a predecessor has left, and adds the rest.
+    /// Recovers the devices of a predecessor, and adds the others.
     ///
     /// # Errors
-    /// The first device that cannot be had; then none is new, and none that waits is disturbed.
+    /// The first device that fails. Then no device is added, and waiting devices are unchanged.
     pub(super) fn begin(config: &Config, drives: &[Drive]) -> Result<Self, ServeError> {
         let Some(ublk) = &config.ublk else {
             return Ok(ExportedDevices::default());
@@ -111,14 +110,14 @@ impl ExportedDevices {
         Ok(devices)
     }
 
-    /// Ends all of them. The drives must still serve.
+    /// Stops all devices. The drives must still run.
     pub(super) fn stop(mut self) {
         for served in std::mem::take(&mut self.served) {
             served.stop();
         }
     }
 
-    /// As clients that are connected.
+    /// The devices as connections of the status.
     pub(super) fn connections(&self) -> Vec<status::Connection> {
         let each = self.served.iter();
         each.map(|served| status::Connection {
@@ -202,14 +201,14 @@ impl WantedDevice {
 }
 
 impl Mark {
-    /// The service's part: there is one service to a control socket.
+    /// The mark's hash of the service, from its control socket.
     fn of_service(config: &Config) -> Mark {
         let socket = in_full(&config.control.socket);
         let bits = CONTENTS_BITS + EXPORT_BITS;
         Mark(hash(&[b"headtime", &socket]) >> bits << bits)
     }
 
-    /// Of an export that is on this.
+    /// The mark of an export with these contents.
     fn with(self, export: &str, on: &BackEnd, offset: u64) -> Mark {
         let (kind, place) = match on {
             BackEnd::Memory { .. } => ("memory", Vec::new()),
@@ -232,7 +231,7 @@ impl Mark {
     }
 }
 
-/// The export of that name, which the configuration has.
+/// The configured export of that name.
 fn wanted(config: &Config, drives: &[Drive], name: &str) -> Result<WantedDevice, ServeError> {
     let refused = |problem: String| failure(&format!("[ublk] export {name}"), problem);
     let mut both = config.drives.iter().zip(drives);
@@ -261,7 +260,7 @@ fn wanted(config: &Config, drives: &[Drive], name: &str) -> Result<WantedDevice,
     })
 }
 
-/// Whether what a device held is there when its server has died.
+/// The fate of requests when the server dies: they wait only if the contents survive.
 fn orphans(on: &BackEnd) -> Orphans {
     match on {
         BackEnd::Memory { .. } => Orphans::Fail,
@@ -272,7 +271,7 @@ fn orphans(on: &BackEnd) -> Orphans {
     }
 }
 
-/// The devices of predecessors, none of which is served.
+/// The devices of predecessors. None of them has a running server.
 fn left_behind(control: &mut Control, service: Mark) -> Result<Vec<Found>, UblkError> {
     let mut left = Vec::new();
     for found in control.devices()? {
@@ -283,7 +282,7 @@ fn left_behind(control: &mut Control, service: Mark) -> Result<Vec<Found>, UblkE
     Ok(left)
 }
 
-/// The device that an export had, if that waits for it.
+/// The waiting device of an export's predecessor.
 fn predecessor(export: &WantedDevice, left: &[Found]) -> Result<Option<u32>, String> {
     let mark = Mark(export.service.mark);
     let mut left = left.iter();
@@ -306,7 +305,7 @@ fn predecessor(export: &WantedDevice, left: &[Found]) -> Result<Option<u32>, Str
     }
 }
 
-/// What clients of a device would find changed.
+/// The difference between two faces, in words.
 fn difference(was: Face, is: Face) -> Option<String> {
     if was.bytes != is.bytes {
         let (was, is) = (was.bytes, is.bytes);
@@ -324,7 +323,7 @@ fn difference(was: Face, is: Face) -> Option<String> {
     })
 }
 
-/// Removes a device that nobody is going to serve.
+/// Removes a device that no export claims.
 fn remove(control: &mut Control, found: &Found) -> Result<(), UblkError> {
     let device = path(found.number);
     control.remove(found.number)?;
@@ -340,7 +339,7 @@ fn remove(control: &mut Control, found: &Found) -> Result<(), UblkError> {
     Ok(())
 }
 
-/// Whether a file system or another device is on it.
+/// Whether a file system or another device uses the device.
 fn is_claimed(device: &str) -> bool {
     // Devices that are claimed cannot be opened exclusively (open(2), O_EXCL without O_CREAT).
     let opened = File::options()
@@ -354,7 +353,7 @@ fn path(number: u32) -> String {
     format!("/dev/ublkb{number}")
 }
 
-/// The same, however the configuration was named.
+/// The canonical path, which does not depend on the configuration's spelling.
 fn in_full(path: &Path) -> Vec<u8> {
     let full = absolute(path).unwrap_or_else(|_| path.to_owned());
     full.into_os_string().into_encoded_bytes()

@@ -1,4 +1,4 @@
-//! The sockets through which NBD clients come in.
+//! The sockets on which NBD clients connect.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::control::notify::Activated;
 use crate::listener::{Listener, Shown, Terms};
 use crate::tls::Security;
 
-/// What all ways in share: how many may come, and the count of those who were sent away.
+/// The state that all listeners share: the limit of clients, and the count of rejected ones.
 pub(super) struct Welcome<'a> {
     pub(super) seats: &'a Seats,
     pub(super) refused: &'a Arc<AtomicU64>,
@@ -23,7 +23,7 @@ pub(super) struct Welcome<'a> {
 /// Opens all NBD sockets.
 ///
 /// # Errors
-/// If one cannot be had, with its name.
+/// The first socket that does not open, with its name.
 pub(super) fn listen(
     config: &Config,
     shown: &Shown,
@@ -77,7 +77,7 @@ fn inherited(
     }
 }
 
-/// How a listener's clients are secured.
+/// The security of a listener's clients.
 fn secured(nbd: &config::Nbd) -> Result<Security, ServeError> {
     Security::load(nbd.tls.as_ref()).map_err(|unusable| ServeError::Listen {
         what: "[nbd.tls]".to_owned(),

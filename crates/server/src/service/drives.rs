@@ -1,4 +1,4 @@
-//! From a drive's configuration to its running loop.
+//! A drive in service, from its configuration to its running event loop.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -42,27 +42,27 @@ pub(super) struct Drive {
     model: Option<String>,
     scale: Option<f64>,
     policy: String,
-    /// By how much background tasks may lengthen the foreground at present.
+    /// The current impact budget of background tasks in parts per million.
     impact_ppm: AtomicU32,
     keeps_to_budget: bool,
-    /// Why it promises nothing to streams, if it does not.
+    /// The reason for which the drive guarantees no streams.
     no_streams: Option<&'static str>,
     bytes: u64,
     block_bytes: u32,
     is_rotational: bool,
-    /// The longest request.
+    /// The longest request in bytes.
     longest: u32,
     volumes: Mutex<Vec<(config::Volume, u64)>>,
-    /// As clients that come now are told, and the places of the exports in the loop.
+    /// The exports for new clients, and their indices in the loop.
     exports: Mutex<Vec<(config::Export, usize)>>,
     mailbox: Mailbox,
     station: Mutex<Option<Station>>,
 }
 
-/// What carries commands out and what is believed of it, before the loop is there.
+/// The back end and its model, before the loop starts.
 struct Parts {
     back_end: Box<dyn FnOnce() -> io::Result<Box<dyn BackEnd>> + Send>,
-    /// Nothing is known without.
+    /// The model of the drive, if there is one.
     belief: Option<Arc<Profile>>,
     blocks: u64,
     block_bytes: u32,
@@ -72,10 +72,10 @@ struct Parts {
 }
 
 impl Drive {
-    /// Starts it.
+    /// Starts the drive's event loop.
     ///
     /// # Errors
-    /// What is wrong, and what was expected.
+    /// The problem, and the expected value.
     pub(super) fn start(
         config: &config::DriveConfig,
         limits: &config::Limits,
@@ -122,7 +122,7 @@ impl Drive {
         &self.name
     }
 
-    /// Why it promises nothing to streams, if it does not.
+    /// The reason for which the drive guarantees no streams.
     pub(super) fn no_streams(&self) -> Option<&'static str> {
         self.no_streams
     }
@@ -137,7 +137,7 @@ impl Drive {
         each.map(|(volume, _)| volume.name.clone()).collect()
     }
 
-    /// The names of its exports.
+    /// The names of the drive's exports.
     pub(super) fn exports(&self) -> Vec<String> {
         let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
         let each = exports.iter();
@@ -148,7 +148,7 @@ impl Drive {
         self.volumes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a volume begins, and how many bytes it has.
+    /// The first byte of a volume on the drive, and its length in bytes.
     pub(super) fn volume(&self, name: &str) -> Option<(u64, u64)> {
         let (volume, length) = self.found(name)?;
         Some((volume.offset, length))
@@ -162,7 +162,7 @@ impl Drive {
             .cloned()
     }
 
-    /// From now on clients are told of these exports. The loop learns of those that are new.
+    /// Offers these exports to new clients, and adds new ones to the loop.
     pub(super) fn show(&self, config: &config::DriveConfig) {
         let new = exports(config, &self.all_volumes());
         let (tell, told) = std::sync::mpsc::channel();
@@ -179,10 +179,10 @@ impl Drive {
             exports.zip(places.unwrap_or_default()).collect();
     }
 
-    /// Background tasks may lengthen the foreground by so much from now on.
+    /// Sets the impact budget of background tasks in parts per million.
     ///
     /// # Errors
-    /// If there are none on this drive.
+    /// If the drive has no background tasks.
     pub(super) fn set_impact(&self, impact_ppm: u32) -> Result<(), String> {
         if !self.keeps_to_budget {
             return Err(format!(
@@ -200,7 +200,7 @@ impl Drive {
         Ok(())
     }
 
-    /// What clients are told, and the places of the exports in the loop.
+    /// The offers for clients, and the indices of the exports in the loop.
     pub(super) fn offers(&self) -> Vec<(Offer, usize)> {
         let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
         let each = exports.iter();
@@ -250,7 +250,7 @@ impl Drive {
         .collect()
     }
 
-    /// An export as a block device of this kernel: what serves it, and what the kernel is told.
+    /// An export as a block device of this kernel: its volume and its properties.
     pub(super) fn device(&self, name: &str) -> Option<(ublk::Exported, ublk::DeviceShape)> {
         let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
         let (export, place) = exports.iter().find(|(export, _)| export.name == name)?;
@@ -279,7 +279,7 @@ impl Drive {
         Some((exported, shape))
     }
 
-    /// The loop's picture, with what the configuration says.
+    /// The loop's status of the drive, completed from the configuration.
     pub(super) fn described(&self, mut picture: status::DriveStatus) -> status::DriveStatus {
         caching::name(&mut picture.caches, &self.all_volumes());
         status::DriveStatus {
@@ -297,7 +297,7 @@ impl Drive {
         }
     }
 
-    /// Ends what was begun, and then the loop.
+    /// Ends the pending operations, and then the loop.
     pub(super) fn stop(&self) {
         let mut station = self.station.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(station) = station.take() {
@@ -426,8 +426,8 @@ fn profile(model: &DriveModel) -> Result<Profile, String> {
     }
 }
 
-/// What clients' kernels and file systems read and write at once.
+/// The preferred block size of clients in bytes: the page of kernels and file systems.
 const PREFERRED: u32 = 4096;
 
-/// Direct input and output needs whole blocks of the medium; 4096 bytes are whole on all.
+/// The block size of direct input and output in bytes. It is whole blocks of every medium.
 const DIRECT_BLOCK: u32 = 4096;

@@ -12,8 +12,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::arena::{Memory, PAGE};
 
-/// Bytes that lie at a multiple of [`PAGE`], so that they can go to a drive without being copied.
-/// They stay where they are when the buffer is moved.
+/// A buffer that is aligned to [`PAGE`], so that drives can access it directly. Its address does not
+/// change when the buffer is moved.
 #[derive(Debug)]
 pub struct Buffer {
     base: NonNull<u8>,
@@ -21,10 +21,10 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Zeroes. The kernel gives pages only when they are used.
+    /// A buffer of `length` zero bytes. The kernel allocates its pages on first use.
     ///
     /// # Errors
-    /// If the kernel has no such memory.
+    /// If the kernel cannot map the memory.
     pub fn new(length: usize) -> io::Result<Self> {
         let length = length.max(1).next_multiple_of(PAGE);
         // SAFETY: a new private mapping touches no memory that anybody has.
@@ -40,25 +40,25 @@ impl Buffer {
         Ok(Buffer { base, length })
     }
 
-    /// The first bytes.
+    /// The first `length` bytes.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the buffer is shorter.
     pub fn bytes(&self, length: usize) -> &[u8] {
         // SAFETY: the mapping is this buffer's alone, and `&self` says that nobody writes to it.
         unsafe { self.whole().part(0, length).bytes() }
     }
 
-    /// The first bytes, to be written.
+    /// The first `length` bytes, writable.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the buffer is shorter.
     pub fn bytes_mut(&mut self, length: usize) -> &mut [u8] {
         // SAFETY: the mapping is this buffer's alone, and `&mut self` says that nobody else looks.
         unsafe { self.whole().part(0, length).bytes_mut() }
     }
 
-    /// All of it, by address.
+    /// The whole buffer by address.
     pub(super) fn whole(&self) -> Memory {
         Memory {
             at: self.base.as_ptr(),
@@ -66,7 +66,7 @@ impl Buffer {
         }
     }
 
-    /// Where it begins, for the kernel.
+    /// The address of the first byte, for the kernel.
     pub(super) fn address(&self) -> u64 {
         self.base.as_ptr().expose_provenance() as u64
     }

@@ -1,4 +1,4 @@
-//! The driver's control device: devices come, are described, begin, end and go.
+//! The driver's control device: it adds, describes, starts, stops and deletes devices.
 
 #![allow(
     unsafe_code,
@@ -17,36 +17,36 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use super::wire::{self, DEVICE_RECORD_BYTES, DeviceRecord, Parameters};
 use super::{DeviceSetting, Face, Orphans, UblkError};
 
-/// The control device, open.
+/// The open control device.
 pub struct Control {
-    /// Commands have 80 bytes of their own: twice as long as others.
+    /// Its entries have 128 bytes, 80 of which are the command's.
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
     file: File,
 }
 
-/// What becomes of requests to a device.
+/// The state of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceState {
-    /// They fail: it has not begun, or has ended.
+    /// Requests fail: the device has not started, or has stopped.
     Dead,
-    /// They are served.
+    /// A server executes requests.
     Live,
-    /// They wait: the server died, and another may recover the device.
+    /// Requests wait: the server died, and another may recover the device.
     Waiting,
-    /// They fail: the server died, and another may recover the device.
+    /// Requests fail: the server died, and another may recover the device.
     Failing,
 }
 
-/// A device of the driver's.
+/// A device that the driver lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// It is `/dev/ublkbN`.
+    /// The number N in `/dev/ublkbN`.
     pub number: u32,
-    /// What its server has left on it: see [`DeviceSetting::mark`].
+    /// The mark of its server: see [`DeviceSetting::mark`].
     pub mark: u64,
-    /// What becomes of requests.
+    /// The state.
     pub state: DeviceState,
-    /// What its clients rely on.
+    /// The properties that clients rely on.
     pub face: Face,
 }
 
@@ -59,7 +59,7 @@ const NOT_ALLOWED: &str = "ublk devices are made by root: begin the service as r
 /// `BLKFLSBUF` of the kernel's `linux/fs.h`: `_IO(0x12, 97)`.
 const WRITE_BACK: libc::Ioctl = 0x1261;
 
-/// Where the kernel lists devices, as `ublkcN`.
+/// The folder in which the kernel lists devices, as `ublkcN`.
 const LIST: &str = "/sys/class/ublk-char";
 
 /// How often, and how long apart, the driver is asked whether a dead server has been cleared away:
@@ -68,10 +68,10 @@ const RECOVERY_TRIES: u32 = 1000;
 const RECOVERY_PAUSE: Duration = Duration::from_millis(10);
 
 impl Control {
-    /// Opens it.
+    /// Opens the control device.
     ///
     /// # Errors
-    /// If there is no driver, or this user may not use it, or there is no io_uring.
+    /// If there is no driver or no io_uring, or this user may not use it.
     pub fn open() -> Result<Self, UblkError> {
         let file = File::options().read(true).write(true).open(PATH);
         let file = file.map_err(|error| UblkError::NoDriver {
@@ -86,10 +86,10 @@ impl Control {
         Ok(Control { ring, file })
     }
 
-    /// All devices that there are, whoever has added them.
+    /// All devices of the driver, of any server.
     ///
     /// # Errors
-    /// If the driver does not say what one of them is.
+    /// If the driver does not describe one of them.
     pub fn devices(&mut self) -> Result<Vec<Found>, UblkError> {
         let mut found = Vec::new();
         for number in numbers()? {
@@ -104,11 +104,11 @@ impl Control {
         Ok(found)
     }
 
-    /// What a device is, once its server has died. A server that has only just been killed is waited
-    /// for.
+    /// The description of a device whose server has died. It waits for the end of a server that was
+    /// just killed.
     ///
     /// # Errors
-    /// If its server is alive, or the device is gone.
+    /// If its server is alive, or the device does not exist any more.
     pub fn orphan(&mut self, device: u32) -> Result<Found, UblkError> {
         for _ in 0..RECOVERY_TRIES {
             let found = self.found(device)?;
@@ -121,7 +121,7 @@ impl Control {
         Err(UblkError::Alive { device, process })
     }
 
-    /// Ends a device that no process serves: its requests fail.
+    /// Stops and deletes a device without a server. Its requests fail.
     ///
     /// # Errors
     /// If the driver refuses.
@@ -148,7 +148,7 @@ impl Control {
         })
     }
 
-    /// Adds a device, and answers with its number.
+    /// Adds a device and returns its number.
     pub(super) fn add(
         &mut self,
         device: Option<u32>,
@@ -167,7 +167,7 @@ impl Control {
         Ok(DeviceRecord::parse(&bytes).device)
     }
 
-    /// What the device's first server had.
+    /// The settings of the device's first server.
     pub(super) fn service(&mut self, device: u32) -> Result<DeviceSetting, UblkError> {
         let record = self.record(device)?;
         if !record.comes_again() {
@@ -199,12 +199,12 @@ impl Control {
         self.tell(wire::START_DEVICE, "to start it", device, own)
     }
 
-    /// Waits for the requests under way.
+    /// Stops a device after its requests in flight.
     pub(super) fn stop(&mut self, device: u32) -> Result<(), UblkError> {
         self.tell(wire::STOP_DEVICE, "to stop it", device, 0)
     }
 
-    /// It goes when nobody has it open any more. Drivers before Linux 6.9 wait for that.
+    /// Deletes a device after its last close. Drivers before Linux 6.9 wait for that.
     pub(super) fn delete(&mut self, device: u32) -> Result<(), UblkError> {
         let what = "to delete it";
         match self.tell(wire::DELETE_SOON, what, device, 0) {
@@ -217,7 +217,7 @@ impl Control {
         }
     }
 
-    /// Has the kernel write what it keeps of the device in memory, and the file system on it.
+    /// Has the kernel write the dirty pages of the device and of its file system.
     pub(super) fn write_back(device: u32) -> io::Result<()> {
         let file = File::open(format!("/dev/ublkb{device}"))?;
         // SAFETY: this request has no argument.
@@ -228,7 +228,7 @@ impl Control {
         }
     }
 
-    /// The driver says "busy" until all that the dead server had is cleared away.
+    /// Begins the recovery. The driver answers "busy" until it has released the dead server's resources.
     pub(super) fn begin_recovery(&mut self, device: u32) -> Result<(), UblkError> {
         let mut tries = 0;
         loop {
@@ -258,7 +258,7 @@ impl Control {
         Ok(DeviceRecord::parse(&bytes))
     }
 
-    /// A command with a number.
+    /// Executes a command with a number.
     fn tell(
         &mut self,
         command: u32,
@@ -271,7 +271,7 @@ impl Control {
             .map_err(refused(device, what))
     }
 
-    /// A command with bytes that the driver reads or writes.
+    /// Executes a command with bytes that the driver reads or writes.
     fn exchange(
         &mut self,
         command: u32,
@@ -286,7 +286,7 @@ impl Control {
             .map_err(refused(device, what))
     }
 
-    /// Hands the command over and waits for its end.
+    /// Submits the command and waits for its completion.
     fn carry_out(&mut self, command: u32, bytes: [u8; 80]) -> io::Result<()> {
         let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command)
             .cmd(bytes)
@@ -317,7 +317,7 @@ impl std::fmt::Debug for Control {
     }
 }
 
-/// The numbers of the devices that there are, in order.
+/// The numbers of all devices in ascending order.
 fn numbers() -> Result<Vec<u32>, UblkError> {
     let listed = |source| UblkError::List { source };
     let mut numbers = Vec::new();

@@ -1,16 +1,15 @@
-//! An export of a drive as what a device serves.
+//! An export of a drive as the volume of a device.
 //!
 //! ```text
-//!   queue's thread --letter: what, where, the request's own memory--> event loop
-//!         ^                                                               |
-//!         '------- Pending::end, in the reply on the loop's thread -------'
+//!   queue's thread --operation with the request's memory--> event loop
+//!         ^                                                     |
+//!         '-- Pending::end, in the reply on the loop's thread --'
 //! ```
 //!
-//! Nothing is copied on the way: the loop's commands read into and write from the request's memory.
-//! What is left is the driver's copy between its client's pages and that memory, and, where the
-//! drive itself is memory, the one that is its reading and writing.
+//! The loop's commands access the request's memory directly. Only the driver copies, between the
+//! client's pages and that memory. A drive of memory copies once more when it reads or writes.
 //!
-//! What the loop may hold for a device is bounded by the device's queue.
+//! The queue's depth bounds the memory that the loop holds for a device.
 
 #![allow(
     unsafe_code,
@@ -25,20 +24,20 @@ use crate::event_loop::mailbox::{Letter, Mailbox};
 use crate::volume::posted::{Contents, Lent, Posted};
 use block::operation::{Ask, OperationError};
 
-/// An export.
+/// An export as a device's volume.
 #[derive(Clone)]
 pub struct Exported {
     /// The drive's event loop.
     pub mailbox: Mailbox,
-    /// The export's place among the loop's exports.
+    /// The export's index among the loop's exports.
     pub export: usize,
-    /// What clients may do.
+    /// The access of clients.
     pub access: Access,
-    /// What they did.
+    /// The counts of the device's requests.
     pub tally: Arc<Tally>,
 }
 
-/// What was asked of a device.
+/// The counts of a device's requests.
 #[derive(Debug, Default)]
 pub struct Tally {
     in_flight: AtomicU64,
@@ -47,17 +46,17 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Requests that have not ended.
+    /// The number of requests in flight.
     pub fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Requests that ended well.
+    /// The number of successful requests.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Their bytes that were read and written.
+    /// The bytes that successful requests read and wrote.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -87,7 +86,7 @@ impl Volume for Exported {
     }
 }
 
-/// Whether the volume is another afterwards.
+/// Whether the operation changes the volume.
 fn changes(ask: Ask) -> bool {
     match ask {
         Ask::Write { .. } | Ask::Zero { .. } | Ask::Trim { .. } => true,
@@ -95,8 +94,8 @@ fn changes(ask: Ask) -> bool {
     }
 }
 
-/// A request that is counted as under way. Of its fields the count is dropped first: who sees the
-/// request's end sees that it is not under way any more.
+/// A request that counts as in flight. The count is dropped before the request, so that a client that
+/// sees the end never finds the request in flight.
 struct UnderWay {
     count: Count,
     request: Pending,
@@ -111,7 +110,7 @@ impl UnderWay {
         UnderWay { count, request }
     }
 
-    /// It has ended, with so many bytes.
+    /// Ends the request. A successful one has transferred the given number of bytes.
     fn end(self, result: Result<u64, OperationError>) {
         let UnderWay { count, request } = self;
         if let Ok(bytes) = result {

@@ -1,4 +1,4 @@
-//! A request on its way, and the way back of its end.
+//! A request in flight, and the queue of results for the driver.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,8 +10,8 @@ use super::buffer::Buffer;
 use crate::arena::Memory;
 use block::operation::{Ask, OperationError};
 
-/// A request that a volume has. It ends exactly once: one that is dropped without
-/// [`Pending::end`] ends because the service is going down.
+/// A request that a volume executes. It ends exactly once. A request that is dropped without
+/// [`Pending::end`] fails with a shutdown of the service.
 #[derive(Debug)]
 pub struct Pending {
     request: Request,
@@ -20,17 +20,17 @@ pub struct Pending {
     ends: Arc<Ends>,
 }
 
-/// What the kernel wants.
+/// The request as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
-    /// Its place in the queue.
+    /// The tag: the index in the queue.
     pub tag: u16,
     pub ask: Ask,
     pub offset: u64,
     pub length: u64,
 }
 
-/// How a request has ended.
+/// The result of a request.
 #[derive(Debug)]
 pub(super) struct End {
     pub tag: u16,
@@ -38,7 +38,7 @@ pub(super) struct End {
     pub result: Result<(), OperationError>,
 }
 
-/// Ends on their way to the queue's thread.
+/// The results that wait for the queue's thread.
 #[derive(Debug)]
 pub(super) struct Ends {
     waiting: Mutex<Vec<End>>,
@@ -54,46 +54,46 @@ impl Pending {
         }
     }
 
-    /// What is asked.
+    /// The operation.
     pub fn ask(&self) -> Ask {
         self.request.ask
     }
 
-    /// From which byte of the volume on.
+    /// The first byte of the volume.
     pub fn offset(&self) -> u64 {
         self.request.offset
     }
 
-    /// How many bytes are meant. None for a flush.
+    /// The length in bytes, 0 for a flush.
     pub fn length(&self) -> u64 {
         self.request.length
     }
 
-    /// The bytes of a write.
+    /// The payload of a write.
     pub fn bytes(&self) -> &[u8] {
         let buffer = self.buffer.as_ref();
         buffer.expect("it has not ended").bytes(self.buffered())
     }
 
-    /// The bytes of a read, to be filled.
+    /// The buffer of a read, to be filled.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let length = self.buffered();
         let buffer = self.buffer.as_mut();
         buffer.expect("it has not ended").bytes_mut(length)
     }
 
-    /// The bytes of a read or a write, by address: there until it ends, wherever it is moved.
+    /// The buffer of a read or a write by address. The address is valid until the request ends.
     pub(super) fn memory(&self) -> Memory {
         let buffer = self.buffer.as_ref().expect("it has not ended");
         buffer.whole().part(0, self.buffered())
     }
 
-    /// It has ended: of a read the bytes are there, all of them.
+    /// Ends the request. A successful read has filled its whole buffer.
     pub fn end(mut self, result: Result<(), OperationError>) {
         self.pass_on(result);
     }
 
-    /// Only reads and writes have bytes; trims and zeroes may be longer than any buffer.
+    /// The length of the buffer in use. Only reads and writes have one.
     fn buffered(&self) -> usize {
         match self.request.ask {
             Ask::Read | Ask::Write { .. } => self.request.length as usize,
@@ -120,7 +120,7 @@ impl Drop for Pending {
 }
 
 impl Ends {
-    /// None yet.
+    /// An empty queue of results.
     pub fn new() -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Ends {
@@ -129,7 +129,7 @@ impl Ends {
         })
     }
 
-    /// All that there are. The bell is silent afterwards, until the next.
+    /// Removes all results and resets the bell.
     pub fn take(&self) -> Vec<End> {
         // Before the ends are taken, so that the bell of one that comes later is heard. There is
         // nothing to read if nobody rang.
@@ -137,7 +137,7 @@ impl Ends {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Readable when there are some.
+    /// The eventfd that is readable while results wait.
     pub fn bell(&self) -> &OwnedFd {
         &self.bell
     }

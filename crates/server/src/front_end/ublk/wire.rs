@@ -1,11 +1,11 @@
-//! What is exchanged with the driver, byte by byte, as the kernel documents it
-//! (`include/uapi/linux/ublk_cmd.h`). Numbers are in the machine's own order.
+//! The binary formats of the driver's commands (the kernel's `include/uapi/linux/ublk_cmd.h`).
+//! Numbers have the byte order of the machine.
 
 use super::{Access, DeviceSetting, DeviceShape, Face, Medium, Orphans, Trims, UblkError};
 use block::Durability;
 use block::operation::{Ask, Space, ZeroingPace};
 
-/// The kernel's sector, in which it counts whatever the block is.
+/// Bytes of the kernel's sector, its unit of length for all block sizes.
 pub const SECTOR: u64 = 512;
 
 /// A command for the control device or for a queue, as an ioctl's number: direction (2 reads, 3
@@ -16,13 +16,13 @@ const fn ioctl(direction: u32, size: usize, command: u32) -> u32 {
 
 /// Bytes of a command for the control device.
 pub const CONTROL_BYTES: usize = 32;
-/// Bytes of what the driver knows of a device.
+/// Bytes of the driver's record of a device.
 pub const DEVICE_RECORD_BYTES: usize = 64;
 /// Bytes of a command for a queue.
 pub const QUEUE_BYTES: usize = 16;
 /// Bytes of a request's description.
 pub const DESCRIPTION_BYTES: usize = 24;
-/// Bytes of the parameters that we set.
+/// Bytes of the parameters of a device.
 pub const PARAMETER_BYTES: usize = 60;
 
 /// The commands of the control device.
@@ -41,13 +41,12 @@ pub const DELETE_SOON: u32 = ioctl(2, CONTROL_BYTES, 0x14);
 pub const FETCH: u32 = ioctl(3, QUEUE_BYTES, 0x20);
 pub const COMMIT_AND_FETCH: u32 = ioctl(3, QUEUE_BYTES, 0x21);
 
-/// The queue is deeper than that nowhere; descriptions of each queue have room for so many.
+/// The largest depth of a queue. The descriptions of each queue have room for it.
 pub const DEEPEST: u16 = 4096;
-/// The length of a request's buffer has so many bits.
+/// The largest length of a request's buffer in bytes.
 pub const LONGEST: u32 = 1 << 25;
 
-/// Features that we ask for: recovery, with requests that come again, and commands with ioctl
-/// numbers.
+/// The features in use: recovery with repeated requests, and commands with ioctl numbers.
 const USER_RECOVERY: u64 = 1 << 3;
 const USER_RECOVERY_REISSUE: u64 = 1 << 4;
 const IOCTL_ENCODE: u64 = 1 << 6;
@@ -58,7 +57,7 @@ const ROTATIONAL: u32 = 1 << 1;
 const VOLATILE_CACHE: u32 = 1 << 2;
 const FUA: u32 = 1 << 3;
 
-/// Which parameters are set: the basic ones, those of discards.
+/// The sets of parameters that are present: basic, discard.
 const HAS_BASIC: u32 = 1 << 0;
 const HAS_DISCARD: u32 = 1 << 1;
 
@@ -82,7 +81,7 @@ pub fn control(device: u32, address: u64, length: u16, number: u64) -> [u8; 80] 
     bytes
 }
 
-/// A command for the queue: what became of the tag's request, and where the next one's bytes go.
+/// A command for the queue: the result of the tag's request, and the buffer address of the next one.
 pub fn queue(tag: u16, result: i32, address: u64) -> [u8; QUEUE_BYTES] {
     let mut bytes = [0; QUEUE_BYTES];
     // The first two are the queue's number: there is one.
@@ -92,22 +91,22 @@ pub fn queue(tag: u16, result: i32, address: u64) -> [u8; QUEUE_BYTES] {
     bytes
 }
 
-/// What the driver knows of a device.
+/// The driver's record of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceRecord {
     pub depth: u16,
     pub state: u16,
     pub longest: u32,
     pub device: u32,
-    /// The server's, once it has begun.
+    /// The server's process, after the start.
     pub process: i32,
     pub flags: u64,
-    /// The server's own, which means nothing to the driver.
+    /// The server's mark, which the driver does not interpret.
     pub mark: u64,
 }
 
 impl DeviceRecord {
-    /// A device to be added. The number `u32::MAX` is any.
+    /// The record of a device to be added. The number `u32::MAX` stands for any free one.
     pub fn new(device: u32, service: DeviceSetting) -> Self {
         let recovery = match service.orphans {
             Orphans::Wait => USER_RECOVERY | USER_RECOVERY_REISSUE,
@@ -124,7 +123,7 @@ impl DeviceRecord {
         }
     }
 
-    /// Whether requests that were under way when the server died come again.
+    /// Whether the driver repeats the requests in flight of a dead server.
     pub fn comes_again(&self) -> bool {
         self.flags & USER_RECOVERY_REISSUE != 0
     }
@@ -155,12 +154,12 @@ impl DeviceRecord {
     }
 }
 
-/// What the kernel is told of the volume.
+/// The parameters of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters([u8; PARAMETER_BYTES]);
 
 impl Parameters {
-    /// The kernel's words for a shape.
+    /// The parameters for the properties of a device.
     pub fn of(shape: &DeviceShape, longest: u32) -> Result<Self, UblkError> {
         let logical = shape.logical_block;
         if !logical.is_power_of_two() || !(512..=4096).contains(&logical) {
@@ -215,14 +214,14 @@ impl Parameters {
         Ok(Parameters(bytes))
     }
 
-    /// What a device is to be asked with: how many bytes there is room for.
+    /// Empty parameters for a query: the driver fills them.
     pub fn unknown() -> Self {
         let mut bytes = [0; PARAMETER_BYTES];
         bytes[0..4].copy_from_slice(&(PARAMETER_BYTES as u32).to_ne_bytes());
         Parameters(bytes)
     }
 
-    /// What of them the device's clients rely on.
+    /// The properties that clients rely on.
     pub fn face(&self) -> Face {
         let attributes = number(&self.0, 8, u32::from_ne_bytes);
         let sectors = number(&self.0, 24, u64::from_ne_bytes);
@@ -246,8 +245,8 @@ impl Parameters {
     }
 }
 
-/// What a description says of a request: what, from which byte on, how many. None if this is
-/// nothing that we know (parts of it that zoned drives have).
+/// The operation, the first byte and the length in bytes of a described request. `None` if the
+/// operation is unknown, for example one of zoned drives.
 pub fn request(bytes: &[u8; DESCRIPTION_BYTES]) -> Option<(Ask, u64, u64)> {
     let flags = number(bytes, 0, u32::from_ne_bytes);
     let sectors = number(bytes, 4, u32::from_ne_bytes);
@@ -279,7 +278,7 @@ pub fn request(bytes: &[u8; DESCRIPTION_BYTES]) -> Option<(Ask, u64, u64)> {
     Some((ask, offset, length))
 }
 
-/// The number at a place.
+/// The number at byte `at`.
 fn number<const N: usize, T>(bytes: &[u8], at: usize, from: fn([u8; N]) -> T) -> T {
     let mut field = [0; N];
     field.copy_from_slice(&bytes[at..at + N]);

@@ -1,5 +1,5 @@
-//! Threads that carry SCSI commands out, each one command at a time, so that the event loop waits
-//! for none.
+//! A pool of threads that execute SCSI commands, so that the event loop does not block. Each thread
+//! executes one command at a time.
 //!
 //! ```text
 //!   submit --> [ waiting ] --> thread: SG_IO --> [ ended ] --bell (eventfd), polled by the ring--> rang
@@ -26,32 +26,32 @@ use crate::arena::Memory;
 use crate::ring::{Owner, Ring, Ticket};
 use block::operation;
 
-/// What a thread does.
+/// A unit of work for a thread.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
     /// Reads blocks from `first` on.
     Read {
         /// The first block.
         first: u64,
-        /// Where they go: whole blocks.
+        /// The destination: whole blocks.
         memory: Memory,
-        /// From the medium, or from wherever the drive has them.
+        /// Whether the bytes must come from the medium.
         durability: Durability,
     },
     /// Writes blocks from `first` on.
     Write {
         /// The first block.
         first: u64,
-        /// Where they come from: whole blocks.
+        /// The source: whole blocks.
         memory: Memory,
-        /// When that counts as done.
+        /// Whether the write ends only on the medium.
         durability: Durability,
     },
-    /// Puts what was written on the medium.
+    /// Flushes the write cache to the medium.
     Flush,
     /// Moves the head.
     Seek {
-        /// To the track of this block.
+        /// The block whose track is the target.
         to: u64,
     },
     /// Switches the look-ahead.
@@ -60,17 +60,17 @@ pub enum Work {
     SetWriteCache(Switch),
 }
 
-/// The threads.
+/// The pool.
 pub struct Pool {
     shared: Arc<PoolState>,
     threads: Vec<JoinHandle<()>>,
-    /// What was submitted and has not ended.
+    /// The number of units in flight.
     under_way: usize,
 }
 
 struct PoolState {
     drive: Arc<Switched>,
-    /// One command's bytes, at most.
+    /// The largest length of a command in bytes.
     most_bytes: usize,
     desk: Mutex<Desk>,
     came: Condvar,
@@ -88,11 +88,12 @@ struct Desk {
 // submits it promises; it does not matter which thread uses it.
 unsafe impl Send for Desk {}
 
-/// Under this key the ring tells a back end that its pool's bell rings. No slab reaches it.
+/// The ring's key for the bell of a back end's pool. No slab reaches it.
 pub const BELL: u32 = u32::MAX;
 
 impl Pool {
-    /// So many threads for a drive. No command has more than `most_bytes`, which is at least a block.
+    /// A pool of `threads` threads for a drive. No command is longer than `most_bytes`, which is at least
+    /// a block.
     ///
     /// # Errors
     /// If there are no more threads or file descriptors.
@@ -118,10 +119,10 @@ impl Pool {
         Ok(this)
     }
 
-    /// Has something done; its end comes from [`Pool::rang`] with `key`.
+    /// Submits a unit of work. [`Pool::rang`] returns its result with `key`.
     ///
     /// # Safety
-    /// The memory must be there, and nobody else's (of a write: as it is), until that end.
+    /// The memory must be valid and must not be accessed until then. The memory of a write may be read.
     pub unsafe fn submit(&mut self, key: u32, work: Work, ring: &mut Ring) {
         self.shared.desk().waiting.push_back((key, work));
         self.shared.came.notify_one();
@@ -131,7 +132,7 @@ impl Pool {
         self.under_way += 1;
     }
 
-    /// What has ended, when the ring has told of [`BELL`].
+    /// The results since the last call. The ring reports [`BELL`] when there are some.
     pub fn rang(&mut self, ring: &mut Ring) -> Vec<(u32, Result<(), operation::OperationError>)> {
         let mut count = [0; 8];
         // Without a ring nothing is there to be read, which does not matter.
@@ -151,7 +152,7 @@ impl Pool {
 }
 
 impl Drop for Pool {
-    /// What a thread has begun it ends: the memory is used until then.
+    /// Waits for the commands in flight, which use their memory.
     fn drop(&mut self) {
         {
             let mut desk = self.shared.desk();
@@ -197,7 +198,7 @@ impl PoolState {
         }
     }
 
-    /// Does it, and again if the drive says that something happened before it.
+    /// Executes the work, and repeats it if the drive asks for that.
     fn tried(&self, work: Work) -> Result<(), ScsiError> {
         let mut repeats = 0;
         loop {
@@ -261,7 +262,7 @@ impl PoolState {
 }
 
 impl Work {
-    /// For the log.
+    /// The name in the log.
     fn named(&self) -> String {
         match self {
             Work::Read { first, .. } => format!("a read at block {first}"),

@@ -1,4 +1,4 @@
-//! Why a command failed, as the drive says it, and what to do about that.
+//! Sense data: the drive's reason for a failed command, and the advice for the user.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use block::operation;
 /// Sense data (SPC-4 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sense {
-    /// What kind of thing happened.
+    /// The sense key: the kind of the event.
     pub key: u8,
-    /// What exactly: the additional code and its qualifier.
+    /// The additional sense code and its qualifier.
     pub code: (u8, u8),
-    /// Mostly the block at which it happened.
+    /// The information field: mostly the block of the event.
     pub information: Option<u64>,
 }
 
-/// Keys that mean something to us (SPC-4 table 43).
+/// The sense keys in use (SPC-4 table 43).
 const RECOVERED: u8 = 0x1;
 const NOT_READY: u8 = 0x2;
 const MEDIUM_ERROR: u8 = 0x3;
@@ -26,7 +26,7 @@ const PROTECTED: u8 = 0x7;
 const ABORTED: u8 = 0xb;
 
 impl Sense {
-    /// Of either format; `None` if it is neither, or too short to say anything.
+    /// Parses either format. `None` if the format is unknown, or the data are too short.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         match bytes.first()? & 0x7f {
             0x70 | 0x71 => Some(Sense::fixed(bytes)),
@@ -39,7 +39,7 @@ impl Sense {
         }
     }
 
-    /// The fixed format: a drive may leave off its end.
+    /// Parses the fixed format, whose end may be missing.
     fn fixed(bytes: &[u8]) -> Self {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         let is_valid = byte(0) & 0x80 != 0;
@@ -51,24 +51,23 @@ impl Sense {
         }
     }
 
-    /// Whether something happened to the drive, and the command was not carried out: what was set
-    /// before may not be so any more. The command may be given again.
+    /// Whether the drive reports an event, such as a reset, instead of executing the command. Earlier
+    /// settings may be lost. The command may be repeated.
     pub fn is_unit_attention(&self) -> bool {
         self.key == UNIT_ATTENTION
     }
 
-    /// Whether the same command may succeed if it is given again at once: something happened before
-    /// it, or the drive gave it up.
+    /// Whether an immediate repetition may succeed: the drive reported an event, or aborted the command.
     pub fn asks_to_repeat(&self) -> bool {
         matches!(self.key, UNIT_ATTENTION | ABORTED)
     }
 
-    /// Whether the command was carried out all the same.
+    /// Whether the command succeeded after the drive's own error recovery.
     pub fn is_recovered(&self) -> bool {
         self.key == RECOVERED
     }
 
-    /// What clients are told.
+    /// The error for clients.
     pub fn failed(&self) -> operation::OperationError {
         use operation::OperationError;
         match (self.key, self.code) {
@@ -80,7 +79,7 @@ impl Sense {
         }
     }
 
-    /// What happened and what to do.
+    /// The advice for the user.
     pub fn advice(&self) -> &'static str {
         let (code, qualifier) = self.code;
         let known = ADVICE.iter().find(|advice| {
@@ -106,7 +105,7 @@ impl fmt::Display for Sense {
     }
 }
 
-/// The information among the descriptors of the newer format: type 0, ten bytes.
+/// The information descriptor of the newer format: type 0, ten bytes.
 fn described(mut bytes: &[u8]) -> Option<u64> {
     while let [kind, length, ..] = *bytes {
         let end = 2 + usize::from(length);
@@ -122,7 +121,7 @@ fn described(mut bytes: &[u8]) -> Option<u64> {
     None
 }
 
-/// One thing to do. `None` is any.
+/// One entry of the table of advice. `None` matches any value.
 struct Advice {
     key: u8,
     code: Option<u8>,
@@ -139,7 +138,7 @@ const fn advice(key: u8, code: Option<u8>, qualifier: Option<u8>, text: &'static
     }
 }
 
-/// What is known, the more exact before the less exact (SPC-4 annex E).
+/// The table of advice, exact entries first (SPC-4 annex E).
 #[rustfmt::skip]
 const ADVICE: &[Advice] = &[
     advice(RECOVERED, None, None, "the drive has helped itself; if it comes often, replace the drive"),

@@ -1,5 +1,4 @@
-//! A drive whose cache switches are as somebody wants them, and as they were before when it is let
-//! go.
+//! A drive with configured cache switches. The former switches are restored when it is dropped.
 //!
 //! ```text
 //!   former: write cache on --set, verified--> off .... service .... --dropped--> on again
@@ -11,20 +10,20 @@ use tracing::{error, info, warn};
 
 use super::{Caching, Lasting, ScsiDrive, ScsiError, Switch};
 
-/// How the switches are to be.
+/// The configured switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WantedSwitches {
-    /// Whether writes may end before they are on the medium.
+    /// The write cache: whether writes may end before they are on the medium.
     pub write_cache: Switch,
-    /// Whether the drive reads on after a read.
+    /// The look-ahead: whether the drive reads on after a read.
     pub look_ahead: Switch,
 }
 
-/// The drive. Its switches go back when it is dropped.
+/// A drive whose former switches are restored when it is dropped.
 #[derive(Debug)]
 pub struct Switched {
     drive: ScsiDrive,
-    /// Those that were switched, and how they were.
+    /// The changed switches and their former states.
     former: Vec<(Knob, Switch)>,
     wanted: WantedSwitches,
 }
@@ -37,8 +36,8 @@ enum Knob {
 }
 
 impl Switched {
-    /// Switches what is not as it is wanted, each on its own. What cannot be switched is warned of
-    /// and stays: flushes and durable writes are right all the same.
+    /// Sets the switches that differ, each with its own command. A switch that cannot be set is logged
+    /// as a warning. Flushes and durable writes are correct in any case.
     pub fn begin(drive: ScsiDrive, wanted: WantedSwitches) -> Arc<Self> {
         let mut this = Switched {
             drive,
@@ -72,7 +71,7 @@ impl Switched {
         &self.drive
     }
 
-    /// Something happened to the drive: a reset may have put the switches back.
+    /// Sets the switches again after an event of the drive: a reset may have restored them.
     pub fn again(&self) {
         for (knob, _) in &self.former {
             let to = knob.in_wanted(self.wanted);
@@ -87,7 +86,7 @@ impl Switched {
         }
     }
 
-    /// How it was before, if it was otherwise.
+    /// Sets a switch. The answer is its former state, if that was different.
     fn turn(&self, knob: Knob, to: Switch) -> Result<Option<Switch>, ScsiError> {
         let page = self.drive.caching()?;
         let before = knob.of(&page);
