@@ -109,6 +109,8 @@ pub(super) fn depart(
         && preemption.may_be_outranked(cx, piece)
         && cx.belief.mode() == BeliefMode::Positioning
         && cx.ordering.requeued(piece) == 0
+        // Its patience bounds its wait: it neither waits nor is hopped to.
+        && !cx.ordering.is_out_of_patience(cx.now, piece)
         && !preemption.is_likely_buffered(cx, guarantees, piece);
     if !is_positioned {
         return GO;
