@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use drive::geometry::Track;
 use drive::{Angle, Profile};
 use lab::drive_drawing::{MAP_TRACKS, first_tracks, share_at};
 
@@ -145,7 +144,10 @@ fn map(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         let row: String = (0..WIDTH)
             .map(|column| {
                 let angle = Angle::fraction(2 * column as u64 + 1, 2 * WIDTH as u64);
-                shade(profile, &track, angle)
+                match share_at(profile, &track, angle) {
+                    None => '·',
+                    Some(share) => ['░', '▒', '▓', '█'][((share * 4.0) as usize).min(3)],
+                }
             })
             .collect();
         writeln!(
@@ -155,12 +157,4 @@ fn map(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         )?;
     }
     Ok(())
-}
-
-/// The character for an angle of a track.
-fn shade(profile: &Profile, track: &Track, angle: Angle) -> char {
-    match share_at(profile, track, angle) {
-        None => '·',
-        Some(share) => ['░', '▒', '▓', '█'][((share * 4.0) as usize).min(3)],
-    }
 }

@@ -75,7 +75,11 @@ pub fn run(arguments: &RecordArgs) -> Result<(), Exit> {
     let mut pace = PacedRun::begin(arguments.rate);
     let mut offset = 0;
     while offset < total {
-        fill(memory.bytes(), offset);
+        // Every eight bytes contain their own offset.
+        let words = memory.bytes().chunks_exact_mut(8);
+        for (word, at) in words.zip((offset..).step_by(8)) {
+            word.copy_from_slice(&at.to_le_bytes());
+        }
         let written = pace.access(offset, || file.write_at(memory.bytes(), offset));
         offset += written.map_err(|error| at(path, &error))? as u64;
         if let Some(stream) = stream {
@@ -143,11 +147,4 @@ fn preallocated(arguments: &RecordArgs, total: u64) -> Result<File, Exit> {
         ))
     })?;
     Ok(file)
-}
-
-/// Fills the buffer: every eight bytes contain their own offset.
-fn fill(bytes: &mut [u8], offset: u64) {
-    for (word, at) in bytes.chunks_exact_mut(8).zip((offset..).step_by(8)) {
-        word.copy_from_slice(&at.to_le_bytes());
-    }
 }

@@ -96,7 +96,7 @@ impl NbdLoad {
         let began = Instant::now();
         let mut count = 0;
         loop {
-            while sent.len() < self.pending && self.goes_on(began, count) {
+            while sent.len() < self.pending && self.may_issue(began, count) {
                 let (direction, extent) = generator.request();
                 let block = u64::from(self.block_bytes);
                 let (offset, bytes) = (extent.start().0 * block, extent.length().0 * block);
@@ -131,7 +131,8 @@ impl NbdLoad {
         Ok(stretch)
     }
 
-    fn goes_on(&self, began: Instant, count: u64) -> bool {
+    /// Whether the load issues another request.
+    fn may_issue(&self, began: Instant, count: u64) -> bool {
         let is_within = match self.until {
             Until::Requests(most) => count < most,
             Until::Passed(length) => began.elapsed() < length,

@@ -10,7 +10,7 @@ use drive::{Angle, ProfilePart};
 use super::{defaults, known, tracks};
 use crate::confidence::Confidence;
 use crate::device::{DriveIdentity, WritePermission};
-use crate::findings::{ArmTimings, Findings, FirmwareConfidence, SeekPoint, whole_stroke};
+use crate::findings::{Findings, FirmwareConfidence, SeekPoint, whole_stroke};
 
 /// The profile file (`name` is a file name without extension, in kebab case). Unknown parts are
 /// assumed to be slow, and have confidence 0.
@@ -126,14 +126,10 @@ fn seek(text: &mut String, findings: &Findings, cylinders: u32) {
             point.mean
         });
     }
-    if has_spread(arm) {
+    if arm.read.iter().any(|point| !point.deviation.is_zero()) {
         let of = |point: &SeekPoint| point.deviation;
         points(text, "deviation_points", &whole(&arm.read), of);
     }
-}
-
-fn has_spread(arm: &ArmTimings) -> bool {
-    arm.read.iter().any(|point| !point.deviation.is_zero())
 }
 
 fn points(text: &mut String, key: &str, points: &[SeekPoint], of: fn(&SeekPoint) -> Duration) {

@@ -163,11 +163,6 @@ impl TestSite {
             .await;
     }
 
-    pub(super) async fn pause_until(&self, at: f64) {
-        let now = self.prober.now().as_nanos() as f64;
-        self.pause(at - now).await;
-    }
-
     /// Reads blocks like any other client.
     pub(super) async fn read(&self, lba: Lba, blocks: u64) -> Timing {
         self.prober.read(self.prober.extent(lba, blocks)).await

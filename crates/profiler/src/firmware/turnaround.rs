@@ -243,7 +243,8 @@ async fn late(site: &mut TestSite, way: &Catch, margin: f64) -> Option<f64> {
         site.ask(Direction::Write, a, 1).await;
     }
     let begins = passes(site, &track, reference, moment(first.at), margin);
-    site.pause_until(begins - margin).await;
+    site.pause(begins - margin - moment(site.prober.now()))
+        .await;
     let timing = site.ask(way.wanted, track.first, way.blocks).await;
     let sweep = site.sector(&track) * way.blocks as f64;
     let fits = timing.status == Status::Good;

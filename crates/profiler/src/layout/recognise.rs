@@ -285,16 +285,12 @@ impl Near {
         (far > near + EQUAL).then_some(Near { limit })
     }
 
-    /// Whether a band is of the same row as the band before.
-    async fn same_row(&self, timer: &TrackTimer<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
-        let (from, over) = across(timer, bands, boundary)?;
-        Some(timer.over(&from, over).await? < self.limit)
-    }
-
     /// The first boundary from one on at which a row begins.
     async fn row_from(&self, timer: &TrackTimer<'_>, bands: &Bands, from: i64) -> Option<i64> {
         for boundary in from..=from + SURFACES as i64 {
-            if !self.same_row(timer, bands, boundary).await? {
+            let (before, over) = across(timer, bands, boundary)?;
+            let is_same_row = timer.over(&before, over).await? < self.limit;
+            if !is_same_row {
                 return Some(boundary);
             }
         }

@@ -73,7 +73,11 @@ impl Explorer {
         };
         let early = self.early(&traced, next, end).await?;
         if early > 0 {
-            self.begin_later(early);
+            // The first blocks of the present track belong to the track before it.
+            self.prober
+                .findings(|findings| findings.map.lengthen(self.first, early as u32));
+            self.first = Lba(self.first.0 + early);
+            self.start = self.start + width(self.sectors).times(early);
             next = Lba(next.0 + early);
             end = self.observer.look(next).await?;
         }
@@ -214,14 +218,6 @@ impl Explorer {
             }
         }
         Ok(0)
-    }
-
-    /// The present track begins so many blocks later: they are of the track before it.
-    fn begin_later(&mut self, blocks: u64) {
-        self.prober
-            .findings(|findings| findings.map.lengthen(self.first, blocks as u32));
-        self.first = Lba(self.first.0 + blocks);
-        self.start = self.start + width(self.sectors).times(blocks);
     }
 
     /// Believes in one track.

@@ -245,7 +245,9 @@ impl Plug {
         let queue = &mut self.plugged[usize::from(is_less_urgent(class))];
         for (other, plugged) in queue.iter_mut().rev().take(PLUGGED) {
             if *other == class
-                && let Some(both) = either_way(plugged, &entry, jobs)
+                && let Some(both) = plugged
+                    .followed_by(&entry, jobs)
+                    .or_else(|| entry.followed_by(plugged, jobs))
             {
                 *plugged = both;
                 return;
@@ -369,10 +371,4 @@ fn extent(blocks: Interval, sectors: u64) -> Extent {
     let start = Lba(blocks.first * sectors);
     let length = Sectors(blocks.len() * sectors);
     Extent::new(start, length).expect("a run of blocks is not empty")
-}
-
-/// One request for both reads, if they are neighbours.
-fn either_way(one: &MergedRead, other: &MergedRead, jobs: &mut Jobs) -> Option<MergedRead> {
-    let behind = one.followed_by(other, jobs);
-    behind.or_else(|| other.followed_by(one, jobs))
 }

@@ -168,8 +168,12 @@ impl System {
 
     /// Passes wishes and reads of the lowest level to the disk.
     fn settle(&mut self) {
-        if self.wishes == Switch::On {
-            self.tell_wishes();
+        if self.wishes == Switch::On
+            && let Some(lowest) = self.nodes.last_mut()
+        {
+            while let Some(wish) = lowest.level.next_wish() {
+                self.disk.wish(self.now, wish);
+            }
         }
         self.disk.dispatch(self.now);
     }
@@ -304,29 +308,12 @@ impl System {
         }
     }
 
-    /// Passes the wishes of the lowest level to the disk.
-    fn tell_wishes(&mut self) {
-        let Some(lowest) = self.nodes.last_mut() else {
-            return;
-        };
-        while let Some(wish) = lowest.level.next_wish() {
-            self.disk.wish(self.now, wish);
-        }
-    }
-
     /// Offers the wished blocks that were read to the lowest level.
     fn offer(&mut self) {
         while let Some(block) = self.disk.poll_read() {
             if let Some(lowest) = self.nodes.last_mut() {
                 lowest.level.offer(block);
             }
-        }
-    }
-
-    /// Answers the jobs of the node that have all their blocks.
-    fn answer_all(&mut self, node: u32) {
-        while let Some(answered) = self.nodes[node as usize].level.poll_finished() {
-            self.answer(answered.id.0 as JobId);
         }
     }
 
@@ -365,6 +352,8 @@ impl System {
         }
         let level = &mut self.nodes[asker as usize].level;
         level.complete(self.now, fetch, Ending::Done);
-        self.answer_all(asker);
+        while let Some(answered) = self.nodes[asker as usize].level.poll_finished() {
+            self.answer(answered.id.0 as JobId);
+        }
     }
 }

@@ -46,11 +46,6 @@ impl Supply {
         })
     }
 
-    /// Whether the players' reads go to the disk.
-    pub(super) fn is_plain(&self) -> bool {
-        matches!(self, Supply::Plain)
-    }
-
     /// The initial reads before the players start: player, first byte, end.
     pub(super) fn fills(&mut self) -> Vec<(usize, u64, u64)> {
         let Supply::Abiss(paced, buffers) = self else {

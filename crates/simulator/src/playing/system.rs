@@ -264,7 +264,7 @@ impl<'a> Playback<'a> {
             called: now,
             requests: 0,
         };
-        if self.served.is_plain() {
+        if matches!(self.served, Supply::Plain) {
             return self.read(now, engine, player);
         }
         let bytes = self.players[player].next(self.setup.players.read);

@@ -279,11 +279,13 @@ impl Trial {
 
     fn wish(&self, asked: &TrialStreams) -> Result<StreamingSetup, TrialError> {
         let rate = Rate::new(asked.rate).ok_or(TrialError::ZeroRate)?;
+        // What an application needs besides: see `stream::admission::Demand::own_part`.
+        let own_part = AT_ONCE + 2 * rate.bytes_until(LATENCY) + 3 * PAGE;
         Ok(StreamingSetup {
             readers: asked.readers,
             recorders: asked.recorders,
             rate,
-            memory: asked.memory.saturating_add(own_part(rate)),
+            memory: asked.memory.saturating_add(own_part),
             at_once: AT_ONCE,
             further: asked.missing,
             place: innermost(&self.belief),
@@ -334,11 +336,6 @@ impl Trial {
             self.belief.geometry.sectors().0,
         )
     }
-}
-
-/// What an application needs besides: see `stream::admission::Demand::own_part`.
-fn own_part(rate: Rate) -> u64 {
-    AT_ONCE + 2 * rate.bytes_until(LATENCY) + 3 * PAGE
 }
 
 /// A load with a delayed start.

@@ -188,7 +188,11 @@ impl TraceReader {
             Ok(Parsed::Request(record)) if record.at < self.now => {
                 Err(backwards(self.format, record.at, self.now))
             }
-            Ok(Parsed::Request(record)) if is_last && is_broken(&record) => Err(cut_short(line)),
+            Ok(Parsed::Request(record))
+                if is_last && !record.bytes.length().is_multiple_of(BLOCK_BYTES) =>
+            {
+                Err(cut_short(line))
+            }
             Ok(Parsed::Request(record)) => {
                 self.unended = is_last;
                 Ok(Some(record))
@@ -385,11 +389,6 @@ fn cut_off(fault: Fault) -> Fault {
         },
         _ => fault,
     }
-}
-
-/// Whether a request is not whole sectors.
-fn is_broken(record: &Record) -> bool {
-    !record.bytes.length().is_multiple_of(BLOCK_BYTES)
 }
 
 /// The error of a last line that lacks a newline and whose length is not whole sectors: of `8192`,

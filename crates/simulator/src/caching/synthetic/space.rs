@@ -99,8 +99,8 @@ impl Space {
             let first = first.max(within.first);
             // A run may turn out longer than it is expected to.
             let wanted = (2 * blocks).min(within.last + 1 - first);
-            let free = (first..first + wanted).take_while(|&block| !self.is_touched(block));
-            let free = free.count() as u64;
+            let is_free = |&block: &u64| self.bits[block as usize / 64] & 1 << (block % 64) == 0;
+            let free = (first..first + wanted).take_while(is_free).count() as u64;
             if free > found.2 {
                 found = (file, first, free);
             }
@@ -134,10 +134,6 @@ impl Space {
             within: self.files[file],
             blocks,
         }
-    }
-
-    fn is_touched(&self, block: u64) -> bool {
-        self.bits[block as usize / 64] & 1 << (block % 64) != 0
     }
 
     fn anywhere(&self, dice: &mut Dice) -> (usize, u64) {
