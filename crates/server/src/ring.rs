@@ -215,7 +215,10 @@ impl Ring {
         let begun = Instant::now();
         let near = begun + SPIN;
         let near = until.map_or(near, |until| until.min(near));
-        self.is_brisk &= self.spin(near)?;
+        if self.is_brisk {
+            self.ring.submit()?;
+            self.is_brisk = self.look(near);
+        }
         self.sleep(until)?;
         self.is_brisk |= begun.elapsed() < SPIN + SPIN;
         Ok(())
@@ -238,15 +241,6 @@ impl Ring {
             self.look(until);
         }
         Ok(())
-    }
-
-    /// Polls until `until` if recent waits were short. The answer is whether an operation has completed.
-    fn spin(&mut self, until: Instant) -> io::Result<bool> {
-        if !self.is_brisk {
-            return Ok(false);
-        }
-        self.ring.submit()?;
-        Ok(self.look(until))
     }
 
     /// Polls until `until`. The answer is whether an operation has completed.

@@ -163,7 +163,10 @@ impl Running {
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
-        self.close_doors();
+        let doors = std::mem::take(&mut *locked(&self.doors));
+        drop(doors.listeners);
+        drop(doors.mounts);
+        doors.devices.stop();
         for drive in &self.drives {
             drive.stop();
         }
@@ -222,13 +225,6 @@ impl Running {
             drive.resized(new)?;
         }
         Ok(done)
-    }
-
-    fn close_doors(&self) {
-        let doors = std::mem::take(&mut *locked(&self.doors));
-        drop(doors.listeners);
-        drop(doors.mounts);
-        doors.devices.stop();
     }
 
     fn turn(&self, to: status::ServiceState) {

@@ -254,7 +254,11 @@ impl Clients {
             _ => connection.inbox.space(),
         };
         connection.is_receiving = true;
-        let (ticket, socket) = (receiving(place), connection.raw());
+        let ticket = Ticket {
+            owner: Owner::Receive,
+            key: place as u32,
+        };
+        let socket = connection.raw();
         // SAFETY: the buffer is the reading's, the inbox and the session are the connection's; they
         // are kept until the receive has ended, and nobody looks at that part of them before.
         unsafe { disk.ring.receive(ticket, socket, memory) };
@@ -325,12 +329,5 @@ impl Clients {
         }
         self.receive(disk, place);
         ReadProgress::Wait
-    }
-}
-
-fn receiving(place: usize) -> Ticket {
-    Ticket {
-        owner: Owner::Receive,
-        key: place as u32,
     }
 }

@@ -100,10 +100,6 @@ impl LocalDisk {
         self.doubts.push((key, doubt));
     }
 
-    fn next_piece(&mut self) -> Option<(u32, Result<(), OperationError>)> {
-        self.scsi.as_mut()?.poll_piece()
-    }
-
     fn answered(&mut self, key: u32, result: Result<(), OperationError>) {
         let Some(place) = self.doubts.iter().position(|(other, _)| *other == key) else {
             return;
@@ -180,7 +176,8 @@ impl BackEnd for LocalDisk {
         match self.scsi.as_mut().filter(|_| key == BELL) {
             Some(scsi) => {
                 scsi.ring_ended(now, key, result, ring);
-                while let Some((key, result)) = self.next_piece() {
+                while let Some((key, result)) = self.scsi.as_mut().and_then(Passthrough::poll_piece)
+                {
                     self.answered(key, result);
                 }
             }

@@ -1,4 +1,4 @@
-//! The queue's thread: requests go from the driver to the volume, ends go back.
+//! The queue's thread: it passes requests from the driver to the volume, and results back.
 //!
 //! ```text
 //!             .--FETCH, COMMIT_AND_FETCH--> driver --a request--.
@@ -6,8 +6,8 @@
 //!   each tag  '---------- Ends <--Pending::end-- volume <--submit
 //! ```
 //!
-//! A tag's buffer is here while the driver has its command, and with the volume while that has its
-//! request: never with both.
+//! The queue owns a tag's buffer while the driver has the tag's command. The volume owns it while it
+//! executes the tag's request.
 
 #![allow(
     unsafe_code,
@@ -30,13 +30,13 @@ use super::wire::{self, DESCRIPTION_BYTES};
 use super::{Buffer, DeviceSetting, Ends, Pending, UblkError, Volume};
 use block::operation::{self, Ask};
 
-/// What the ring's ends carry: a tag, or this for the bell.
+/// The user data of the bell's completions. Those of commands have their tag.
 const BELL: u64 = u64::MAX;
 
-/// The driver's answer when a place of the queue is not used any more: the device stops.
+/// The driver's result for a tag of a device that stops.
 const GONE: i32 = -libc::ENODEV;
 
-/// Starts the thread, and waits until it has fetched for every place of the queue.
+/// Starts the thread, and waits until it has submitted a fetch for every tag.
 pub fn spawn(
     device: u32,
     service: DeviceSetting,
@@ -68,16 +68,16 @@ pub fn spawn(
     began.map(|()| thread).map_err(failed)
 }
 
-/// The queue. The ring is dropped before the memory that commands point to.
+/// A device's queue. The ring is dropped before the memory that commands point to.
 struct Queue {
     ring: IoUring,
     descriptions: Descriptions,
     file: File,
-    /// By tag: there while the driver has the tag's command.
+    /// The buffer of each tag while the driver has the tag's command.
     buffers: Vec<Option<Buffer>>,
     ends: Arc<Ends>,
     volume: Box<dyn Volume>,
-    /// Tags for which the driver will not answer any more.
+    /// The number of tags that the driver does not use any more.
     gone: usize,
     longest: usize,
 }
@@ -107,8 +107,8 @@ impl Queue {
         })
     }
 
-    /// Tells the driver that every place may be used. One that is refused is an error here already:
-    /// the driver would wait for it for ever.
+    /// Submits a fetch for every tag. It fails on the first refusal, because the driver would wait for
+    /// that tag forever.
     fn fetch_all(&mut self) -> io::Result<()> {
         for tag in 0..self.buffers.len() as u16 {
             self.command(wire::FETCH, tag, 0);
@@ -121,7 +121,7 @@ impl Queue {
         }
     }
 
-    /// Until the device has stopped and every request has ended.
+    /// Runs until the device has stopped and every request has ended.
     fn serve(mut self) -> io::Result<()> {
         self.listen();
         while self.gone < self.buffers.len() {
@@ -138,7 +138,9 @@ impl Queue {
             for (number, result) in ended {
                 match (number, result) {
                     (BELL, _) => {
-                        self.commit_all();
+                        for end in self.ends.take() {
+                            self.commit(end);
+                        }
                         self.listen();
                     }
                     (tag, 0) => self.pass_on(tag as u16),
@@ -154,7 +156,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Gives the request of the tag to the volume.
+    /// Submits the request of the tag to the volume.
     fn pass_on(&mut self, tag: u16) {
         let described = wire::request(&self.descriptions.read(tag));
         let Some(buffer) = self.buffers[usize::from(tag)].take() else {
@@ -188,13 +190,7 @@ impl Queue {
             .submit(Pending::new(request, buffer, &self.ends));
     }
 
-    fn commit_all(&mut self) {
-        for end in self.ends.take() {
-            self.commit(end);
-        }
-    }
-
-    /// Tells the driver how a request has ended. Reads and writes end with their length.
+    /// Reports the result of a request to the driver: for reads and writes their length in bytes.
     fn commit(&mut self, end: End) {
         let description = wire::request(&self.descriptions.read(end.tag));
         let result = match (end.result, description) {
@@ -208,7 +204,7 @@ impl Queue {
         self.command(wire::COMMIT_AND_FETCH, end.tag, result);
     }
 
-    /// A command for the tag, whose buffer is here.
+    /// Submits a command for the tag, whose buffer the queue owns.
     fn command(&mut self, command: u32, tag: u16, result: i32) {
         let buffer = self.buffers[usize::from(tag)].as_ref();
         let address = buffer.expect("the tag's buffer is here").address();
@@ -219,7 +215,7 @@ impl Queue {
         self.push(&entry);
     }
 
-    /// Asks to be woken by the bell, once.
+    /// Polls the bell once.
     fn listen(&mut self) {
         let bell = Fd(self.ends.bell().as_raw_fd());
         let entry = opcode::PollAdd::new(bell, libc::POLLIN as u32)
@@ -236,7 +232,7 @@ impl Queue {
     }
 }
 
-/// The number by which the kernel knows an error.
+/// The kernel's number of an error.
 fn code(failed: operation::OperationError) -> i32 {
     use operation::OperationError;
     match failed {
@@ -248,7 +244,7 @@ fn code(failed: operation::OperationError) -> i32 {
     }
 }
 
-/// The driver's descriptions of requests, by tag: memory that it writes and we read.
+/// The driver's descriptions of requests by tag, in memory that the driver writes.
 struct Descriptions {
     base: NonNull<u8>,
     length: usize,
@@ -273,8 +269,8 @@ impl Descriptions {
         Ok(Descriptions { base, length })
     }
 
-    /// The tag's. The driver writes it before it ends the tag's command, and not again before the
-    /// next one.
+    /// The description of the tag's request. The driver writes it before it completes the tag's command,
+    /// and not again before the next command.
     fn read(&self, tag: u16) -> [u8; DESCRIPTION_BYTES] {
         let offset = usize::from(tag) * DESCRIPTION_BYTES;
         assert!(offset + DESCRIPTION_BYTES <= self.length, "a tag of ours");

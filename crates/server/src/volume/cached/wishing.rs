@@ -136,17 +136,12 @@ impl Cached {
         Interval::of(first, (end / PAGE).saturating_sub(first))
     }
 
-    /// Whether a write of some of these blocks is at the engine.
-    fn is_being_written(&self, blocks: Interval) -> bool {
-        let mut changes = self.changes.iter();
-        changes.any(|change| overlap(change.blocks(), blocks))
-    }
-
     /// Whether the volume does not have its latest bytes of these blocks yet.
     fn is_unsettled(&self, blocks: Interval) -> bool {
         let unwritten = self.unwritten.as_ref();
         let is_unwritten = unwritten.is_some_and(|unwritten| unwritten.has_any(blocks));
-        is_unwritten || self.is_being_written(blocks)
+        let mut changes = self.changes.iter();
+        is_unwritten || changes.any(|change| overlap(change.blocks(), blocks))
     }
 }
 

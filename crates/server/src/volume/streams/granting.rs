@@ -233,7 +233,8 @@ fn in_drive_time(disk: &Disk, user: u32, terms: &Terms, map: LocationMap, memory
     Attach {
         user,
         terms: Terms {
-            rate: of_the_drive(terms.rate, scale),
+            // A stretched second has more of the client's bytes. Rounded up: never less is promised.
+            rate: (terms.rate as f64 * scale).ceil() as u64,
             memory: Some(memory),
             ..terms.clone()
         },
@@ -269,12 +270,3 @@ pub(super) fn in_real_time(
 
 /// The number of tries with the memory that a refusal has named. The second always succeeds in one thread.
 const TRIES: usize = 3;
-
-/// A client's rate, in bytes of a real second, as a rate in the drive's time.
-fn of_the_drive(rate: u64, scale: f64) -> u64 {
-    match rate {
-        0 => 0,
-        // A stretched second has more of the client's bytes. Rounded up: never less is promised.
-        rate => (rate as f64 * scale).ceil() as u64,
-    }
-}

@@ -98,7 +98,9 @@ impl Volatile {
                 return;
             };
             blocks -= record.extent.length().0;
-            self.keep_room(record.old);
+            if self.spare.len() < SPARE {
+                self.spare.push(record.old);
+            }
         }
     }
 
@@ -144,12 +146,6 @@ impl Volatile {
         }
         fates.reverse();
         fates
-    }
-
-    fn keep_room(&mut self, room: Vec<u8>) {
-        if self.spare.len() < SPARE {
-            self.spare.push(room);
-        }
     }
 }
 
