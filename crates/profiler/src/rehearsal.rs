@@ -1,7 +1,11 @@
 //! Runs a profiler on a virtual drive.
 
-use block::{Duration, Instant};
+mod host;
+
+use block::{Command, Duration, Instant, Outcome, Refused};
 use drive::VirtualDrive;
+
+pub use host::{DelayedDrive, HostJitter};
 
 use crate::profiler::{NextProbe, Profiler};
 
@@ -23,13 +27,42 @@ impl Rehearsed {
     }
 }
 
+/// A drive in virtual time, with or without a host in front of it.
+pub trait RehearsalDrive {
+    /// Gives the drive a command.
+    ///
+    /// # Errors
+    /// If the drive refuses it: its queue is full, or the extent is not on it.
+    fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused>;
+
+    /// The next outcome that has arrived at `now` or before.
+    fn poll(&mut self, now: Instant) -> Option<Outcome>;
+
+    /// The next instant at which something happens.
+    fn next_wakeup(&self) -> Option<Instant>;
+}
+
+impl RehearsalDrive for VirtualDrive {
+    fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
+        VirtualDrive::submit(self, now, command)
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Outcome> {
+        VirtualDrive::poll(self, now)
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        VirtualDrive::next_wakeup(self)
+    }
+}
+
 /// Runs a profiler on a virtual drive, from `now` on, for at most `budget` of the drive's time.
 ///
 /// # Panics
 /// If the profiler waits for an idle drive.
 pub fn rehearse(
     profiler: &mut Profiler,
-    drive: &mut VirtualDrive,
+    drive: &mut impl RehearsalDrive,
     mut now: Instant,
     budget: Duration,
 ) -> Rehearsed {

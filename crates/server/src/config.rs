@@ -70,6 +70,8 @@ pub struct DriveConfig {
     pub back_end: BackEnd,
     /// The belief of the drive.
     pub belief: Belief,
+    /// Whether a profile without confidence is believed all the same.
+    pub belief_unchecked: Switch,
     /// The scheduling policy.
     pub policy: NamedPolicy,
     /// The preemption of larger requests by more urgent ones, if it is on.

@@ -112,6 +112,77 @@ fn the_same_seed_finds_the_same_and_the_budget_ends_it() {
     assert!(!scene.path("no.toml").exists());
 }
 
+/// A profile that does not predict the head is not written, whatever path the profiler has.
+#[test]
+fn a_profile_without_seeks_is_not_written() {
+    let scene = Scene::with(&[]);
+    for flags in ["--budget 20s", "--reads-only --budget 30s"] {
+        let arguments = format!("profile --drive quantum-atlas-10k {flags} -o no.toml");
+        let (code, said) = refused(&scene, &arguments);
+        assert!(said.contains("seek 0.0 %"), "{said}");
+        assert_eq!(code, Some(1));
+        assert!(!scene.path("no.toml").exists());
+    }
+}
+
+/// Reads alone, behind a host that delays: the period is found, and not from answers of the buffer.
+#[test]
+fn reads_alone_find_the_period_behind_a_host_with_jitter() {
+    let scene = Scene::with(&[]);
+    for (drive, jitter) in [
+        ("quantum-atlas-10k", 0),
+        ("quantum-atlas-10k", 30),
+        ("seagate-cheetah-15k5", 30),
+    ] {
+        let figures: Value = scene.json(&format!(
+            "profile --drive {drive} --reads-only --host-jitter-us {jitter} --budget 60s --check"
+        ));
+        let off = figures["period_ppm"].as_f64().expect("a period");
+        assert!(off.abs() < 5.0, "{drive}, {jitter} us: {figures}");
+    }
+}
+
+/// A service does not schedule by a profile without confidence in its seeks, unless it is told to.
+#[test]
+fn a_service_refuses_a_doubtful_belief() {
+    let scene = Scene::with(&[]);
+    scene.prints("profile --drive hp-c2247a -o found.toml");
+    let doubtful: Vec<String> = scene
+        .read("found.toml")
+        .lines()
+        .map(|line| match line.starts_with("seek = 0.") {
+            true => "seek = 0.2".to_owned(),
+            false => line.to_owned(),
+        })
+        .collect();
+    std::fs::write(scene.path("doubtful.toml"), doubtful.join("\n")).expect("room");
+    let config = |belief: &str| {
+        format!(
+            "[[drive]]\nname = \"one\"\nback_end = {{ kind = \"emulated\", drive = \"hp-c2247a\", image = \"one.img\" }}\n{belief}\n\
+             [[drive.volume]]\nname = \"v\"\n[[drive.export]]\nname = \"v\"\nvolume = \"v\"\n\
+             [[drive]]\nname = \"two\"\nback_end = {{ kind = \"file\", path = \"missing.img\" }}\n\
+             [[drive.volume]]\nname = \"w\"\n[[drive.export]]\nname = \"w\"\nvolume = \"w\"\n"
+        )
+    };
+    // The second drive is missing: what is refused tells whether the first one was accepted.
+    for (belief, words) in [
+        (
+            "belief = \"doubtful.toml\"",
+            "drive one: the belief hp-c2247a: too little confidence (seek 20.0 %)",
+        ),
+        (
+            "belief = \"doubtful.toml\"\nbelief_unchecked = true",
+            "drive two: ",
+        ),
+        ("belief = \"found.toml\"", "drive two: "),
+    ] {
+        std::fs::write(scene.path("service.toml"), config(belief)).expect("room");
+        let (code, said) = refused(&scene, "serve service.toml");
+        assert!(said.contains(words), "{belief}: {said}");
+        assert_eq!(code, Some(2), "{belief}: {said}");
+    }
+}
+
 #[test]
 fn what_is_written_is_read_as_drive_and_as_belief() {
     let scene = Scene::with(&[]);

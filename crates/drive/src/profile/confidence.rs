@@ -82,6 +82,34 @@ impl Confidence {
     }
 }
 
+/// The parts that predict the head: a belief without them cannot be scheduled by.
+const PREDICTING: [ProfilePart; 3] = [ProfilePart::Spindle, ProfilePart::Map, ProfilePart::Seek];
+
+/// The least confidence of a part that is believed. A choice: where fewer than half of the fresh
+/// predictions came true, the part predicts nothing.
+const LEAST_BELIEVED: f64 = 0.5;
+
+impl Confidence {
+    /// Why the head cannot be predicted by this profile, for people; `None` if it can: at least half of
+    /// the fresh predictions of its spindle, its map and its seeks came true.
+    pub fn doubt(&self) -> Option<String> {
+        let share = |part| self.of(part).unwrap_or(0.0);
+        let doubted = PREDICTING
+            .into_iter()
+            .filter(|part| share(*part) < LEAST_BELIEVED);
+        let doubted: Vec<String> = doubted
+            .map(|part| format!("{} {:.1} %", part.name(), share(part) * 100.0))
+            .collect();
+        (!doubted.is_empty()).then(|| {
+            let least = LEAST_BELIEVED * 100.0;
+            format!(
+                "too little confidence ({}): expected at least {least} % in spindle, map and seek",
+                doubted.join(", ")
+            )
+        })
+    }
+}
+
 /// Reads the table, for a drive of so many blocks.
 pub(super) fn read(field: &Field, blocks: u64) -> Result<Confidence, DocumentError> {
     let mut keys = vec!["origin", "known"];

@@ -40,19 +40,31 @@ pub enum ProfilingEnd {
 }
 
 impl FoundDrive {
-    /// Checks that the spindle was found: without it there is no belief.
+    /// Checks that the profile predicts the head: a service would refuse it otherwise.
     ///
     /// # Errors
-    /// If the spindle was not found.
-    pub fn needs_spindle(&self) -> Result<(), Failure> {
-        let mut failed = self.findings.progress.failed.iter();
-        match (&self.findings.clock, failed.next()) {
-            (Some(_), _) => Ok(()),
-            (None, None) => Err(Failure::failed("the budget was too small for any profile")),
-            (None, Some((step, why))) => {
-                let step = step.name();
-                Err(Failure::failed(format!("no profile: {step}: {why}")))
-            }
+    /// If the spindle, the map or the seeks have too little confidence, with the reasons that the
+    /// profiler states.
+    pub fn needs_belief(&self) -> Result<(), Failure> {
+        let failed = self.findings.progress.failed.iter();
+        let reasons: Vec<String> = failed
+            .map(|(stage, why)| format!("; {}: {why}", stage.name()))
+            .collect();
+        let reasons = reasons.concat();
+        if self.findings.clock.is_none() {
+            let budget = "the budget was too small for any profile";
+            return Err(Failure::failed(match reasons.strip_prefix("; ") {
+                None => budget.to_owned(),
+                Some(reasons) => format!("no profile: {reasons}"),
+            }));
+        }
+        match self.profile()?.confidence.and_then(|found| found.doubt()) {
+            None => Ok(()),
+            Some(doubt) => Err(Failure::failed(format!(
+                "{}: {doubt}{reasons}: no profile is written; a larger --budget, with --resume, may find \
+                 more",
+                self.name
+            ))),
         }
     }
 

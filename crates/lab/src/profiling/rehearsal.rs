@@ -4,13 +4,22 @@ use std::sync::Arc;
 
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
-use profiler::rehearsal::{Rehearsed, rehearse};
+use profiler::rehearsal::{DelayedDrive, HostJitter, Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use rayon::prelude::*;
 
 use super::ProfilingObserver;
 use super::found::{FoundDrive, ProfilingEnd};
 use crate::{Failure, named};
+
+/// How a simulated drive is reached.
+#[derive(Clone, Copy, Debug)]
+pub struct RehearsalPath {
+    /// What the path passes on: cache control, or reads and writes alone.
+    pub offers: Offers,
+    /// By how much its host delays commands and outcomes.
+    pub jitter: HostJitter,
+}
 
 /// The noise of a simulated drive.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +53,7 @@ const SLICE: Duration = Duration::from_secs(1);
 pub fn profiles(
     names: &[String],
     noise: RehearsalNoise,
+    path: RehearsalPath,
     budget: Duration,
     resumed: &Findings,
     progress: &dyn ProfilingObserver,
@@ -52,24 +62,32 @@ pub fn profiles(
     let truths = truths.collect::<Result<Vec<_>, _>>()?;
     if let [truth] = &truths[..] {
         progress.begin(&truth.name);
-        return Ok(vec![profile(truth, noise, budget, resumed, progress)?]);
+        return Ok(vec![profile(
+            truth, noise, path, budget, resumed, progress,
+        )?]);
     }
     let each = truths.par_iter();
-    each.map(|truth| profile(truth, noise, budget, resumed, &()))
+    each.map(|truth| profile(truth, noise, path, budget, resumed, &()))
         .collect()
 }
 
 fn profile(
     truth: &Arc<Profile>,
     noise: RehearsalNoise,
+    path: RehearsalPath,
     budget: Duration,
     resumed: &Findings,
     progress: &dyn ProfilingObserver,
 ) -> Result<FoundDrive, Failure> {
     let imperfections = noise.imperfections();
-    let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed);
-    // Writes to a simulated drive destroy nothing.
-    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Allowed);
+    let drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed);
+    let writes = match path.offers {
+        // Writes to a simulated drive destroy nothing.
+        Offers::CacheControl => WritePermission::Allowed,
+        Offers::Nothing => WritePermission::Forbidden,
+    };
+    let device = DriveIdentity::of(&drive, path.offers, writes);
+    let mut drive = DelayedDrive::new(drive, path.jitter, noise.seed);
     fits(resumed, &device, &truth.name)?;
     let whole = move |prober| procedure::complete(prober, budget);
     let mut profiler = Profiler::new(device, resumed.clone(), whole);

@@ -311,6 +311,16 @@ fn parts(config: &config::DriveConfig) -> Result<Parts, String> {
         Belief::Nothing | Belief::Emulated => None,
         Belief::Profile(model) => Some(Arc::new(profile(model)?)),
     };
+    if let Some(belief) = &belief
+        && config.belief_unchecked == block::Switch::Off
+        && let Some(doubt) = belief.confidence.as_ref().and_then(|found| found.doubt())
+    {
+        return Err(format!(
+            "the belief {}: {doubt}: `headtime profile` with a larger --budget, or belief = \
+             \"nothing\", or belief_unchecked = true",
+            belief.name
+        ));
+    }
     match &config.back_end {
         config::BackEnd::Memory { size } => {
             let size = *size;
