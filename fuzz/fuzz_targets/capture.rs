@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use server::capture::{FIRST, CaptureReader, frame};
+use server::capture::{CaptureReader, FIRST, frame};
 
 fn read(file: &[u8]) {
     let mut reader = match CaptureReader::open(file) {

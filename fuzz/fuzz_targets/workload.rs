@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simulator::workload::{LoadDescription, Generator};
+use simulator::workload::{Generator, LoadDescription};
 
 fuzz_target!(|text: &str| {
     let loads = match LoadDescription::parse("fuzz.toml", text) {

@@ -110,7 +110,8 @@ pub trait Replacement: Send {
     /// The frame to evict for a block with this note. The frame keeps its place until [`evict`] or
     /// [`refresh`] follows. `None` if all frames are in flight.
     ///
-    /// [`evict`]: Replacement::evict [`refresh`]: Replacement::refresh
+    /// [`evict`]: Replacement::evict
+    /// [`refresh`]: Replacement::refresh
     fn victim(&mut self, residency: &mut Residency, coming: GhostTag) -> Option<FrameId>;
 
     /// Removes an evicted frame from the policy's lists, and remembers or forgets its block.

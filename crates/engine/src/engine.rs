@@ -313,7 +313,7 @@ impl Engine {
         self.gap.begin(now, &self.belief, order)
     }
 
-    /// Begins the standing task ([`Tasks::begin_standing`](scheduler::background::Tasks::begin_standing)).
+    /// Begins the standing task ([`BackgroundTasks::begin_standing`](scheduler::background::BackgroundTasks::begin_standing)).
     ///
     /// # Errors
     /// If there is one already.

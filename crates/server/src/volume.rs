@@ -6,16 +6,16 @@
 //!                           a stream                     writes
 //! ```
 //!
-//! [`Volumes`] asks its owners in this order. Each owner serves an operation, makes it wait, or passes it on,
-//! and returns its [`NextStep`]. No owner calls another one.
+//! `Volumes` asks its owners in this order. Each owner serves an operation, makes it wait, or passes it on,
+//! and returns its `NextStep`. No owner calls another one.
 //!
 //! | owner | state | file |
 //! |---|---|---|
-//! | [`Operations`] | pending operations, their memory, exports | `operations`, `exports` |
-//! | [`VolumeStreams`] | buffers of guaranteed streams | `streams` |
-//! | [`Caches`] | pages of volumes with a cache | `caching`, `cached` |
-//! | [`PartialWrites`] | blocks that are changed in part | `edges` |
-//! | [`PostedQueue`] | operations of front ends on other threads | `posted` |
+//! | `Operations` | pending operations, their memory, exports | `operations`, `exports` |
+//! | `VolumeStreams` | buffers of guaranteed streams | `streams` |
+//! | `Caches` | pages of volumes with a cache | `caching`, `cached` |
+//! | `PartialWrites` | blocks that are changed in part | `edges` |
+//! | `PostedQueue` | operations of front ends on other threads | `posted` |
 
 use std::io;
 

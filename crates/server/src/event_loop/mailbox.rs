@@ -72,7 +72,7 @@ impl Mailbox {
         self.put(letter).map_err(|_| Gone)
     }
 
-    /// Posts an operation. If the loop has ended, the callback gets [`Failed::ShuttingDown`] at once.
+    /// Posts an operation. If the loop has ended, the callback gets [`OperationError::ShuttingDown`] at once.
     pub fn submit(&self, posted: Posted) {
         if let Err(Letter::Operation(posted)) = self.put(Letter::Operation(posted)) {
             (posted.reply)(Err(OperationError::ShuttingDown));
