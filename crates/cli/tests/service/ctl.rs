@@ -142,5 +142,8 @@ fn what_fails_is_said_in_one_line() {
         assert!(output.stdout.is_empty());
     }
     let help = scene.ctl("--help");
-    assert!(help.contains("Example:\n  headtime ctl status\n"), "{help}");
+    assert!(
+        help.contains("Examples:\n  headtime ctl status\n"),
+        "{help}"
+    );
 }
