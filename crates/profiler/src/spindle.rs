@@ -74,26 +74,34 @@ impl From<Unseen> for NotFound {
 /// of them, and their 90th percentile should not be a stall.
 const HITS: usize = 20;
 
+/// The same with cache control, where reads of the medium are asked for and the bound decides nothing.
+const FEW_HITS: usize = 4;
+
 /// Measures how long an answer of the buffer takes, if there is one, by reading a block again and
 /// again. Hosts delay answers, most of them a little and some by milliseconds: the bound lies beyond
 /// the usual delay. A read of the medium that is as short is repeated later.
 async fn measure_hits(prober: &Prober, lba: Lba) {
     let extent = Extent::block(lba);
     prober.read(extent).await;
-    let mut took = [0; HITS];
-    for hit in &mut took {
+    let hits = match prober.device().offers {
+        Offers::CacheControl => FEW_HITS,
+        Offers::Nothing => HITS,
+    };
+    let mut took = Vec::with_capacity(hits);
+    for _ in 0..hits {
         let timing = prober.read(extent).await;
-        *hit = timing.ended.since(timing.submitted).as_nanos();
+        took.push(timing.ended.since(timing.submitted).as_nanos());
     }
     took.sort_unstable();
-    let (shortest, late) = (took[0], took[HITS * 9 / 10 - 1]);
+    let (shortest, late) = (took[0], took[hits * 9 / 10 - 1]);
     // Answers of the buffer vary by microseconds of the bus, and by what the host adds: twice what it
     // adds to nine of ten. A choice.
-    let fast = shortest * 5 / 4 + 100_000 + (late - shortest) * 2;
-    // A whole revolution is no hit, nor is most of one.
-    if (shortest as f64) < PERIODS.0 / 2.0 {
-        let bound = (PERIODS.0 * 0.8) as u64;
-        prober.findings(|findings| findings.fast = Duration::from_nanos(fast.min(bound)));
+    let usual = shortest * 5 / 4 + 100_000;
+    let bound = (PERIODS.0 * 0.8) as u64;
+    // A whole revolution is no hit.
+    if usual < bound {
+        let fast = (usual + (late - shortest) * 2).min(bound);
+        prober.findings(|findings| findings.fast = Duration::from_nanos(fast));
     }
 }
 
