@@ -1,8 +1,8 @@
 //! The actual pass over a track, with imperfections, and all passes of an extent.
 
-use block::{Direction, Extent, Instant, Lba};
+use block::{Direction, Duration, Extent, Instant, Lba};
 
-use super::{DriveService, Travel};
+use super::{Actuator, DriveService, Travel};
 use crate::flow::{ReadFlow, WriteFlow};
 use crate::geometry::TrackExtent;
 use crate::imperfection::{Luck, Mishap, PassDirection};
@@ -14,6 +14,20 @@ use crate::profile::Profile;
 struct CurrentArm {
     arm: usize,
     at: Instant,
+}
+
+impl CurrentArm {
+    /// Continues on this arm, which may be another one. Returns the time until that arm is free.
+    fn change_to(&mut self, arm: usize, arms: &mut [Actuator]) -> Duration {
+        if arm == self.arm {
+            return Duration::ZERO;
+        }
+        arms[self.arm].free_at = self.at;
+        let at = self.at.max(arms[arm].free_at);
+        let waited = at.since(self.at);
+        *self = CurrentArm { arm, at };
+        waited
+    }
 }
 
 /// The actuator of a block: actuators have equal shares of the blocks.
@@ -95,13 +109,7 @@ impl DriveService {
             truth, arms, luck, ..
         } = self;
         for run in truth.geometry.runs(extent) {
-            let whose = arm_of(truth, run.first);
-            if whose != current.arm {
-                arms[current.arm].free_at = current.at;
-                let at = current.at.max(arms[whose].free_at);
-                travel.waited += at.since(current.at);
-                current = CurrentArm { arm: whose, at };
-            }
+            travel.waited += current.change_to(arm_of(truth, run.first), arms);
             let from = (arms[current.arm].position, current.at);
             let pass = pass(truth, luck, from, &run, Direction::Read);
             let mishap = mishap(truth, luck, &run, PassDirection::Reads);
@@ -135,13 +143,7 @@ impl DriveService {
         let mut before = 0;
         let mut begins = None;
         for run in truth.geometry.runs(extent) {
-            let whose = arm_of(truth, run.first);
-            if whose != current.arm {
-                arms[current.arm].free_at = current.at;
-                let at = current.at.max(arms[whose].free_at);
-                travel.waited += at.since(current.at);
-                current = CurrentArm { arm: whose, at };
-            }
+            travel.waited += current.change_to(arm_of(truth, run.first), arms);
             let from = (arms[current.arm].position, current.at);
             let pass = pass(truth, luck, from, &run, Direction::Write);
             let pass = with_data(truth, flow, before, &run, current.at, pass);
