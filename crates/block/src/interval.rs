@@ -58,6 +58,29 @@ impl Interval {
         }
     }
 
+    /// The blocks of both intervals; empty if there are none.
+    pub const fn intersection(self, other: Self) -> Self {
+        if self.is_empty() || other.is_empty() {
+            return Self::EMPTY;
+        }
+        let first = if self.first < other.first {
+            other.first
+        } else {
+            self.first
+        };
+        let last = if self.last < other.last {
+            self.last
+        } else {
+            other.last
+        };
+        Self { first, last }
+    }
+
+    /// Whether the intervals have a block in common.
+    pub const fn overlaps(self, other: Self) -> bool {
+        !self.intersection(other).is_empty()
+    }
+
     /// The blocks in ascending order. The iterator counts, because `first..=last` would test an
     /// exhaustion flag at each step.
     #[inline]
@@ -95,6 +118,23 @@ mod tests {
         assert!(Interval::of(10, 5).before(10).is_empty());
         assert!(Interval::of(10, 5).before(0).is_empty());
         assert_eq!(Interval::of(u64::MAX, 9).len(), 1);
+    }
+
+    #[test]
+    fn an_intersection_has_the_blocks_of_both() {
+        let of = |first: u64, last: u64| Interval::new(first, last);
+        let bounds = || (0..4u64).flat_map(|first| (0..4u64).map(move |last| of(first, last)));
+        for one in bounds() {
+            for other in bounds() {
+                let both = one.intersection(other);
+                for block in 0..5 {
+                    let is_in_both = one.contains(block) && other.contains(block);
+                    assert_eq!(both.contains(block), is_in_both, "{one} {other} {block}");
+                }
+                let is_any = (0..5).any(|block| both.contains(block));
+                assert_eq!(one.overlaps(other), is_any, "{one} {other}");
+            }
+        }
     }
 
     #[test]

@@ -177,14 +177,6 @@ pub fn following(block: u64, count: u64) -> Interval {
     }
 }
 
-/// The blocks of both intervals.
-pub(crate) fn common(one: Interval, other: Interval) -> Interval {
-    if one.is_empty() || other.is_empty() {
-        return Interval::EMPTY;
-    }
-    Interval::new(one.first.max(other.first), one.last.min(other.last))
-}
-
 /// The maximal runs of `wanted` that are in the file, not in the request and not resident: one I/O
 /// each. At most [`LONGEST_WALK`] blocks are checked.
 pub fn absent_runs(
@@ -193,8 +185,8 @@ pub fn absent_runs(
     residency: &Residency,
     mut fetch: impl FnMut(Interval),
 ) {
-    let wanted = common(wanted, seen.within);
-    let wanted = common(wanted, Interval::of(wanted.first, LONGEST_WALK));
+    let wanted = wanted.intersection(seen.within);
+    let wanted = wanted.intersection(Interval::of(wanted.first, LONGEST_WALK));
     let mut begun: Option<u64> = None;
     for block in wanted.blocks() {
         let is_wanted = !seen.blocks.contains(block) && !residency.is_resident(block);

@@ -42,7 +42,7 @@ pub struct EvictedDirty {
     /// The number of the block.
     pub block: u64,
     /// The slot of its bytes.
-    pub place: StoreSlot,
+    pub slot: StoreSlot,
     /// The serial of its first unwritten store.
     pub serial: u64,
 }
@@ -65,7 +65,7 @@ impl WriteBackTarget {
     /// The blocks of the write.
     pub fn blocks(&self) -> Interval {
         match *self {
-            WriteBackTarget::Evicted(left) => Interval::new(left.block, left.block),
+            WriteBackTarget::Evicted(evicted) => Interval::new(evicted.block, evicted.block),
             WriteBackTarget::Run { blocks, .. } => blocks,
         }
     }
@@ -101,11 +101,11 @@ pub struct Unwritten {
     links: Box<[DirtyLink]>,
     first: u32,
     last: u32,
-    in_frames: usize,
+    dirty_frames: usize,
     limit: usize,
     age: Duration,
     /// Evicted blocks, in the order of their eviction.
-    left: Vec<EvictedDirty>,
+    evicted: Vec<EvictedDirty>,
     /// The serials of the writes in flight.
     begun: Vec<u64>,
     /// Whether write-back continues down to a quarter of the limit.
@@ -117,9 +117,9 @@ pub struct Unwritten {
 }
 
 impl Unwritten {
-    /// An empty set for `places` slots and at most `limit` dirty blocks. Blocks of the age `age`
+    /// An empty set for an owner with `slots` slots, and at most `limit` dirty blocks. Blocks of the age `age`
     /// become due.
-    pub fn new(places: usize, limit: usize, age: Duration) -> Self {
+    pub fn new(slots: usize, limit: usize, age: Duration) -> Self {
         let none = DirtyLink {
             newer: NONE,
             older: NONE,
@@ -128,13 +128,13 @@ impl Unwritten {
             since: Instant::ZERO,
         };
         Unwritten {
-            links: vec![none; places].into_boxed_slice(),
+            links: vec![none; slots].into_boxed_slice(),
             first: NONE,
             last: NONE,
-            in_frames: 0,
+            dirty_frames: 0,
             limit,
             age,
-            left: Vec::with_capacity(limit),
+            evicted: Vec::with_capacity(limit),
             begun: Vec::new(),
             is_writing: false,
             is_urgent: false,
@@ -146,7 +146,7 @@ impl Unwritten {
 
     /// The number of dirty blocks, without those of writes in flight.
     pub fn count(&self) -> usize {
-        self.in_frames + self.left.len()
+        self.dirty_frames + self.evicted.len()
     }
 
     /// Whether `more` blocks may become dirty.
@@ -155,20 +155,20 @@ impl Unwritten {
     }
 
     /// Whether the block in this slot, in a frame, is dirty.
-    pub fn has(&self, place: StoreSlot) -> bool {
-        self.links[place.index()].newer != NONE || self.last == place.0
+    pub fn has(&self, slot: StoreSlot) -> bool {
+        self.links[slot.index()].newer != NONE || self.last == slot.0
     }
 
     /// Whether any of these blocks is dirty.
     pub fn has_any(&self, blocks: Interval) -> bool {
-        let mut left = self.left.iter();
-        left.any(|left| blocks.contains(left.block))
-            || self.places().any(|(_, block)| blocks.contains(block))
+        let mut evicted = self.evicted.iter();
+        evicted.any(|evicted| blocks.contains(evicted.block))
+            || self.in_frames().any(|(_, block)| blocks.contains(block))
     }
 
     /// The evicted dirty blocks, in the order of their eviction.
-    pub fn left(&self) -> &[EvictedDirty] {
-        &self.left
+    pub fn evicted(&self) -> &[EvictedDirty] {
+        &self.evicted
     }
 
     /// The number of blocks whose writes ended, and how many of them were lost by failed writes.
@@ -178,11 +178,11 @@ impl Unwritten {
 
     /// Marks the block in this slot dirty under `serial`. A dirty block keeps its place in the
     /// order: it is as old as its oldest change.
-    pub fn store(&mut self, now: Instant, place: StoreSlot, block: u64, serial: u64) {
-        if self.has(place) {
+    pub fn store(&mut self, now: Instant, slot: StoreSlot, block: u64, serial: u64) {
+        if self.has(slot) {
             return;
         }
-        self.links[place.index()] = DirtyLink {
+        self.links[slot.index()] = DirtyLink {
             newer: NONE,
             older: self.last,
             block,
@@ -190,20 +190,20 @@ impl Unwritten {
             since: now,
         };
         match self.links.get_mut(self.last as usize) {
-            Some(last) => last.newer = place.0,
-            None => self.first = place.0,
+            Some(last) => last.newer = slot.0,
+            None => self.first = slot.0,
         }
-        self.last = place.0;
-        self.in_frames += 1;
+        self.last = slot.0;
+        self.dirty_frames += 1;
     }
 
     /// Notes the eviction of the block in this slot. Returns whether it is dirty, so that its slot
     /// stays occupied.
-    pub fn leave(&mut self, place: StoreSlot, block: u64) -> bool {
-        let serial = self.forget(place);
-        self.left.extend(serial.map(|serial| EvictedDirty {
+    pub fn evict(&mut self, slot: StoreSlot, block: u64) -> bool {
+        let serial = self.forget(slot);
+        self.evicted.extend(serial.map(|serial| EvictedDirty {
             block,
-            place,
+            slot,
             serial,
         }));
         serial.is_some()
@@ -211,8 +211,8 @@ impl Unwritten {
 
     /// Marks the block in this slot, in a frame, clean without a write. Returns its serial if it
     /// was dirty.
-    pub fn forget(&mut self, place: StoreSlot) -> Option<u64> {
-        if !self.has(place) {
+    pub fn forget(&mut self, slot: StoreSlot) -> Option<u64> {
+        if !self.has(slot) {
             return None;
         }
         let DirtyLink {
@@ -220,7 +220,7 @@ impl Unwritten {
             older,
             serial,
             ..
-        } = self.links[place.index()];
+        } = self.links[slot.index()];
         match self.links.get_mut(older as usize) {
             Some(older) => older.newer = newer,
             None => self.first = newer,
@@ -229,31 +229,31 @@ impl Unwritten {
             Some(newer) => newer.older = older,
             None => self.last = older,
         }
-        let link = &mut self.links[place.index()];
+        let link = &mut self.links[slot.index()];
         (link.newer, link.older) = (NONE, NONE);
-        self.in_frames -= 1;
+        self.dirty_frames -= 1;
         Some(serial)
     }
 
     /// Drops all dirty blocks from `end` on, because the device ends there. Returns the freed slots
     /// of evicted ones.
     pub fn cut(&mut self, end: u64) -> Vec<StoreSlot> {
-        let beyond = self.places().filter(|&(_, block)| block >= end);
-        let beyond: Vec<StoreSlot> = beyond.map(|(place, _)| place).collect();
-        for place in beyond {
-            self.forget(place);
+        let beyond = self.in_frames().filter(|&(_, block)| block >= end);
+        let beyond: Vec<StoreSlot> = beyond.map(|(slot, _)| slot).collect();
+        for slot in beyond {
+            self.forget(slot);
         }
-        let gone = self.left.extract_if(.., |left| left.block >= end);
-        gone.map(|left| left.place).collect()
+        let gone = self.evicted.extract_if(.., |evicted| evicted.block >= end);
+        gone.map(|evicted| evicted.slot).collect()
     }
 
     /// Makes all dirty blocks due: a client waits for them.
-    pub fn urge(&mut self) {
+    pub fn set_urgent(&mut self) {
         self.is_urgent = true;
     }
 
-    /// Ends the urgency of [`Unwritten::urge`].
-    pub fn calm(&mut self) {
+    /// Ends the urgency of [`Unwritten::set_urgent`].
+    pub fn clear_urgent(&mut self) {
         self.is_urgent = false;
     }
 
@@ -273,7 +273,7 @@ impl Unwritten {
         self.is_writing |= self.count() * 2 > self.limit;
         self.is_writing &= self.count() * 4 > self.limit;
         let is_old = self.next_due().is_some_and(|then| then <= now);
-        self.is_urgent || self.is_writing || is_old || !self.left.is_empty()
+        self.is_urgent || self.is_writing || is_old || !self.evicted.is_empty()
     }
 
     /// The moment at which the oldest block in a frame becomes due.
@@ -283,29 +283,29 @@ impl Unwritten {
     }
 
     /// The next write. In frames, it has at most `most` consecutive blocks before block `end`.
-    /// `place` returns the slot of a block in a frame.
+    /// `slot` returns the slot of a block in a frame.
     pub fn next(
         &self,
         (most, end): (u64, u64),
-        place: impl Fn(u64) -> Option<StoreSlot>,
+        slot: impl Fn(u64) -> Option<StoreSlot>,
     ) -> Option<WriteBackTarget> {
-        if let Some(&left) = self.left.first() {
-            return Some(WriteBackTarget::Evicted(left));
+        if let Some(&evicted) = self.evicted.first() {
+            return Some(WriteBackTarget::Evicted(evicted));
         }
         let &DirtyLink { block, serial, .. } = self.links.get(self.first as usize)?;
-        let follows = |&block: &u64| place(block).is_some_and(|place| self.has(place));
+        let follows = |&block: &u64| slot(block).is_some_and(|slot| self.has(slot));
         let more = (block + 1..end.min(block + most)).take_while(follows);
         let blocks = Interval::of(block, 1 + more.count() as u64);
         Some(WriteBackTarget::Run { blocks, serial })
     }
 
     /// Notes that a write begins with the current bytes. A later store makes a block dirty again.
-    pub fn begin(&mut self, next: &WriteBackTarget, place: impl Fn(u64) -> Option<StoreSlot>) {
+    pub fn begin(&mut self, next: &WriteBackTarget, slot: impl Fn(u64) -> Option<StoreSlot>) {
         match next {
-            WriteBackTarget::Evicted(_) => drop(self.left.remove(0)),
+            WriteBackTarget::Evicted(_) => drop(self.evicted.remove(0)),
             WriteBackTarget::Run { blocks, .. } => {
-                for place in blocks.blocks().filter_map(place) {
-                    self.forget(place);
+                for slot in blocks.blocks().filter_map(slot) {
+                    self.forget(slot);
                 }
             }
         }
@@ -329,9 +329,9 @@ impl Unwritten {
 
     /// Whether a block that was stored under `serial` or an earlier one is dirty or being written.
     pub fn has_unwritten(&self, serial: u64) -> bool {
-        let left = self.left.iter().map(|left| left.serial);
+        let evicted = self.evicted.iter().map(|evicted| evicted.serial);
         let oldest = self.links.get(self.first as usize).map(|link| link.serial);
-        let mut all = left.chain(oldest).chain(self.begun.iter().copied());
+        let mut all = evicted.chain(oldest).chain(self.begun.iter().copied());
         all.any(|least| least <= serial)
     }
 
@@ -341,13 +341,13 @@ impl Unwritten {
     }
 
     /// The slots in frames and their blocks, oldest first.
-    fn places(&self) -> impl Iterator<Item = (StoreSlot, u64)> {
+    fn in_frames(&self) -> impl Iterator<Item = (StoreSlot, u64)> {
         let mut at = self.first;
         std::iter::from_fn(move || {
             let link = self.links.get(at as usize)?;
-            let place = StoreSlot(at);
+            let slot = StoreSlot(at);
             at = link.newer;
-            Some((place, link.block))
+            Some((slot, link.block))
         })
     }
 }

@@ -80,7 +80,7 @@ impl Volumes {
 
     /// Whether nothing is pending.
     pub(crate) fn is_idle(&self) -> bool {
-        self.pending() == 0 && self.streams.is_empty() && self.caches.are_at_rest()
+        self.pending() == 0 && self.streams.is_empty() && self.caches.are_idle()
     }
 
     /// The number of operations that were accepted and not answered.
@@ -206,7 +206,7 @@ impl Volumes {
 /// Operations that wait in an owner.
 impl Volumes {
     /// A background read has ended, with these bytes or with none.
-    pub(crate) fn note_passed(
+    pub(crate) fn background_read_ended(
         &mut self,
         disk: &mut Disk,
         id: CommandId,
@@ -214,7 +214,8 @@ impl Volumes {
         memory: Option<Memory>,
     ) {
         for number in 0..self.caches.count() {
-            self.caches.passed(disk, number, (id, start), memory);
+            self.caches
+                .background_read_ended(disk, number, (id, start), memory);
             self.answer_cached(disk, number);
         }
     }
@@ -262,7 +263,7 @@ impl Volumes {
                 _ => self.answer(disk, key),
             }
         }
-        is_any |= self.caches.submit_wishes(disk);
+        is_any |= self.caches.submit_wanted(disk);
         let mut next = 0;
         while let Some((key, step)) =
             self.caches

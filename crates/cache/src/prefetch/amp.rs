@@ -11,7 +11,7 @@
 //! reaches the end of the cache, which then gets a second chance. Open points of the papers follow
 //! `shared/specs/cache-and-pfc.md`, 6.
 
-use super::{Advice, Ahead, FetchMode, PrefetchWaiter, Prefetcher, Seen, Site, common, following};
+use super::{Advice, Ahead, FetchMode, PrefetchWaiter, Prefetcher, Seen, Site, following};
 use crate::lru_map::LruMap;
 use crate::replacement::{FirstTouch, Verdict};
 use crate::residency::Residency;
@@ -199,7 +199,7 @@ impl Amp {
 
     /// Fetches the pages after a set, up to the first cached one.
     fn prefetch(&mut self, last: u64, degree: u64, mode: FetchMode, reading: &mut StreamRead) {
-        let wanted = common(following(last, degree), reading.within);
+        let wanted = following(last, degree).intersection(reading.within);
         let absent = wanted
             .blocks()
             .take_while(|&page| !reading.is_present(page))

@@ -186,7 +186,7 @@ impl Windows {
     }
 
     fn submit(&mut self, window: Interval, mode: FetchMode, reading: &mut FileRead) {
-        let mut needed = super::common(window, reading.seen.within).blocks();
+        let mut needed = window.intersection(reading.seen.within).blocks();
         if needed.all(|block| reading.residency.is_resident(block)) {
             self.cached = self.cached.saturating_add(window.len());
             if self.is_off_for_good() {

@@ -114,7 +114,7 @@ impl Owner {
 
     fn evict(&mut self, block: u64) {
         if let Some(place) = self.places.remove(&block)
-            && !self.unwritten.leave(place, block)
+            && !self.unwritten.evict(place, block)
         {
             self.free.push(place.0);
         }
@@ -133,9 +133,14 @@ impl Owner {
         let blocks = next.blocks();
         assert!(!blocks.is_empty() && blocks.len() <= most);
         let versions = match next {
-            WriteBackTarget::Evicted(left) => vec![(left.block, self.versions[&left.place.0])],
+            WriteBackTarget::Evicted(evicted) => {
+                vec![(evicted.block, self.versions[&evicted.slot.0])]
+            }
             WriteBackTarget::Run { .. } => {
-                assert!(self.unwritten.left().is_empty(), "what has left goes first");
+                assert!(
+                    self.unwritten.evicted().is_empty(),
+                    "what has left goes first"
+                );
                 let version = |block| (block, self.versions[&places[&block].0]);
                 blocks.blocks().map(version).collect()
             }
@@ -151,8 +156,8 @@ impl Owner {
             assert!(next.serial() <= version, "a barrier may not miss it");
         }
         self.unwritten.begin(&next, place);
-        if let WriteBackTarget::Evicted(left) = next {
-            self.free.push(left.place.0);
+        if let WriteBackTarget::Evicted(evicted) = next {
+            self.free.push(evicted.slot.0);
         }
         self.writing.push(Writing { next, versions });
     }
@@ -206,9 +211,9 @@ impl Owner {
             .iter()
             .filter(|(_, place)| self.unwritten.has(**place));
         let in_frames = in_frames.map(|(&block, &place)| (block, version(place)));
-        let left = self.unwritten.left().iter();
-        let left = left.map(|left| (left.block, version(left.place)));
-        in_frames.chain(left).collect()
+        let evicted = self.unwritten.evicted().iter();
+        let evicted = evicted.map(|evicted| (evicted.block, version(evicted.slot)));
+        in_frames.chain(evicted).collect()
     }
 
     /// All that was stored under the serial or an earlier one is below, or something newer of its block
@@ -247,7 +252,7 @@ proptest! {
             }
         }
         // Whoever waits gets all of it written, and no barrier is left.
-        owner.unwritten.urge();
+        owner.unwritten.set_urgent();
         while owner.unwritten.is_due(owner.now) || owner.end(0, true) {
             owner.begin(3, BLOCKS);
         }

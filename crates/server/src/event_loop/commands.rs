@@ -81,10 +81,11 @@ impl EventLoop {
         volumes.poll_streams(disk);
         while let Some(scratch) = disk.take_scratch(ended.id) {
             let (start, memory) = (scratch.start, scratch.memory());
-            volumes.note_passed(disk, ended.id, start, is_good.then_some(memory));
+            let read = is_good.then_some(memory);
+            volumes.background_read_ended(disk, ended.id, start, read);
             if is_good {
                 volumes.streams.put_recorded(disk, start, memory);
-                volumes.caches.renew(start.0 * disk.block(), memory);
+                volumes.caches.apply_newer(start.0 * disk.block(), memory);
                 tasks.deliver(disk, start, memory);
             }
             disk.free(scratch);

@@ -63,7 +63,7 @@ impl Picture<'_> {
             },
             standing: self.volumes.caches.standing(self.disk),
             streams: self.volumes.streams.summary(self.disk),
-            caches: self.volumes.caches.listed(),
+            caches: self.volumes.caches.status(),
             lateness: self.late(),
             errors: Errors {
                 reads_total: self.tally.failed[0],

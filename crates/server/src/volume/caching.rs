@@ -16,7 +16,7 @@ use block::{Class, Direction, Durability, Extent, Finished, Instant, Request, Re
 use cache::level::Ending;
 use scheduler::background::TaskId;
 
-use super::cached::{self, CacheRead, Cached, Site, Upgrade};
+use super::cached::{self, CacheRead, Cached, CachedVolume, Upgrade};
 use super::exports::Exports;
 use super::operation::{NextStep, Operation, OperationSource};
 use super::operations::Operations;
@@ -26,8 +26,8 @@ use crate::disk::Disk;
 use crate::status;
 use block::operation::{Ask, OperationError};
 
+mod background;
 mod flushing;
-mod wishing;
 
 use flushing::{Draining, Losses};
 
@@ -50,8 +50,8 @@ pub(crate) struct Caches {
 
 impl Caches {
     /// Whether no request of a cache is in flight or waits.
-    pub(super) fn are_at_rest(&self) -> bool {
-        self.all.iter().all(Cached::is_at_rest)
+    pub(super) fn are_idle(&self) -> bool {
+        self.all.iter().all(Cached::is_idle)
     }
 
     /// The time at which a cache writes its oldest pages.
@@ -62,13 +62,13 @@ impl Caches {
 
     /// Discards written pages: the drive may have lost their blocks.
     pub(crate) fn forget(&mut self) {
-        self.all.iter_mut().for_each(Cached::forget);
+        self.all.iter_mut().for_each(Cached::void_all);
     }
 
     /// Changes the length of the volume at `offset`.
     pub(super) fn resize(&mut self, offset: u64, length: u64) {
         for cached in &mut self.all {
-            if cached.site().offset == offset {
+            if cached.volume().offset == offset {
                 cached.resize(length);
             }
         }
@@ -76,19 +76,19 @@ impl Caches {
 
     /// The memory of some blocks of a cache's request.
     pub(super) fn memory_of(&self, request: &Request, part: Extent) -> Option<Memory> {
-        let (number, place) = cached::owner(request.id)?;
-        Some(self.all[number].memory_of(place, part))
+        let (number, piece) = cached::owner(request.id)?;
+        Some(self.all[number].memory_of(piece, part))
     }
 
-    /// The caches, for the status.
-    pub(crate) fn listed(&self) -> Vec<status::Cache> {
-        self.all.iter().map(Cached::told).collect()
+    /// The status of each cache.
+    pub(crate) fn status(&self) -> Vec<status::Cache> {
+        self.all.iter().map(Cached::status).collect()
     }
 
     /// The index of the cache of the volume at `offset`.
     pub(super) fn at(&self, offset: u64) -> Option<usize> {
         let mut all = self.all.iter();
-        all.position(|cached| cached.site().offset == offset)
+        all.position(|cached| cached.volume().offset == offset)
     }
 
     /// The index of the cache of an operation's volume.
@@ -120,21 +120,24 @@ impl Caches {
     }
 
     /// Copies newer bytes of write-back caches over the bytes of a background read.
-    pub(crate) fn renew(&self, from: u64, memory: Memory) {
+    pub(crate) fn apply_newer(&self, from: u64, memory: Memory) {
         let to = from + memory.length as u64;
         for cached in self.all.iter().filter(|cached| cached.writes_back()) {
-            let site = cached.site();
-            let (first, end) = (from.max(site.offset), to.min(site.offset + site.length));
+            let volume = cached.volume();
+            let (first, end) = (
+                from.max(volume.offset),
+                to.min(volume.offset + volume.length),
+            );
             if first < end {
                 let part = memory.part((first - from) as usize, (end - first) as usize);
-                cached.renew(first - site.offset, part);
+                cached.apply_newer(first - volume.offset, part);
             }
         }
     }
 
     /// Blocks of the drive as bytes of a volume with a cache: offset and length.
     fn span_in_volume(&self, disk: &Disk, extent: Extent, number: usize) -> (u64, u64) {
-        let start = extent.start().0 * disk.block() - self.all[number].site().offset;
+        let start = extent.start().0 * disk.block() - self.all[number].volume().offset;
         (start, extent.length().0 * disk.block())
     }
 
@@ -176,7 +179,7 @@ impl Caches {
                 may.map_err(|problem| io::Error::other(format!("readmore free: {problem}")))?;
             }
             let mut exports = exports.all().iter();
-            let site = Site {
+            let volume = CachedVolume {
                 offset,
                 length,
                 block_bytes,
@@ -185,7 +188,7 @@ impl Caches {
                     .position(|export| export.offset == offset)
                     .unwrap_or(0),
             };
-            self.all.push(Cached::new(setting, site)?);
+            self.all.push(Cached::new(setting, volume)?);
         }
         Ok(())
     }
@@ -293,8 +296,8 @@ impl Caches {
         id: RequestId,
         result: Result<(), OperationError>,
     ) -> Option<usize> {
-        let (number, place) = cached::owner(id)?;
-        self.all[number].ended(now, place, result);
+        let (number, piece) = cached::owner(id)?;
+        self.all[number].request_ended(now, piece, result);
         Some(number)
     }
 
@@ -321,8 +324,8 @@ impl Caches {
 
     /// The export of a cache's request.
     pub(super) fn export_of(&self, id: RequestId) -> Option<usize> {
-        let (number, place) = cached::owner(id)?;
-        Some(self.all[number].export_of(place))
+        let (number, piece) = cached::owner(id)?;
+        Some(self.all[number].export_of(piece))
     }
 
     /// The engine has accepted a request of an operation.
@@ -333,7 +336,7 @@ impl Caches {
         {
             let memory = operations.memory_of(request, request.extent);
             let (start, _) = self.span_in_volume(disk, request.extent, number);
-            self.all[number].changing(request.id, start, memory);
+            self.all[number].write_submitted(request.id, start, memory);
         }
     }
 
@@ -349,11 +352,11 @@ impl Caches {
             status => Err(status),
         };
         match request.direction {
-            Direction::Write => self.all[number].changed(request.id, result),
+            Direction::Write => self.all[number].write_ended(request.id, result),
             Direction::Read => {
                 let memory = operations.memory_of(request, request.extent);
                 let (start, _) = self.span_in_volume(disk, request.extent, number);
-                self.all[number].renew(start, memory);
+                self.all[number].apply_newer(start, memory);
             }
         }
     }

@@ -35,7 +35,7 @@ impl Volumes {
             let length = (blocks.0 * block) as usize;
             let memory = disk.scratch(command.id, start, length);
             self.caches
-                .note_passing(command.id, start.0 * block, length);
+                .background_read_dispatched(command.id, start.0 * block, length);
             memory
         };
         let Some(own) = own else {

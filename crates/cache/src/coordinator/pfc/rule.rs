@@ -8,7 +8,7 @@ use super::readings::{
 };
 use crate::coordinator::queue::{GroupQueue, Keep, OnHit};
 use crate::coordinator::{RequestPlan, UpperRequest};
-use crate::prefetch::{common, following};
+use crate::prefetch::following;
 use crate::residency::{BlockState, Residency};
 use block::Interval;
 
@@ -93,7 +93,7 @@ impl Rule {
         };
         queues.remember(
             (plan.direct(asked), known),
-            common(behind, asked.within),
+            behind.intersection(asked.within),
             readings.queue_full,
         );
         plan
@@ -262,7 +262,7 @@ fn is_ahead(asked: &UpperRequest, lower: &Residency, readings: &Readings) -> boo
         Beyond::WithLast => Interval::of(asked.blocks.last, length + 1),
         Beyond::All | Beyond::Any => following(asked.blocks.last, length),
     };
-    let beyond = common(beyond, asked.within);
+    let beyond = beyond.intersection(asked.within);
     let mut blocks = beyond.blocks();
     match readings.beyond {
         Beyond::Any => blocks.any(|block| holds(lower, block, readings.in_flight)),

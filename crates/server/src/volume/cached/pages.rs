@@ -1,8 +1,8 @@
 //! The pages of a cache: one mapping, with a slot for each block whose bytes are there.
 //!
 //! ```text
-//!   frame   --place-->  | page | page | page | ...        those of no frame are free, or hold what
-//!   (the level's)                                         left and is not yet written
+//!   frame  --slot-->  | page | page | page | ...      slots without a frame are free, or hold
+//!   (of the level)                                    evicted blocks that are not written yet
 //! ```
 
 #![allow(
@@ -12,9 +12,11 @@
 
 use std::io;
 
+use block::Interval;
 use cache::FrameId;
 use cache::write_back::StoreSlot;
 
+use super::volume::blocks_of;
 use crate::arena::{Arena, Memory};
 use crate::cache_setting::PAGE;
 
@@ -22,7 +24,7 @@ use crate::cache_setting::PAGE;
 pub(super) struct Pages {
     memory: Memory,
     /// The slots, by frame.
-    places: Box<[u32]>,
+    slots: Box<[u32]>,
     free: Vec<u32>,
     count: usize,
     /// The owner of the mapping.
@@ -46,7 +48,7 @@ impl Pages {
                 at: region.iov_base.cast(),
                 length: region.iov_len,
             },
-            places: vec![NONE; frame_ids].into_boxed_slice(),
+            slots: vec![NONE; frame_ids].into_boxed_slice(),
             free: (0..count as u32).rev().collect(),
             count,
             _arena: arena,
@@ -54,7 +56,7 @@ impl Pages {
     }
 
     /// The number of slots.
-    pub(super) fn places(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.count
     }
 
@@ -64,36 +66,36 @@ impl Pages {
     }
 
     /// The slot of a frame, if it has one.
-    pub(super) fn of(&self, frame: FrameId) -> Option<StoreSlot> {
-        let place = self.places[frame.index()];
-        (place != NONE).then_some(StoreSlot(place))
+    pub(super) fn slot_of(&self, frame: FrameId) -> Option<StoreSlot> {
+        let slot = self.slots[frame.index()];
+        (slot != NONE).then_some(StoreSlot(slot))
     }
 
-    /// Gives the frame a page, if it has none. The content is undefined.
-    pub(super) fn give(&mut self, frame: FrameId) -> StoreSlot {
-        self.of(frame).unwrap_or_else(|| {
-            let place = self.free.pop().expect("a page for each frame");
-            self.places[frame.index()] = place;
-            StoreSlot(place)
+    /// Allocates a page for the frame, unless it has one. The content is undefined.
+    pub(super) fn allocate(&mut self, frame: FrameId) -> StoreSlot {
+        self.slot_of(frame).unwrap_or_else(|| {
+            let slot = self.free.pop().expect("a page for each frame");
+            self.slots[frame.index()] = slot;
+            StoreSlot(slot)
         })
     }
 
-    /// Takes the page from a frame. The page is free only after [`Pages::put_back`].
-    pub(super) fn part(&mut self, frame: FrameId) -> Option<StoreSlot> {
-        let place = self.of(frame)?;
-        self.places[frame.index()] = NONE;
-        Some(place)
+    /// Takes the page from a frame. The page is free only after [`Pages::release`].
+    pub(super) fn detach(&mut self, frame: FrameId) -> Option<StoreSlot> {
+        let slot = self.slot_of(frame)?;
+        self.slots[frame.index()] = NONE;
+        Some(slot)
     }
 
     /// Frees a page.
-    pub(super) fn put_back(&mut self, place: StoreSlot) {
-        self.free.push(place.0);
+    pub(super) fn release(&mut self, slot: StoreSlot) {
+        self.free.push(slot.0);
     }
 
     /// The bytes of a page.
-    pub(super) fn memory(&self, place: StoreSlot) -> Memory {
+    pub(super) fn memory(&self, slot: StoreSlot) -> Memory {
         self.memory
-            .part(place.index() * PAGE as usize, PAGE as usize)
+            .part(slot.index() * PAGE as usize, PAGE as usize)
     }
 }
 
@@ -112,6 +114,11 @@ impl VolumeBytes {
             start: block * PAGE,
             memory,
         }
+    }
+
+    /// The blocks that have any of the bytes.
+    pub(super) fn blocks(&self) -> Interval {
+        blocks_of(self.start, self.memory.length as u64)
     }
 
     /// The byte after the last.

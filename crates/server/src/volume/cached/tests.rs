@@ -11,14 +11,14 @@ mod wished;
 
 use std::collections::BTreeSet;
 
-use block::{Class, RequestId};
+use block::{Class, Duration, RequestId};
 use cache::{coordinator, prefetch, replacement};
 use proptest::prelude::*;
 
 use super::*;
 use passing::Passing;
 
-use crate::arena::Buffer;
+use crate::arena::{Arena, Buffer};
 use block::operation::OperationError;
 
 const SECTOR: u64 = 512;
@@ -110,12 +110,11 @@ struct Asked {
 
 impl Asked {
     fn new(id: RequestId, is_write: bool, bytes: VolumeBytes) -> Self {
-        let is_done = false;
         Asked {
             id,
             is_write,
             bytes,
-            is_done,
+            is_done: false,
         }
     }
 }
@@ -151,15 +150,15 @@ struct World {
 impl World {
     fn new(setting: &CacheSetting) -> Self {
         let mut arena = Arena::map(64 << 20).expect("memory");
-        let site = Site {
+        let volume = CachedVolume {
             offset: 0,
             length: BLOCKS * PAGE,
             block_bytes: SECTOR as u32,
             number: 0,
             export: 0,
         };
-        let mut cached = Cached::new(setting, site).expect("a cache");
-        cached.longest = 3;
+        let mut cached = Cached::new(setting, volume).expect("a cache");
+        cached.transfers.set_longest(3);
         World {
             cached,
             now: Instant::ZERO,
@@ -263,7 +262,7 @@ impl World {
         self.next += 1;
         let bytes = VolumeBytes { start, memory };
         self.asked.push(Asked::new(id, true, bytes));
-        self.cached.changing(id, start, memory);
+        self.cached.write_submitted(id, start, memory);
         self.writes.push((id, buffer));
     }
 
@@ -380,16 +379,16 @@ impl World {
             sectors.for_each(|sector| self.is_broken[sector as usize] = true);
         }
         if let Some((_, place)) = owner(id) {
-            self.cached.ended(self.now, place, result);
+            self.cached.request_ended(self.now, place, result);
         } else if is_write {
-            self.cached.changed(id, result);
+            self.cached.write_ended(id, result);
             let place = self.writes.iter().position(|(other, _)| *other == id);
             let (_, buffer) = self.writes.swap_remove(place.expect("it writes"));
             self.arena.free(buffer);
         } else {
             let place = self.reads.iter().position(|(key, _)| *key as u64 == id.0);
             let (_, reading) = self.reads.swap_remove(place.expect("it reads"));
-            self.cached.renew(bytes.start, bytes.memory);
+            self.cached.apply_newer(bytes.start, bytes.memory);
             match is_well {
                 true => self.found(reading),
                 false => self.arena.free(reading.buffer),
@@ -400,7 +399,8 @@ impl World {
 
     fn flush(&mut self) {
         let (serial, since) = (self.serial, self.time);
-        self.cached.urge(Class::BestEffort(0), &mut Vec::new());
+        self.cached
+            .begin_flush(Class::BestEffort(0), &mut Vec::new());
         while self.cached.has_unwritten(serial) {
             self.settle();
             assert!(
@@ -408,7 +408,7 @@ impl World {
                 "pages are unwritten, and nothing is under way"
             );
         }
-        self.cached.calm();
+        self.cached.end_flush();
         // What goes through is answered when the volume has it: of these some may not.
         let under_way: Vec<VolumeBytes> = self
             .asked
@@ -468,23 +468,23 @@ fn play(setting: &CacheSetting, steps: Vec<Step>) {
     for block in 0..BLOCKS {
         let (start, length) = (block * PAGE, PAGE as usize);
         let buffer = world.arena.allocate(length).expect("memory");
-        world.cached.copy_pages(&VolumeBytes {
+        world.cached.contents.copy_to(&VolumeBytes {
             start,
             memory: buffer.memory(),
         });
-        let frame = world.cached.level.residency().frame(block);
+        let frame = world.cached.contents.level().residency().frame(block);
         let there = &world.volume.bytes()[start as usize..][..length];
         assert!(frame.is_none() || buffer.bytes() == there, "block {block}");
         world.arena.free(buffer);
     }
-    assert!(world.reads.is_empty() && world.cached.is_at_rest());
-    assert!(world.cached.passing.is_empty());
+    assert!(world.reads.is_empty() && world.cached.is_idle());
+    assert!(world.cached.background.are_none_in_flight());
     // What was read and not taken is wanted no longer, and still wished.
-    assert!(world.wanted.len() as u64 * SECTOR <= world.cached.told().wished_bytes);
-    assert_eq!(world.cached.level.pending(), 0);
+    assert!(world.wanted.len() as u64 * SECTOR <= world.cached.status().wished_bytes);
+    assert_eq!(world.cached.contents.level().pending(), 0);
     // Each valid block has a page, and no other has one.
-    let resident = u64::from(world.cached.level.residency().resident());
-    assert_eq!(world.cached.pages.used() as u64, resident);
+    let resident = u64::from(world.cached.contents.level().residency().resident());
+    assert_eq!(world.cached.contents.used_pages() as u64, resident);
 }
 
 proptest! {

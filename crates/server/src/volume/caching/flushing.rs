@@ -97,7 +97,7 @@ impl Caches {
             return self.drained(disk, operations, key, number);
         }
         let class = operations.exports.class(operation.export);
-        cached.urge(class, &mut self.upgrades);
+        cached.begin_flush(class, &mut self.upgrades);
         self.draining.push(Draining {
             key,
             number,
@@ -127,7 +127,7 @@ impl Caches {
             self.draining.remove(*next);
             let mut others = self.draining.iter();
             if !others.any(|other| other.number == number) {
-                self.all[number].calm();
+                self.all[number].end_flush();
             }
             return Some((key, self.drained(disk, operations, key, number)));
         }
@@ -145,7 +145,7 @@ impl Caches {
     ) -> NextStep {
         let cause = LossCause::Cache(number);
         if self.all[number].take_failure() {
-            let offset = self.all[number].site().offset;
+            let offset = self.all[number].volume().offset;
             let exports = &operations.exports;
             let is_of_it = |operation: &Operation| exports.offset(operation.export) == offset;
             let flushes = flushes(operations, is_of_it);

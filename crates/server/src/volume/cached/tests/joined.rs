@@ -2,6 +2,7 @@
 
 use block::Class;
 use block::Interval;
+use cache::coordinator::Purpose;
 
 use super::wished::{end_all, pages, pass, passed, with_wishes};
 use super::{SECTOR, Step, World};
@@ -29,7 +30,7 @@ fn asked(world: &World) -> Vec<(u64, u64)> {
 }
 
 fn joined(world: &World) -> u64 {
-    world.cached.told().joined_bytes_total / PAGE
+    world.cached.status().joined_bytes_total / PAGE
 }
 
 /// Pages 0 to 7 were read, and 8 to 11 are being read in the background.
@@ -56,7 +57,7 @@ fn who_asks_for_what_is_being_read_waits_for_that_read() {
     end_all(&mut world);
     assert!(world.reads.is_empty());
     assert!(joined(&world) >= 4);
-    assert!(world.cached.joined.is_empty() && world.cached.is_at_rest());
+    assert!(world.cached.background.joined().is_empty() && world.cached.is_idle());
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn what_is_being_read_of_its_middle_is_read_again() {
     let mut world = with_wishes(Writes::Through);
     pass(&mut world, 9, 2);
     let all = Interval::new(8, 11);
-    let [first, middle, last] = world.cached.divide(all);
+    let [first, middle, last] = world.cached.background.divide(all);
     assert!(first.0.is_empty() && last.0.is_empty());
     assert_eq!(middle, (all, None));
     passed(&mut world, Some(true));
@@ -151,7 +152,7 @@ fn where_its_blocks_are_trimmed_or_the_drive_forgets_it_is_read_anew() {
     let (at, _) = pages(9, 1);
     let changes: [fn(&mut World, u64); 3] = [
         |world, at| world.take_step(Step::Trim(at, 1)),
-        |world, _| world.cached.forget(),
+        |world, _| world.cached.void_all(),
         |world, _| world.cached.resize(10 * PAGE),
     ];
     for (number, change) in changes.into_iter().enumerate() {
@@ -160,16 +161,13 @@ fn where_its_blocks_are_trimmed_or_the_drive_forgets_it_is_read_anew() {
         change(&mut world, at);
         world.settle();
         if number < 2 {
-            assert!(world.cached.joined.is_empty(), "{number}");
+            assert!(world.cached.background.joined().is_empty(), "{number}");
             end_all(&mut world);
             assert!(world.reads.is_empty(), "{number}: without that read");
         }
         passed(&mut world, Some(true));
         end_all(&mut world);
-        assert!(
-            world.reads.is_empty() && world.cached.is_at_rest(),
-            "{number}"
-        );
+        assert!(world.reads.is_empty() && world.cached.is_idle(), "{number}");
     }
 }
 
@@ -178,23 +176,32 @@ fn where_its_blocks_are_trimmed_or_the_drive_forgets_it_is_read_anew() {
 fn what_has_joined_is_as_urgent_as_whoever_waits_for_it() {
     let mut world = with_a_read();
     read(&mut world, 8, 2);
-    let class_of = |world: &World| {
-        let joined = world.cached.joined[0];
-        (world.cached.pieces[joined.place].class, joined.queue)
+    let class_of = |world: &mut World| {
+        let joined = world.cached.background.joined()[0];
+        let piece = world.cached.transfers.piece(joined.piece);
+        (piece.class, joined.purpose)
     };
-    let place = world.cached.joined[0].place;
-    world.cached.pieces[place].class = Class::BestEffort(6);
-    world.cached.joined[0].queue = 1;
+    let joined = &mut world.cached.background.joined()[0];
+    joined.purpose = Purpose::Prefetch;
+    let piece = world.cached.transfers.piece(joined.piece);
+    piece.class = Class::BestEffort(6);
     let mut upgrades: Vec<Upgrade> = Vec::new();
     let span = |page: u64| (page * PAGE, SECTOR);
     world
         .cached
         .hasten(span(10), Class::BestEffort(0), &mut upgrades);
-    assert_eq!(class_of(&world), (Class::BestEffort(6), 1), "another one");
+    assert_eq!(
+        class_of(&mut world),
+        (Class::BestEffort(6), Purpose::Prefetch),
+        "another one"
+    );
     world
         .cached
         .hasten(span(9), Class::BestEffort(0), &mut upgrades);
-    assert_eq!(class_of(&world), (Class::BestEffort(0), 0));
+    assert_eq!(
+        class_of(&mut world),
+        (Class::BestEffort(0), Purpose::Demand)
+    );
     assert!(upgrades.is_empty(), "the engine was asked for nothing");
     passed(&mut world, Some(false));
     end_all(&mut world);

@@ -4,8 +4,8 @@ use block::{CommandId, Extent};
 
 use super::{SECTOR, World};
 use crate::arena::Buffer;
-use crate::volume::cached::WantedChange;
 use crate::volume::cached::pages::VolumeBytes;
+use crate::volume::cached::{BackgroundReadId, WantedChange};
 
 /// A read in the background.
 pub(super) struct Passing {
@@ -25,7 +25,11 @@ impl World {
             start: at * SECTOR,
             memory: buffer.memory(),
         };
-        self.cached.passes(id, bytes.start, count * SECTOR);
+        let read = BackgroundReadId {
+            command: id,
+            start: bytes.start,
+        };
+        self.cached.background_read_dispatched(read, count * SECTOR);
         self.wanted
             .retain(|sector| !(at..at + count).contains(sector));
         self.passing.push(Passing {
@@ -50,8 +54,11 @@ impl World {
         if let Some(is_well) = ends {
             let passing = self.passing.remove(place);
             let memory = is_well.then_some(passing.bytes.memory);
-            self.cached
-                .passed(self.now, passing.id, passing.bytes.start, memory);
+            let read = BackgroundReadId {
+                command: passing.id,
+                start: passing.bytes.start,
+            };
+            self.cached.background_read_ended(self.now, read, memory);
             self.arena.free(passing.buffer);
         }
         true
@@ -59,7 +66,7 @@ impl World {
 
     pub(super) fn take_wishes(&mut self) {
         let sectors = |extent: Extent| extent.start().0..extent.end().0;
-        while let Some(wanted) = self.cached.next_wish() {
+        while let Some(wanted) = self.cached.poll_wanted() {
             match wanted {
                 WantedChange::More(extent) => self.wanted.extend(sectors(extent)),
                 WantedChange::Less(extent) => {

@@ -25,7 +25,7 @@ fn what_is_read_again_is_not_fetched_again() {
         world.end(0, true);
         world.settle();
     }
-    let told = world.cached.told();
+    let told = world.cached.status();
     assert_eq!(
         (told.asked_bytes_total, told.hit_bytes_total),
         (6 * PAGE, 4 * PAGE)
@@ -41,7 +41,7 @@ fn what_nobody_flushes_is_written_when_it_is_a_second_old() {
     let mut world = World::new(&plain(32 * PAGE, Writes::Back));
     world.take_step(Step::Store(0, 8));
     assert!(world.asked.is_empty(), "it is acknowledged and not written");
-    assert_eq!(world.cached.told().unwritten_bytes, PAGE);
+    assert_eq!(world.cached.status().unwritten_bytes, PAGE);
     world.take_step(Step::Wait(999));
     assert!(world.asked.is_empty());
     let due = world
@@ -64,7 +64,7 @@ fn what_could_not_be_written_is_told_once() {
     world.end(0, false);
     assert!(world.cached.take_failure());
     assert!(!world.cached.take_failure());
-    assert_eq!(world.cached.told().lost_bytes_total, PAGE);
+    assert_eq!(world.cached.status().lost_bytes_total, PAGE);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_read_past_the_cache_finds_what_is_being_written_and_has_no_page_any_more() 
     world.take_step(Step::Wait(1000));
     assert!(world.asked[1].is_write, "it is old enough");
     world.take_step(Step::Read(64, 14 * 8));
-    assert_eq!(world.cached.level.residency().frame(0), None);
+    assert_eq!(world.cached.contents.level().residency().frame(0), None);
     // What it looks for is checked when it ends.
     world.take_step(Step::End(0, true));
     assert_eq!(world.reads.len(), 1);
@@ -219,7 +219,7 @@ fn without_files_a_prefetcher_keeps_a_state_for_each_client() {
                 world.settle();
             }
         }
-        world.cached.told().prefetched_bytes_total
+        world.cached.status().prefetched_bytes_total
     };
     let (one, other) = ([(1, 0), (1, 1), (1, 2)], [(2, 12), (2, 13), (2, 14)]);
     let both: Vec<_> = one

@@ -56,7 +56,7 @@ pub(super) fn with_wishes(writes: Writes) -> World {
 
 /// What was granted of what passes, in pages.
 fn granted(world: &World) -> u64 {
-    world.cached.told().granted_bytes_total / PAGE
+    world.cached.status().granted_bytes_total / PAGE
 }
 
 pub(super) fn pass(world: &mut World, first: u64, count: u64) {
@@ -71,7 +71,7 @@ pub(super) fn passed(world: &mut World, ends: Option<bool>) {
 #[test]
 fn what_passes_and_is_wished_is_a_hit() {
     let mut world = with_wishes(Writes::Through);
-    let before = world.cached.told();
+    let before = world.cached.status();
     // Others are not taken, nor is a part of a page.
     world.take_step(Step::Pass(9 * SECTORS_OF_PAGE - 1, 6 * SECTORS_OF_PAGE));
     passed(&mut world, Some(true));
@@ -79,7 +79,7 @@ fn what_passes_and_is_wished_is_a_hit() {
     assert_eq!(world.wanted.len() as u64, SECTORS_OF_PAGE - 1);
     let (at, count) = pages(9, 3);
     world.take_step(Step::Read(at, count));
-    let told = world.cached.told();
+    let told = world.cached.status();
     assert_eq!(told.hit_bytes_total - before.hit_bytes_total, 3 * PAGE);
     assert_eq!(told.readmore_bytes_total, 3 * PAGE);
     assert_eq!(
@@ -100,7 +100,7 @@ fn what_failed_or_was_asked_for_meanwhile_is_not_taken() {
     world.take_step(Step::Read(at, count));
     passed(&mut world, Some(true));
     assert_eq!(granted(&world), 0);
-    assert_eq!(world.cached.told().withdrawn_bytes_total, 4 * PAGE);
+    assert_eq!(world.cached.status().withdrawn_bytes_total, 4 * PAGE);
     end_all(&mut world);
 }
 
@@ -111,7 +111,7 @@ fn is_wanted(world: &World, page: u64) -> bool {
 }
 
 pub(super) fn is_here(world: &World, page: u64) -> bool {
-    world.cached.level.residency().is_resident(page)
+    world.cached.contents.level().residency().is_resident(page)
 }
 
 /// Pages 8 and 9 are read, so that the coordinator wishes for the one behind them.
@@ -191,7 +191,7 @@ fn what_is_left_of_a_read_is_left_after_another_change() {
     passed(&mut world, Some(true));
     assert!(is_here(&world, 8) && is_here(&world, 10));
     assert_eq!(granted(&world), 2);
-    assert!(world.cached.passing.is_empty());
+    assert!(world.cached.background.are_none_in_flight());
 }
 
 /// The write is under way when the read begins, which is done first.
@@ -232,7 +232,7 @@ fn has_left(was_here: Step) -> World {
     });
     world.take_step(was_here);
     end_all(&mut world);
-    assert!(world.cached.level.residency().is_resident(10));
+    assert!(world.cached.contents.level().residency().is_resident(10));
     for sector in 0..4 {
         let (at, _) = pages(23, 1);
         world.take_step(Step::Write(at + sector, 1));
@@ -241,7 +241,7 @@ fn has_left(was_here: Step) -> World {
         let (at, count) = pages(first, count);
         world.take_step(Step::Read(at, count));
     }
-    assert!(!world.cached.level.residency().is_resident(10));
+    assert!(!world.cached.contents.level().residency().is_resident(10));
     world
 }
 

@@ -2,20 +2,22 @@
 
 use cache::write_back::Unwritten;
 
-use super::{Cached, PAGE};
+use super::Cached;
+use crate::cache_setting::PAGE;
 use crate::status;
 
 impl Cached {
     /// The status, without the name of the volume.
-    pub fn told(&self) -> status::Cache {
-        let counts = self.level.counts();
+    pub fn status(&self) -> status::Cache {
+        let level = self.contents.level();
+        let counts = level.counts();
         let bytes = |blocks: u64| blocks * PAGE;
-        let unwritten = self.unwritten.as_ref();
+        let unwritten = self.contents.unwritten();
         let (written, lost) = unwritten.map_or((0, 0), Unwritten::written_and_lost);
         status::Cache {
             volume: String::new(),
             size_bytes: self.setting.bytes,
-            used_bytes: bytes(self.pages.used() as u64),
+            used_bytes: bytes(self.contents.used_pages() as u64),
             replacement: self.setting.replacement.clone(),
             prefetch: self.setting.prefetch.clone(),
             coordinator: self.setting.coordinator.clone(),
@@ -26,12 +28,12 @@ impl Cached {
             missed_bytes_total: bytes(counts.asked - counts.hits - counts.hits_in_flight),
             prefetched_bytes_total: bytes(counts.prefetched),
             readmore_bytes_total: bytes(counts.readmore),
-            wished_bytes: bytes(self.level.wished()),
+            wished_bytes: bytes(level.wished()),
             wished_bytes_total: bytes(counts.wished),
             granted_bytes_total: bytes(counts.wishes_granted),
             withdrawn_bytes_total: bytes(counts.wishes_withdrawn),
             expired_bytes_total: bytes(counts.wishes_expired),
-            joined_bytes_total: bytes(self.joined_blocks),
+            joined_bytes_total: bytes(self.background.served()),
             ahead_used_bytes_total: bytes(counts.ahead_used),
             ahead_unused_bytes_total: bytes(counts.ahead_evicted_unused),
             bypassed_bytes_total: bytes(counts.bypassed),

@@ -7,7 +7,7 @@ use super::Caches;
 use crate::arena::Memory;
 use crate::disk::Disk;
 use crate::status::{Cache, Standing};
-use crate::volume::cached::WantedChange;
+use crate::volume::cached::{BackgroundReadId, WantedChange};
 
 /// The priority of the standing task, and the default of scans. Among equals the standing task comes first:
 /// its blocks are few, and useful for a short time.
@@ -15,10 +15,10 @@ const PRIORITY: u8 = 0;
 
 impl Caches {
     /// Updates the engine's standing task with what the caches want. The answer is whether it has changed.
-    pub(in crate::volume) fn submit_wishes(&mut self, disk: &mut Disk) -> bool {
+    pub(in crate::volume) fn submit_wanted(&mut self, disk: &mut Disk) -> bool {
         let mut is_any = false;
         for number in 0..self.all.len() {
-            while let Some(wanted) = self.all[number].next_wish() {
+            while let Some(wanted) = self.all[number].poll_wanted() {
                 is_any = true;
                 let Some(task) = self.standing_task(disk) else {
                     continue;
@@ -51,7 +51,7 @@ impl Caches {
             return Vec::new();
         };
         let block = disk.block();
-        let caches = self.listed();
+        let caches = self.status();
         let sum = |of: fn(&Cache) -> u64| caches.iter().map(of).sum();
         vec![Standing {
             name: "readmore".to_owned(),
@@ -68,21 +68,28 @@ impl Caches {
     }
 
     /// A background read of `length` bytes from byte `start` of the drive on is dispatched.
-    pub(crate) fn note_passing(&mut self, id: CommandId, start: u64, length: usize) {
+    pub(crate) fn background_read_dispatched(
+        &mut self,
+        command: CommandId,
+        start: u64,
+        length: usize,
+    ) {
+        let read = BackgroundReadId { command, start };
         for cached in &mut self.all {
-            cached.passes(id, start, length as u64);
+            cached.background_read_dispatched(read, length as u64);
         }
     }
 
     /// A background read has ended for a cache, with these bytes or with none.
-    pub(in crate::volume) fn passed(
+    pub(in crate::volume) fn background_read_ended(
         &mut self,
         disk: &Disk,
         number: usize,
-        (id, start): (CommandId, Lba),
+        (command, start): (CommandId, Lba),
         memory: Option<Memory>,
     ) {
         let start = start.0 * disk.block();
-        self.all[number].passed(disk.now, id, start, memory);
+        let read = BackgroundReadId { command, start };
+        self.all[number].background_read_ended(disk.now, read, memory);
     }
 }
