@@ -74,7 +74,7 @@ pub struct Tag(pub(crate) u32);
 
 /// The rules of a coordinator that hold for all requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manners {
+pub struct CoordinatorRules {
     /// The effect of a DIRECT hit on the replacement policy.
     pub silent_hits: SilentHits,
     /// Whether the prefetcher sees DIRECT blocks.
@@ -106,7 +106,7 @@ pub enum SilentUse {
     #[default]
     Hidden,
     /// It does, through `on_silent_use`.
-    Told,
+    Reported,
 }
 
 /// The treatment of added blocks in the lower level.
@@ -155,8 +155,8 @@ pub trait Coordinator: Send {
     fn plan(&mut self, now: Instant, asked: &UpperRequest, lower: &Residency) -> RequestPlan;
 
     /// The rules that hold for all requests.
-    fn manners(&self) -> Manners {
-        Manners::default()
+    fn rules(&self) -> CoordinatorRules {
+        CoordinatorRules::default()
     }
 
     /// Notes that all requested blocks were sent, after the requester had waited for `_waited`.

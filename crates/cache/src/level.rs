@@ -29,7 +29,7 @@ use block::{Duration, Instant, RequestId, Switch};
 
 use crate::cache::{Cache, Evicted};
 use crate::coordinator::{
-    self, Below, Coordinator, Manners, Purpose, RequestPlan, Retention, UpperRequest,
+    self, Below, Coordinator, CoordinatorRules, Purpose, RequestPlan, Retention, UpperRequest,
 };
 use crate::prefetch::{self, Advice, PrefetchWaiter, Prefetcher, Site};
 use crate::replacement::Verdict;
@@ -214,7 +214,7 @@ pub struct Level {
     cache: Cache,
     prefetcher: Box<dyn Prefetcher>,
     coordinator: Box<dyn Coordinator>,
-    manners: Manners,
+    rules: CoordinatorRules,
     requests: Slab<Open>,
     most_requests: u32,
     fetches: Slab<Running>,
@@ -270,7 +270,7 @@ impl Level {
         most_requests: u32,
     ) -> Self {
         Self {
-            manners: coordinator.manners(),
+            rules: coordinator.rules(),
             waiters: Waiters::new(cache.residency().frame_ids()),
             cache,
             prefetcher,
@@ -316,8 +316,8 @@ impl Level {
     }
 
     /// The rules of the coordinator.
-    pub fn manners(&self) -> Manners {
-        self.manners
+    pub fn coordinator_rules(&self) -> CoordinatorRules {
+        self.rules
     }
 
     /// The number of requests without an answer.
@@ -468,7 +468,7 @@ impl Level {
 
     /// Reports an answered request to the coordinator.
     fn answer(&mut self, asked: &UpperRequest, plan: RequestPlan, waited: Duration) {
-        if self.manners.sent == Retention::Marked {
+        if self.rules.sent == Retention::Marked {
             for block in asked.blocks.blocks() {
                 self.cache.sent(block);
             }

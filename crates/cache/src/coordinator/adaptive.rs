@@ -17,7 +17,7 @@
 //! | `watch` | alternates turns without and with coordination, and selects the leading arm |
 //! | `gain` | compares the waiting time of demands under both arms |
 //! | `pace` | compares the time per block of clients that wait for completions |
-//! | `crowd` | detects bursts, in which there are no trials |
+//! | `bursts` | detects bursts, in which there are no trials |
 //! | `ground` | attributes waiting to the arm of the request that prepared the region |
 //! | `allowance` | halves readmore when its blocks are evicted unused |
 //!
@@ -30,8 +30,8 @@ use block::{Duration, Instant};
 
 use super::pfc::{Queues, Readings, Rule};
 use super::{
-    Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, Purpose, ReadmoreAs, RequestPlan,
-    SilentUse, Tag, UpperRequest,
+    Below, Coordinator, CoordinatorRules, Footprint, LONGEST_REQUEST, Purpose, ReadmoreAs,
+    RequestPlan, SilentUse, Tag, UpperRequest,
 };
 use crate::cache::Evicted;
 use crate::lru_map::LruMap;
@@ -39,7 +39,7 @@ use crate::residency::{FetchOrigin, Residency};
 use crate::settings::{AlgorithmSettings, Parameter, Values, words};
 
 mod allowance;
-mod crowd;
+mod bursts;
 mod gain;
 mod ground;
 mod pace;
@@ -48,7 +48,7 @@ mod watch;
 use allowance::Allowance;
 use gain::Prepared;
 use ground::PreparedGround;
-use watch::{ArmTurn, Of, Watch};
+use watch::{ArmTurn, TurnPeriod, Watch};
 
 words! {
     /// The requests that share a rule.
@@ -179,15 +179,15 @@ impl Coordinator for Adaptive {
             Some(watch) if self.was_full => watch.turn(asked.purpose),
             Some(_) => ArmTurn {
                 arm: Arm::Alone,
-                of: Of::Rest,
+                period: TurnPeriod::Rest,
             },
             None => ArmTurn {
                 arm: Arm::Coordinated,
-                of: Of::Rest,
+                period: TurnPeriod::Rest,
             },
         };
-        let tag = Tag(match (&mut self.watch, turn.of) {
-            (Some(watch), Of::Round) => {
+        let tag = Tag(match (&mut self.watch, turn.period) {
+            (Some(watch), TurnPeriod::Round) => {
                 let (arm, prepared) = match self.ground.prepared_by(asked.blocks) {
                     None => (turn.arm, Prepared::Unknown),
                     Some(arm) => (arm, Prepared::Known),
@@ -221,11 +221,11 @@ impl Coordinator for Adaptive {
 
     /// The prefetcher is notified of silent hits, and sees readmore as a prefetch. Seen as a demand, readmore
     /// would be fetched ahead of, too, which lengthens the longest responses.
-    fn manners(&self) -> Manners {
-        Manners {
-            silent_use: SilentUse::Told,
+    fn rules(&self) -> CoordinatorRules {
+        CoordinatorRules {
+            silent_use: SilentUse::Reported,
             readmore: ReadmoreAs::Prefetch,
-            ..Manners::default()
+            ..CoordinatorRules::default()
         }
     }
 

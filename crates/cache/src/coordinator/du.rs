@@ -6,7 +6,7 @@
 
 use block::Instant;
 
-use super::{Coordinator, Manners, RequestPlan, Retention, UpperRequest};
+use super::{Coordinator, CoordinatorRules, RequestPlan, Retention, UpperRequest};
 use crate::residency::Residency;
 
 /// Marks the blocks that were sent upwards.
@@ -18,10 +18,10 @@ impl Coordinator for DemoteUpward {
         RequestPlan::default()
     }
 
-    fn manners(&self) -> Manners {
-        Manners {
+    fn rules(&self) -> CoordinatorRules {
+        CoordinatorRules {
             sent: Retention::Marked,
-            ..Manners::default()
+            ..CoordinatorRules::default()
         }
     }
 }

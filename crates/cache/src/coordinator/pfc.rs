@@ -13,7 +13,9 @@
 use block::Instant;
 
 use super::queue::GroupQueue;
-use super::{Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, RequestPlan, UpperRequest};
+use super::{
+    Below, Coordinator, CoordinatorRules, Footprint, LONGEST_REQUEST, RequestPlan, UpperRequest,
+};
 use crate::residency::Residency;
 use crate::settings::AlgorithmSettings;
 
@@ -74,8 +76,8 @@ impl Coordinator for Pfc {
             .step(asked, lower, &self.readings, &mut self.queues)
     }
 
-    fn manners(&self) -> Manners {
-        self.readings.manners()
+    fn rules(&self) -> CoordinatorRules {
+        self.readings.rules()
     }
 
     fn footprint(&self) -> Footprint {

@@ -115,7 +115,7 @@ fn names_differ_and_an_unknown_one_is_an_error() {
 #[test]
 fn du_changes_nothing_but_the_marks() {
     let mut lower = Lower::new("du", 10);
-    assert_eq!(lower.coordinator.manners().sent, super::Retention::Marked);
+    assert_eq!(lower.coordinator.rules().sent, super::Retention::Marked);
     assert_eq!(lower.serve(&asked(3, 5)).0, RequestPlan::default());
 }
 

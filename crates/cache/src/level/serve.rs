@@ -11,8 +11,8 @@ use crate::replacement::{ComingRun, Leaving, Refusal};
 impl Level {
     /// DIRECT: cached blocks are delivered silently, without the policy; others are read past the cache.
     pub(super) fn direct(&mut self, request: u32, asked: &UpperRequest, direct: Interval) {
-        let is_told = self.manners.silent_use == SilentUse::Told;
-        let found = match is_told && !self.cache.residency().has_all(direct) {
+        let is_reported = self.rules.silent_use == SilentUse::Reported;
+        let found = match is_reported && !self.cache.residency().has_all(direct) {
             true => LookupResult::NotAll,
             false => LookupResult::All,
         };
@@ -23,13 +23,13 @@ impl Level {
             };
             self.note_use(frame);
             self.counts.silent_hits += 1;
-            let state = match self.manners.silent_hits {
+            let state = match self.rules.silent_hits {
                 SilentHits::Unseen => self.cache.demand_frame_silently(frame),
                 SilentHits::Touched => self.cache.demand_frame(frame, Pattern::Random),
             };
             self.deliver(request, frame, state);
         }
-        if is_told {
+        if is_reported {
             let seen = Seen {
                 found,
                 ..Self::seen(asked, direct)
@@ -42,8 +42,8 @@ impl Level {
     pub(super) fn native(&mut self, request: u32, asked: &UpperRequest, plan: RequestPlan) {
         let native = plan.native(asked);
         let wanted = Interval::new(native.first, native.last.min(asked.blocks.last));
-        let seen = match self.manners.readmore {
-            _ if native.is_empty() && self.manners.empty_native == EmptyNative::Skipped => return,
+        let seen = match self.rules.readmore {
+            _ if native.is_empty() && self.rules.empty_native == EmptyNative::Skipped => return,
             _ if native.is_empty() => asked.blocks,
             ReadmoreAs::Prefetch if !wanted.is_empty() => wanted,
             _ => native,
@@ -89,7 +89,7 @@ impl Level {
                 self.deliver(request, frame, state);
             }
         }
-        if self.manners.readmore != ReadmoreAs::Demand {
+        if self.rules.readmore != ReadmoreAs::Demand {
             return;
         }
         let more = Interval::new(native.first + wanted.len(), native.last);
@@ -277,7 +277,7 @@ impl Level {
             let begins = mode == FetchMode::Async && rest.len() == frames.len();
             let last = match self.runs.last_mut() {
                 Some(last)
-                    if !begins && last.may_continue(first, origin, self.manners.submissions) =>
+                    if !begins && last.may_continue(first, origin, self.rules.submissions) =>
                 {
                     Some(last).filter(|last| last.blocks.len() < self.longest)
                 }

@@ -37,7 +37,8 @@ impl LevelNode {
             requests: REQUESTS,
         };
         let level = cache::Level::new(&composition).map_err(|bad| bad_level(number, bad))?;
-        if level.manners().sent == Retention::Marked && !of.replacement.starts_with("du") {
+        if level.coordinator_rules().sent == Retention::Marked && !of.replacement.starts_with("du")
+        {
             return Err(BadSetup::Unmarked {
                 level: name(number),
                 replacement: of.replacement.clone(),

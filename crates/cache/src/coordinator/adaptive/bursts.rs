@@ -13,13 +13,13 @@
 
 /// The number of outstanding requests, and its usual value.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Crowd {
+pub(super) struct BurstDetector {
     /// The number of outstanding requests.
     open: u32,
     /// The mean octave at arrivals, in units of 1 / [`FINE`].
     usual: i64,
-    /// The number of arrivals, up to [`REQUESTS`].
-    came: i64,
+    /// The number of arrivals, at most [`REQUESTS`].
+    arrivals: i64,
 }
 
 /// Octaves above the usual at which a burst begins. A choice: four times as many.
@@ -33,14 +33,14 @@ const REQUESTS: i64 = 4096;
 
 const FINE: i64 = 1 << 16;
 
-impl Crowd {
+impl BurstDetector {
     /// Notes an arrival.
     pub(super) fn arrive(&mut self) {
         let away = self.octaves() - self.usual;
-        self.usual += match self.came < REQUESTS {
+        self.usual += match self.arrivals < REQUESTS {
             true => {
-                self.came += 1;
-                away / self.came
+                self.arrivals += 1;
+                away / self.arrivals
             }
             false => away / REQUESTS,
         };
@@ -64,53 +64,53 @@ impl Crowd {
 
 #[cfg(test)]
 mod tests {
-    use super::{Crowd, FEW};
+    use super::{BurstDetector, FEW};
 
     /// So many come and go, while so many wait.
-    fn usually(crowd: &mut Crowd, waiting: u32, requests: u32) {
-        (0..waiting).for_each(|_| crowd.arrive());
+    fn usually(bursts: &mut BurstDetector, waiting: u32, requests: u32) {
+        (0..waiting).for_each(|_| bursts.arrive());
         for _ in 0..requests {
-            crowd.arrive();
-            crowd.complete();
+            bursts.arrive();
+            bursts.complete();
         }
-        (0..waiting).for_each(|_| crowd.complete());
+        (0..waiting).for_each(|_| bursts.complete());
     }
 
     #[test]
     fn a_burst_is_a_crowd_from_its_first_requests_to_its_last() {
-        let mut crowd = Crowd::default();
-        usually(&mut crowd, 3, 10_000);
+        let mut bursts = BurstDetector::default();
+        usually(&mut bursts, 3, 10_000);
         let mut first = None;
         for waiting in 0..5_000 {
-            first = first.or(crowd.is_burst().then_some(waiting));
-            assert_eq!(crowd.is_burst(), first.is_some(), "{waiting}");
-            crowd.arrive();
+            first = first.or(bursts.is_burst().then_some(waiting));
+            assert_eq!(bursts.is_burst(), first.is_some(), "{waiting}");
+            bursts.arrive();
         }
         assert_eq!(first, Some(FEW));
-        (0..1_000).for_each(|_| crowd.complete());
-        assert!(crowd.is_burst());
-        (0..3_990).for_each(|_| crowd.complete());
-        assert!(!crowd.is_burst());
+        (0..1_000).for_each(|_| bursts.complete());
+        assert!(bursts.is_burst());
+        (0..3_990).for_each(|_| bursts.complete());
+        assert!(!bursts.is_burst());
     }
 
     #[test]
     fn who_always_waits_in_a_long_queue_is_no_crowd() {
-        let mut crowd = Crowd::default();
-        usually(&mut crowd, 200, 10_000);
-        (0..400).for_each(|_| crowd.arrive());
-        assert!(!crowd.is_burst());
-        (0..2000).for_each(|_| crowd.arrive());
-        assert!(crowd.is_burst());
+        let mut bursts = BurstDetector::default();
+        usually(&mut bursts, 200, 10_000);
+        (0..400).for_each(|_| bursts.arrive());
+        assert!(!bursts.is_burst());
+        (0..2000).for_each(|_| bursts.arrive());
+        assert!(bursts.is_burst());
         // What lasts becomes usual.
-        usually(&mut crowd, 0, 10_000);
-        assert!(!crowd.is_burst());
+        usually(&mut bursts, 0, 10_000);
+        assert!(!bursts.is_burst());
     }
 
     #[test]
     fn answers_too_many_are_survived() {
-        let mut crowd = Crowd::default();
-        crowd.complete();
-        crowd.arrive();
-        assert!(!crowd.is_burst());
+        let mut bursts = BurstDetector::default();
+        bursts.complete();
+        bursts.arrive();
+        assert!(!bursts.is_burst());
     }
 }

@@ -21,7 +21,7 @@
 use block::Instant;
 
 use super::Arm::{self, Alone, Coordinated};
-use super::crowd::Crowd;
+use super::bursts::BurstDetector;
 use super::gain::{ArmGain, CUT, Prepared, Tallies, Typical, WHOLE};
 use super::pace::LoopPace;
 use super::{Purpose, UpperRequest};
@@ -32,12 +32,12 @@ pub struct ArmTurn {
     /// The arm.
     pub arm: Arm,
     /// Whether its completion counts.
-    pub of: Of,
+    pub period: TurnPeriod,
 }
 
 /// The period that a turn belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum TurnPeriod {
     /// A round, in which arms are compared: completions count.
     Round,
     /// A rest between rounds: completions do not count.
@@ -61,7 +61,7 @@ pub struct Watch {
     /// Demands since the leader's start, in its turns and in those of the other arm.
     led: i64,
     tried: i64,
-    crowd: Crowd,
+    bursts: BurstDetector,
     pace: LoopPace,
     tallies: Tallies,
     typical: Typical,
@@ -147,7 +147,7 @@ impl Watch {
             leader: Alone,
             led: 0,
             tried: 0,
-            crowd: Crowd::default(),
+            bursts: BurstDetector::default(),
             pace: LoopPace::NEW,
             tallies: Tallies::default(),
             typical: Typical::NEW,
@@ -158,7 +158,7 @@ impl Watch {
 
     /// Notes an arrival.
     pub fn asked(&mut self, now: Instant, asked: &UpperRequest) {
-        self.crowd.arrive();
+        self.bursts.arrive();
         self.pace.asked(now, asked);
     }
 
@@ -172,7 +172,7 @@ impl Watch {
             }
             self.left = self.length;
         }
-        if self.resting > 0 || self.crowd.is_burst() {
+        if self.resting > 0 || self.bursts.is_burst() {
             self.resting = self.resting.saturating_sub(match self.leader {
                 Alone => demands,
                 Coordinated => 1,
@@ -180,7 +180,7 @@ impl Watch {
             self.led += i64::from(demands);
             return ArmTurn {
                 arm: self.leader,
-                of: Of::Rest,
+                period: TurnPeriod::Rest,
             };
         }
         self.left -= 1;
@@ -189,7 +189,10 @@ impl Watch {
             true => self.led += i64::from(demands),
             false => self.tried += i64::from(demands),
         }
-        ArmTurn { arm, of: Of::Round }
+        ArmTurn {
+            arm,
+            period: TurnPeriod::Round,
+        }
     }
 
     /// Counts a request for this arm. Returns its tag.
@@ -206,7 +209,7 @@ impl Watch {
 
     /// Notes a completion after `waited` nanoseconds.
     pub fn answered(&mut self, asked: &UpperRequest, tag: u32, waited: u64) {
-        self.crowd.complete();
+        self.bursts.complete();
         self.pace.answered(asked);
         let waited = match asked.purpose {
             Purpose::Demand => Some(self.typical.cut(waited, CUT)),
@@ -303,8 +306,8 @@ mod tests {
     use block::{Direction, Duration, Instant};
 
     use super::{
-        Alone, Arm, ArmGain, ArmTurn, BUDGET, Coordinated, GRANT, LEAST_ROUNDS, LONGEST_ALONE, Of,
-        Prepared, Purpose, UpperRequest, WHOLE, Watch, tag_of,
+        Alone, Arm, ArmGain, ArmTurn, BUDGET, Coordinated, GRANT, LEAST_ROUNDS, LONGEST_ALONE,
+        Prepared, Purpose, TurnPeriod, UpperRequest, WHOLE, Watch, tag_of,
     };
     use block::Interval;
 
@@ -358,9 +361,9 @@ mod tests {
     fn ask(watch: &mut Watch, now: Instant, asked: &UpperRequest) -> (ArmTurn, u32) {
         watch.asked(now, asked);
         let turn = watch.turn(asked.purpose);
-        let tag = match turn.of {
-            Of::Round => watch.counts(now, asked, turn.arm, Prepared::Unknown),
-            Of::Rest => 0,
+        let tag = match turn.period {
+            TurnPeriod::Round => watch.counts(now, asked, turn.arm, Prepared::Unknown),
+            TurnPeriod::Rest => 0,
         };
         (turn, tag)
     }
@@ -575,16 +578,20 @@ mod tests {
             let burst: Vec<ArmTurn> = (0..2_000)
                 .map(|_| ask(&mut watch, Instant::ZERO, &DEMAND).0)
                 .collect();
-            // The first ones are no crowd yet.
-            assert!(burst[..15].iter().all(|turn| turn.of == Of::Round));
+            // The first ones are no bursts yet.
+            assert!(
+                burst[..15]
+                    .iter()
+                    .all(|turn| turn.period == TurnPeriod::Round)
+            );
             let rest = ArmTurn {
                 arm: leader,
-                of: Of::Rest,
+                period: TurnPeriod::Rest,
             };
             assert!(burst[15..].iter().all(|&turn| turn == rest));
             (0..2_000).for_each(|_| watch.answered(&DEMAND, 0, 0));
             let after = ask(&mut watch, Instant::ZERO, &DEMAND).0;
-            assert_eq!(after.of, Of::Round);
+            assert_eq!(after.period, TurnPeriod::Round);
         }
     }
 

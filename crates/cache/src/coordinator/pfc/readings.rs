@@ -3,8 +3,8 @@
 use block::Direction;
 
 use crate::coordinator::{
-    EmptyNative, Manners, Purpose, ReadmoreAs, Retention, SilentHits, SilentUse, Submissions,
-    UpperRequest,
+    CoordinatorRules, EmptyNative, Purpose, ReadmoreAs, Retention, SilentHits, SilentUse,
+    Submissions, UpperRequest,
 };
 use crate::settings::{AlgorithmSettings, Parameter, Values, words};
 
@@ -210,7 +210,7 @@ pub struct Readings {
     /// A19.
     pub writes: Others,
     /// A11, A12, A15 to A17.
-    pub manners: Manners,
+    pub rules: CoordinatorRules,
 }
 
 /// A line of the table of parameters.
@@ -317,13 +317,13 @@ impl Readings {
             queue_hit: QueueHit::of(settings, "a14"),
             prefetches: Others::of(settings, "a18"),
             writes: Others::of(settings, "a19"),
-            manners: manners(settings),
+            rules: rules(settings),
         }
     }
 
     /// What does not change from request to request.
-    pub fn manners(&self) -> Manners {
-        self.manners
+    pub fn rules(&self) -> CoordinatorRules {
+        self.rules
     }
 
     /// Whether the request is none of the coordinator's business.
@@ -335,16 +335,16 @@ impl Readings {
     }
 }
 
-fn manners(settings: &AlgorithmSettings) -> Manners {
+fn rules(settings: &AlgorithmSettings) -> CoordinatorRules {
     let is_literal = |key| Choice::of(settings, key) == Choice::Literal;
-    Manners {
+    CoordinatorRules {
         silent_hits: match is_literal("a11") {
             true => SilentHits::Unseen,
             false => SilentHits::Touched,
         },
         silent_use: match is_literal("a12") {
             true => SilentUse::Hidden,
-            false => SilentUse::Told,
+            false => SilentUse::Reported,
         },
         readmore: match is_literal("a15") {
             true => ReadmoreAs::Demand,

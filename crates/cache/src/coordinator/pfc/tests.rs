@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::coordinator::tests::{Lower, asked};
 use crate::coordinator::{
-    ALL, Below, Coordinator, Manners, Purpose, RequestPlan, UpperRequest, make,
+    ALL, Below, Coordinator, CoordinatorRules, Purpose, RequestPlan, UpperRequest, make,
 };
 use crate::residency::FetchOrigin;
 use crate::settings::{AlgorithmSettings, Values};
@@ -191,11 +191,11 @@ proptest! {
 }
 
 /// Plans for the same requests, which differ in kind, at a lower cache in which some blocks are in flight.
-fn plans(text: &str) -> (Vec<RequestPlan>, Manners) {
+fn plans(text: &str) -> (Vec<RequestPlan>, CoordinatorRules) {
     let mut plans = run(text, 1, 6000);
     // Means change most at the beginning.
     (2..40).for_each(|seed| plans.extend(run(text, seed, 100)));
-    (plans, Lower::new(text, 60).coordinator.manners())
+    (plans, Lower::new(text, 60).coordinator.rules())
 }
 
 fn run(text: &str, seed: u64, requests: u64) -> Vec<RequestPlan> {
@@ -273,9 +273,9 @@ fn every_reading_makes_a_difference() {
         };
         for word in &words[1..] {
             let text = format!("pfc({}={word})", parameter.key);
-            let (plans, manners) = plans(&text);
+            let (plans, rules) = plans(&text);
             assert!(
-                plans != literal.0 || manners != literal.1,
+                plans != literal.0 || rules != literal.1,
                 "{text} changes nothing"
             );
             seen.insert(text, ());

@@ -7,8 +7,8 @@ use block::{Duration, Instant, RequestId};
 use super::{asked, fetched};
 use crate::cache::{Cache, Evicted};
 use crate::coordinator::{
-    Coordinator, Manners, Purpose, ReadmoreAs, RequestPlan, Retention, SilentHits, SilentUse,
-    UpperRequest,
+    Coordinator, CoordinatorRules, Purpose, ReadmoreAs, RequestPlan, Retention, SilentHits,
+    SilentUse, UpperRequest,
 };
 use crate::level::{Ending, Level, Stored};
 use crate::prefetch::{Advice, Ahead, FetchMode, Note, PrefetchWaiter, Prefetcher, Seen};
@@ -106,14 +106,14 @@ impl Prefetcher for Advised {
 }
 
 /// The same plan for every request.
-struct Fixed(RequestPlan, Manners, Log);
+struct Fixed(RequestPlan, CoordinatorRules, Log);
 
 impl Coordinator for Fixed {
     fn plan(&mut self, _: Instant, _: &UpperRequest, _: &Residency) -> RequestPlan {
         self.0
     }
 
-    fn manners(&self) -> Manners {
+    fn rules(&self) -> CoordinatorRules {
         self.1
     }
 
@@ -136,7 +136,7 @@ fn level(
     advice: Advice,
     kept: Option<u64>,
     plan: RequestPlan,
-    how: Manners,
+    how: CoordinatorRules,
 ) -> (Level, Log) {
     let log = Log::default();
     let policy = Box::new(Policy(Lru::new(), log.clone()));
@@ -171,7 +171,13 @@ fn the_replacement_hears_what_the_prefetcher_notes() {
             Note::Refresh(Interval::new(0, 1)),
         ],
     };
-    let (mut level, log) = level(9, advice, None, RequestPlan::default(), Manners::default());
+    let (mut level, log) = level(
+        9,
+        advice,
+        None,
+        RequestPlan::default(),
+        CoordinatorRules::default(),
+    );
     fetched(&mut level, 0, 1);
     let told = [
         "sequential miss",
@@ -198,7 +204,13 @@ fn the_prefetcher_hears_whether_a_reader_waits_and_how_long_is_told_the_coordina
             ahead: vec![ahead(11, 12, FetchMode::Sync)],
             notes: Vec::new(),
         };
-        let (mut level, log) = level(9, advice, None, RequestPlan::default(), Manners::default());
+        let (mut level, log) = level(
+            9,
+            advice,
+            None,
+            RequestPlan::default(),
+            CoordinatorRules::default(),
+        );
         let at = Instant::from_nanos;
         level
             .submit(at(5), RequestId(0), asked(10, 10))
@@ -233,14 +245,20 @@ fn an_asynchronous_fetch_is_one_of_its_own_and_none_goes_on_with_what_goes_past(
         advice.clone(),
         None,
         RequestPlan::default(),
-        Manners::default(),
+        CoordinatorRules::default(),
     );
     let all = fetched(&mut level, 0, 1);
     let runs = [(0, 1), (2, 3), (4, 5)].map(|(first, last)| Interval::new(first, last));
     assert!(all.iter().map(|fetch| fetch.0).eq(runs), "{all:?}");
 
     // Everything past the cache, and behind it what is read more.
-    let (mut level, _) = self::level(9, Advice::default(), None, plan(2, 2), Manners::default());
+    let (mut level, _) = self::level(
+        9,
+        Advice::default(),
+        None,
+        plan(2, 2),
+        CoordinatorRules::default(),
+    );
     let all = fetched(&mut level, 0, 1);
     let runs = [(0, 1, Purpose::Demand), (2, 3, Purpose::Prefetch)];
     let runs = runs.map(|(first, last, purpose)| (Interval::new(first, last), purpose));
@@ -254,7 +272,13 @@ fn synchronous_windows_that_touch_are_one_message() {
         ahead: vec![ahead(2, 3, FetchMode::Sync), ahead(4, 5, FetchMode::Sync)],
         notes: Vec::new(),
     };
-    let (mut level, _) = level(9, advice, None, RequestPlan::default(), Manners::default());
+    let (mut level, _) = level(
+        9,
+        advice,
+        None,
+        RequestPlan::default(),
+        CoordinatorRules::default(),
+    );
     assert_eq!(
         level.store(1),
         Stored::In(level.residency().frame(1).expect("stored"))
@@ -270,7 +294,7 @@ fn a_fetch_is_no_longer_than_it_may_be() {
         ahead: vec![ahead(4, 8, FetchMode::Sync)],
         notes: Vec::new(),
     };
-    let (level, _) = level(9, advice, None, plan(1, 0), Manners::default());
+    let (level, _) = level(9, advice, None, plan(1, 0), CoordinatorRules::default());
     let mut level = level.with_longest_fetch(2);
     let demand = |first, last| (Interval::new(first, last), Purpose::Demand);
     let ahead = |first, last| (Interval::new(first, last), Purpose::Prefetch);
@@ -291,7 +315,7 @@ fn what_a_request_finds_does_not_go_for_what_it_misses() {
         Advice::default(),
         None,
         RequestPlan::default(),
-        Manners::default(),
+        CoordinatorRules::default(),
     );
     fetched(&mut level, 3, 3);
     fetched(&mut level, 8, 9);
@@ -303,14 +327,14 @@ fn what_a_request_finds_does_not_go_for_what_it_misses() {
 
 #[test]
 fn silent_hits_are_silent_unless_the_coordinator_wants_otherwise() {
-    let told = Manners {
+    let told = CoordinatorRules {
         silent_hits: SilentHits::Touched,
-        silent_use: SilentUse::Told,
-        ..Manners::default()
+        silent_use: SilentUse::Reported,
+        ..CoordinatorRules::default()
     };
-    for (manners, touches) in [(Manners::default(), 0), (told, 1)] {
+    for (rules, touches) in [(CoordinatorRules::default(), 0), (told, 1)] {
         let advice = Advice::default();
-        let (mut level, log) = level(9, advice, None, plan(1, 1), manners);
+        let (mut level, log) = level(9, advice, None, plan(1, 1), rules);
         // 0 goes past, 1 is read more.
         fetched(&mut level, 0, 0);
         log.take();
@@ -325,12 +349,12 @@ fn silent_hits_are_silent_unless_the_coordinator_wants_otherwise() {
 
 #[test]
 fn what_is_read_more_is_touched_but_not_used() {
-    let gently = Manners {
+    let gently = CoordinatorRules {
         readmore: ReadmoreAs::Prefetch,
-        ..Manners::default()
+        ..CoordinatorRules::default()
     };
-    for (manners, touches) in [(Manners::default(), 1), (gently, 0)] {
-        let (mut level, log) = level(2, Advice::default(), None, plan(0, 1), manners);
+    for (rules, touches) in [(CoordinatorRules::default(), 1), (gently, 0)] {
+        let (mut level, log) = level(2, Advice::default(), None, plan(0, 1), rules);
         fetched(&mut level, 0, 0);
         log.take();
         // Behind 0 there is 1, which was read more before.
@@ -351,9 +375,9 @@ fn what_is_read_more_is_touched_but_not_used() {
 
 #[test]
 fn what_was_sent_is_marked_and_a_second_chance_is_given() {
-    let marked = Manners {
+    let marked = CoordinatorRules {
         sent: Retention::Marked,
-        ..Manners::default()
+        ..CoordinatorRules::default()
     };
     let (mut level, log) = level(
         2,

@@ -39,9 +39,9 @@ fn scripted(capacity: u64, most: u64) -> Level {
 
 /// What is wished, the oldest first, as whoever is told knows it.
 #[derive(Default)]
-struct Told(Vec<u64>);
+struct ReportedWishes(Vec<u64>);
 
-impl Told {
+impl ReportedWishes {
     fn hear(&mut self, level: &mut Level) -> Result<(), TestCaseError> {
         while let Some(wish) = level.next_wish() {
             match wish {
@@ -96,7 +96,7 @@ struct Twins {
     naive: Vec<u64>,
     most: usize,
     under_way: Vec<FetchId>,
-    told: Told,
+    told: ReportedWishes,
     expired: u64,
 }
 
@@ -107,7 +107,7 @@ impl Twins {
             naive: Vec::new(),
             most: capacity.min(64) as usize,
             under_way: Vec::new(),
-            told: Told::default(),
+            told: ReportedWishes::default(),
             expired: 0,
         }
     }
