@@ -10,7 +10,7 @@ pub mod record;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use headtime_client::{Client, Error, Listed, usual_socket};
+use headtime_client::{Client, Error, Listed, default_socket};
 
 use crate::output::{Exit, grouped, print};
 
@@ -87,7 +87,7 @@ pub fn table(streams: &[Listed]) -> String {
 
 /// Connects to the service at a socket; without one, to the default socket.
 fn connect(socket: Option<&Path>) -> Result<Client, Exit> {
-    let socket = socket.map_or_else(usual_socket, Path::to_owned);
+    let socket = socket.map_or_else(default_socket, Path::to_owned);
     Client::connect(&socket).map_err(|error| failure(&error))
 }
 

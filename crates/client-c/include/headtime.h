@@ -95,7 +95,7 @@ typedef struct headtime_text {
     size_t size;
 } headtime_text;
 
-/* Connects to the control socket at `path`, or at the usual place if that is null. Null if nobody
+/* Connects to the control socket at `path`, or at the default path if that is null. Null if nobody
  * listens there. */
 headtime_client *headtime_connect(const char *path, headtime_text problem);
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use headtime_client::{
-    Client, FilePiece, Places, Stream, StreamMode, StreamUpdate, Terms, usual_socket,
+    Client, FilePiece, Places, Stream, StreamMode, StreamUpdate, Terms, default_socket,
 };
 
 /// `struct headtime_terms`.
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn headtime_connect(path: *const c_char, problem: CText) -
     let path = unsafe { text(path) };
     let path = match path {
         Some(path) => Path::new(std::ffi::OsStr::from_bytes(path.to_bytes())).to_owned(),
-        None => usual_socket(),
+        None => default_socket(),
     };
     match Client::connect(&path) {
         Ok(client) => Box::into_raw(Box::new(client)),

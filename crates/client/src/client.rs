@@ -18,7 +18,7 @@ pub struct Client {
 }
 
 /// The default path of the control socket of this user's service.
-pub fn usual_socket() -> PathBuf {
+pub fn default_socket() -> PathBuf {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     let folder = match folder {
         Some(folder) => PathBuf::from(folder).join("headtime"),

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::places::NotLocated;
-use crate::wire::{self, Attach, Granted, Said, StreamRefused, StreamUpdate};
+use crate::wire::{self, Attach, Granted, ServiceMessage, StreamRefused, StreamUpdate};
 
 /// The reason that a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ const EVENTS: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct ServiceConnection {
     socket: Mutex<Sending>,
-    heard: Mutex<Heard>,
+    received: Mutex<ReceivedEvents>,
     changed: Condvar,
 }
 
@@ -81,7 +81,7 @@ enum Awaiting {
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct ReceivedEvents {
     events: BTreeMap<u64, VecDeque<StreamUpdate>>,
     /// The open streams of this connection.
     open: Vec<u64>,
@@ -109,7 +109,7 @@ impl ServiceConnection {
                 socket,
                 waiting: VecDeque::new(),
             }),
-            heard: Mutex::default(),
+            received: Mutex::default(),
             changed: Condvar::new(),
         });
         let theirs = Arc::downgrade(&connection);
@@ -128,7 +128,7 @@ impl ServiceConnection {
                     return;
                 };
                 match wire::parse(&bytes) {
-                    Ok(said) => connection.heard(said),
+                    Ok(message) => connection.receive(message),
                     Err(problem) => break problem,
                 }
             };
@@ -161,7 +161,7 @@ impl ServiceConnection {
         told: &Receiver<Result<Value, StreamRefused>>,
     ) -> Result<T, Error> {
         let answer = told.recv_timeout(PATIENCE).map_err(|_| {
-            let why = locked(&self.heard).gone.clone();
+            let why = locked(&self.received).gone.clone();
             Error::Gone(why.unwrap_or_else(|| String::from("it does not answer")))
         })?;
         let outcome = answer.map_err(Error::Refused)?;
@@ -179,7 +179,7 @@ impl ServiceConnection {
     }
 
     fn send(&self, text: &str, waiting: Awaiting) -> Result<(), Error> {
-        if let Some(why) = &locked(&self.heard).gone {
+        if let Some(why) = &locked(&self.received).gone {
             return Err(Error::Gone(why.clone()));
         }
         let mut sending = locked(&self.socket);
@@ -192,11 +192,11 @@ impl ServiceConnection {
         })
     }
 
-    fn heard(&self, said: Said) {
-        let answer = match said {
-            Said::Notice(told) => return self.note(told.stream, told.event),
-            Said::Done(outcome) => Ok(outcome),
-            Said::Refused(refused) => Err(refused),
+    fn receive(&self, message: ServiceMessage) {
+        let answer = match message {
+            ServiceMessage::Notice(told) => return self.note(told.stream, told.event),
+            ServiceMessage::Done(outcome) => Ok(outcome),
+            ServiceMessage::Refused(refused) => Err(refused),
         };
         let waiting = locked(&self.socket).waiting.pop_front();
         match (waiting, answer) {
@@ -207,7 +207,7 @@ impl ServiceConnection {
                     .as_ref()
                     .ok()
                     .and_then(|granted| granted["stream"].as_u64());
-                locked(&self.heard).open.extend(stream);
+                locked(&self.received).open.extend(stream);
                 drop(tell.send(answer));
             }
             (Some(Awaiting::Stream(stream)), Err(refused)) => self.note(
@@ -224,11 +224,11 @@ impl ServiceConnection {
     }
 
     fn note(&self, stream: u64, event: StreamUpdate) {
-        let mut heard = locked(&self.heard);
-        if !heard.open.contains(&stream) {
+        let mut received = locked(&self.received);
+        if !received.open.contains(&stream) {
             return;
         }
-        let events = heard.events.entry(stream).or_default();
+        let events = received.events.entry(stream).or_default();
         if events.len() >= EVENTS {
             events.pop_front();
         }
@@ -237,44 +237,47 @@ impl ServiceConnection {
     }
 
     fn ended(&self, why: String) {
-        let mut heard = locked(&self.heard);
-        for stream in std::mem::take(&mut heard.open) {
+        let mut received = locked(&self.received);
+        for stream in std::mem::take(&mut received.open) {
             let reason = format!("the service has gone: {why}");
-            let events = heard.events.entry(stream).or_default();
+            let events = received.events.entry(stream).or_default();
             events.push_back(StreamUpdate::Ended { reason });
         }
-        heard.gone.get_or_insert(why);
-        drop(heard);
+        received.gone.get_or_insert(why);
+        drop(received);
         self.changed.notify_all();
         // The waiting callers' channels close, which wakes them.
         locked(&self.socket).waiting.clear();
     }
 
     pub(crate) fn knows(&self, stream: u64) -> bool {
-        locked(&self.heard).open.contains(&stream)
+        locked(&self.received).open.contains(&stream)
     }
 
     pub(crate) fn forget(&self, stream: u64) {
-        let mut heard = locked(&self.heard);
-        heard.open.retain(|&open| open != stream);
-        heard.events.remove(&stream);
+        let mut received = locked(&self.received);
+        received.open.retain(|&open| open != stream);
+        received.events.remove(&stream);
     }
 
     pub(crate) fn next_event(&self, stream: u64) -> Option<StreamUpdate> {
-        locked(&self.heard).events.get_mut(&stream)?.pop_front()
+        locked(&self.received).events.get_mut(&stream)?.pop_front()
     }
 
     pub(crate) fn wait_event(&self, stream: u64, at_most: Duration) -> Option<StreamUpdate> {
         let until = Instant::now() + at_most;
-        let mut heard = locked(&self.heard);
+        let mut received = locked(&self.received);
         loop {
-            let event = heard.events.get_mut(&stream).and_then(VecDeque::pop_front);
+            let event = received
+                .events
+                .get_mut(&stream)
+                .and_then(VecDeque::pop_front);
             let left = until.saturating_duration_since(Instant::now());
             if event.is_some() || left.is_zero() {
                 return event;
             }
-            let woken = self.changed.wait_timeout(heard, left);
-            heard = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let woken = self.changed.wait_timeout(received, left);
+            received = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 

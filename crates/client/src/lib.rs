@@ -7,7 +7,7 @@
 //! use std::os::unix::fs::FileExt;
 //! use headtime_client::{Client, Terms};
 //!
-//! let client = Client::connect(&headtime_client::usual_socket())?;
+//! let client = Client::connect(&headtime_client::default_socket())?;
 //! let file = std::fs::File::open("/mnt/film.ts")?;
 //! let stream = client.attach_file(&file, &Terms::play(1_000_000, 128 << 10))?;
 //! let mut bytes = vec![0; 64 << 10];
@@ -37,7 +37,7 @@ mod stream;
 pub mod wire;
 
 pub use block::{StreamMode, Terms};
-pub use client::{Client, usual_socket};
+pub use client::{Client, default_socket};
 pub use connection::Error;
 pub use places::{Located, NotLocated};
 pub use stream::Stream;

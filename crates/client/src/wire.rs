@@ -254,7 +254,7 @@ struct ServiceLine {
 
 /// A message of the service.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum ServiceMessage {
     /// The result of a request.
     Done(serde_json::Value),
     /// The refusal of a request.
@@ -267,7 +267,7 @@ pub enum Said {
 ///
 /// # Errors
 /// The mistake in the line, and what was expected.
-pub fn parse(line: &[u8]) -> Result<Said, String> {
+pub fn parse(line: &[u8]) -> Result<ServiceMessage, String> {
     let line: ServiceLine = serde_json::from_slice(line)
         .map_err(|error| format!("{error}: expected an answer of a control socket"))?;
     if line.version != VERSION {
@@ -281,23 +281,25 @@ pub fn parse(line: &[u8]) -> Result<Said, String> {
             error: None,
             refused: None,
             ..
-        } => Ok(Said::Notice(told)),
+        } => Ok(ServiceMessage::Notice(told)),
         ServiceLine {
             ok: Some(outcome),
             error: None,
             refused: None,
             told: None,
             ..
-        } => Ok(Said::Done(outcome)),
+        } => Ok(ServiceMessage::Done(outcome)),
         ServiceLine {
             error: Some(reason),
             refused,
             ok: None,
             told: None,
             ..
-        } => Ok(Said::Refused(refused.unwrap_or_else(|| StreamRefused {
-            reason,
-            ..StreamRefused::default()
+        } => Ok(ServiceMessage::Refused(refused.unwrap_or_else(|| {
+            StreamRefused {
+                reason,
+                ..StreamRefused::default()
+            }
         }))),
         _ => Err(String::from("expected one of ok, error and told")),
     }
@@ -324,7 +326,7 @@ mod tests {
     #[test]
     fn lines_of_the_service_are_told_apart() {
         let granted = br#"{"version":1,"ok":{"stream":3,"memory":1,"batch":2,"round_us":4}}"#;
-        let Ok(Said::Done(outcome)) = parse(granted) else {
+        let Ok(ServiceMessage::Done(outcome)) = parse(granted) else {
             panic!("an answer");
         };
         let granted: Granted = serde_json::from_value(outcome).expect("it fits");
@@ -335,13 +337,13 @@ mod tests {
             largest_rate: Some(7),
             least_memory: None,
         };
-        assert_eq!(parse(refused), Ok(Said::Refused(expected)));
+        assert_eq!(parse(refused), Ok(ServiceMessage::Refused(expected)));
         let told = br#"{"version":1,"told":{"stream":3,"event":{"late":{"us":12}}}}"#;
         let expected = StreamNotice {
             stream: 3,
             event: StreamUpdate::Late { us: 12 },
         };
-        assert_eq!(parse(told), Ok(Said::Notice(expected)));
+        assert_eq!(parse(told), Ok(ServiceMessage::Notice(expected)));
         for bad in [
             &br#"{"version":2,"ok":true}"#[..],
             br#"{"version":1}"#,
