@@ -104,7 +104,7 @@ pub fn run(arguments: &EmulateArgs) -> Result<(), Exit> {
         let (clock, bounds) = (Clock::start(scale), Bounds::default());
         let event_loop = EventLoop::new(clock, engine, back_end, vec![export], mailbox, bounds)?;
         Ok(match recorder {
-            Some(recorder) => event_loop.captured(recorder),
+            Some(recorder) => event_loop.with_capture(recorder),
             None => event_loop,
         })
     })

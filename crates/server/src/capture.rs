@@ -1,13 +1,13 @@
-//! Captures: every input of a live engine with its time, and what the engine made of it, in a file;
-//! and their replay through a fresh engine in virtual time.
+//! Captures: a file with every input of a live engine, its time and the engine's answers; and the replay of
+//! a file through a new engine in virtual time.
 //!
 //! ```text
 //!   event loop --> LiveEngine [ engine ] --event--> Recorder --chunks--> a thread --> file
 //!   file --> Reader --event--> replay [ a fresh engine ]: the same answers, byte for byte?
 //! ```
 //!
-//! The engine of an event loop can be reached through [`LiveEngine`] alone, which has each of its inputs:
-//! what is not captured cannot be called.
+//! [`LiveEngine`] owns the engine of an event loop, and has a method for each of its inputs. So every input is
+//! captured.
 //!
 //! A file is a line `headtime capture 2` and frames: length (32 bits) and checksum (64 bits,
 //! FNV-1a) of the payload, little-endian, then the payload. The payload of the first frame is the
@@ -28,7 +28,7 @@ pub use recorder::Recorder;
 pub use replay::{Difference, Problem, Replayed, replay};
 pub use setting::{Belief, Setting, Tasks, Tracking, UnfitSetting};
 
-/// Begins each file: with the format's version.
+/// The first line of each file, with the version of the format.
 pub const FIRST: &[u8] = b"headtime capture 2\n";
 
 /// The length and the checksum of a frame, in bytes.

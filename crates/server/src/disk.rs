@@ -85,8 +85,8 @@ impl Disk {
     }
 
     /// Records every input of the engine. It is called before the first one.
-    pub(crate) fn captured(mut self, recorder: Recorder) -> Self {
-        self.engine = self.engine.captured(recorder);
+    pub(crate) fn with_capture(mut self, recorder: Recorder) -> Self {
+        self.engine = self.engine.with_capture(recorder);
         self
     }
 

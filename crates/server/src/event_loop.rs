@@ -135,8 +135,8 @@ impl EventLoop {
 
     /// Records the engine's inputs. It is called before the first one.
     #[must_use]
-    pub fn captured(mut self, recorder: Recorder) -> Self {
-        self.disk = self.disk.captured(recorder);
+    pub fn with_capture(mut self, recorder: Recorder) -> Self {
+        self.disk = self.disk.with_capture(recorder);
         self
     }
 

@@ -305,7 +305,7 @@ impl Tasks {
         for task in &mut self.all {
             task.sink = None;
         }
-        disk.engine.leave_tasks(disk.now);
+        disk.engine.abort_tasks(disk.now);
         self.look_after(disk);
     }
 

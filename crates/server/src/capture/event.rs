@@ -1,4 +1,4 @@
-//! What is written down of an engine: its inputs with its replies, and what it tells.
+//! The events of a capture: inputs of the engine with its replies, and the ends that it reports.
 
 use std::fmt;
 
@@ -9,27 +9,26 @@ use serde::{Deserialize, Serialize};
 /// One event of a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
-    /// An input came so long after the one before it, and the engine replied.
+    /// An input, its time since the input before it, and the reply of the engine.
     Input(Duration, Input, Reply),
-    /// The engine told the end of a request.
+    /// The engine reported the end of a request.
     Finished(Finished),
-    /// The engine told the end of a flush.
+    /// The engine reported the end of a flush.
     Flushed(Flushed),
-    /// The capture is over.
+    /// The end of the capture.
     End(Ending),
 }
 
-/// Why a capture is over.
+/// The reason for which a capture ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
-    /// The engine is gone.
+    /// The engine has ended.
     Whole,
-    /// The file was slower than the engine for longer than the buffer lasts: what came since is
-    /// not in it.
+    /// The file was slower than the engine, and the buffer was full. Later events are lost.
     Behind,
 }
 
-/// What people read in explanations.
+/// The event in messages for users.
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -38,7 +38,7 @@ impl LiveEngine {
 
     /// The engine with a capture. It must not have had any input yet.
     #[must_use]
-    pub fn captured(mut self, recorder: Recorder) -> Self {
+    pub fn with_capture(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
         self
     }
@@ -66,7 +66,7 @@ impl LiveEngine {
     /// See [`Engine::barrier`].
     pub fn barrier(&mut self, now: Instant) {
         self.engine.barrier(now);
-        self.record_taken(now, || Input::Barrier);
+        self.record_call(now, || Input::Barrier);
     }
 
     /// See [`Engine::upgrade`].
@@ -126,7 +126,7 @@ impl LiveEngine {
         result
     }
 
-    /// A change of the background tasks, as `TaskChange` has it.
+    /// Adds blocks to those that a standing task wants, see [`TaskChange::Want`].
     ///
     /// # Errors
     /// The engine's.
@@ -134,7 +134,7 @@ impl LiveEngine {
         self.change_task(now, id, TaskChange::Want(extent))
     }
 
-    /// A change of the background tasks, as `TaskChange` has it.
+    /// Removes blocks from those that a standing task wants, see [`TaskChange::Unwant`].
     ///
     /// # Errors
     /// The engine's.
@@ -142,7 +142,7 @@ impl LiveEngine {
         self.change_task(now, id, TaskChange::Unwant(extent))
     }
 
-    /// A change of the background tasks, as `TaskChange` has it.
+    /// Suspends a task, see [`TaskChange::Suspend`].
     ///
     /// # Errors
     /// The engine's.
@@ -150,7 +150,7 @@ impl LiveEngine {
         self.change_task(now, id, TaskChange::Suspend)
     }
 
-    /// A change of the background tasks, as `TaskChange` has it.
+    /// Resumes a suspended task, see [`TaskChange::Resume`].
     ///
     /// # Errors
     /// The engine's.
@@ -158,7 +158,7 @@ impl LiveEngine {
         self.change_task(now, id, TaskChange::Resume)
     }
 
-    /// A change of the background tasks, as `TaskChange` has it.
+    /// Aborts a task, see [`TaskChange::Abort`].
     ///
     /// # Errors
     /// The engine's.
@@ -167,14 +167,14 @@ impl LiveEngine {
     }
 
     /// Aborts all tasks.
-    pub fn leave_tasks(&mut self, now: Instant) {
+    pub fn abort_tasks(&mut self, now: Instant) {
         for id in std::mem::take(&mut self.tasks) {
-            // Those that have ended are not known any more.
+            // The engine refuses for tasks that have ended.
             let _ = self.abort_task(now, id);
         }
     }
 
-    /// A change of the background tasks, as `TaskChange` has it.
+    /// Changes the priority of a task, see [`TaskChange::Promote`].
     ///
     /// # Errors
     /// The engine's.
@@ -190,7 +190,7 @@ impl LiveEngine {
     /// See [`Engine::set_impact_budget`].
     pub fn set_impact_budget(&mut self, now: Instant, impact_ppm: u32) {
         self.engine.set_impact_budget(now, impact_ppm);
-        self.record_taken(now, || Input::SetImpactBudget(impact_ppm));
+        self.record_call(now, || Input::SetImpactBudget(impact_ppm));
     }
 
     /// See [`Engine::poll`].
@@ -208,7 +208,7 @@ impl LiveEngine {
     /// As the engine does.
     pub fn complete(&mut self, now: Instant, id: CommandId, outcome: Outcome) {
         self.engine.complete(now, id, outcome);
-        self.record_taken(now, || Input::Complete(outcome));
+        self.record_call(now, || Input::Complete(outcome));
     }
 
     /// See [`Engine::poll_finished`].
@@ -240,16 +240,16 @@ impl LiveEngine {
         }
     }
 
-    /// What a client tells of its stream, as `StreamInput` has it.
+    /// Reports the position of a stream, see [`StreamInput::Position`].
     ///
     /// # Errors
-    /// The engine's; so do the other calls about a stream.
+    /// The engine's.
     pub fn position(&mut self, now: Instant, stream: StreamId, point: u64) -> Result<(), NotTaken> {
         let input = StreamInput::Position(point);
         self.engine.stream(now, stream, input)
     }
 
-    /// What a client tells of its stream, as `StreamInput` has it.
+    /// Counts a stream of a user without a guarantee against his quota.
     ///
     /// # Errors
     /// The engine's.
@@ -257,12 +257,12 @@ impl LiveEngine {
         self.engine.guarantees_mut().claim(user, name)
     }
 
-    /// What a client tells of its stream, as `StreamInput` has it.
-    pub fn give_back(&mut self, taken: quota::Taken) {
+    /// Releases a claim of [`LiveEngine::claim`].
+    pub fn release_claim(&mut self, taken: quota::Taken) {
         self.engine.guarantees_mut().give_back(taken);
     }
 
-    /// What a client tells of its stream, as `StreamInput` has it.
+    /// Reads bytes of a stream, see [`StreamInput::Read`].
     ///
     /// # Errors
     /// The engine's.
@@ -277,7 +277,7 @@ impl LiveEngine {
         self.engine.stream(now, stream, input)
     }
 
-    /// What a client tells of its stream, as `StreamInput` has it.
+    /// Writes bytes of a stream, see [`StreamInput::Write`].
     ///
     /// # Errors
     /// The engine's.
@@ -305,7 +305,7 @@ impl LiveEngine {
         self.engine.refresh(now, stream, map)
     }
 
-    /// What a client tells of its stream, as `StreamInput` has it.
+    /// Ends a stream, see [`StreamInput::Detach`].
     ///
     /// # Errors
     /// The engine's.
@@ -335,7 +335,7 @@ impl LiveEngine {
         }
     }
 
-    fn record_taken(&mut self, now: Instant, input: impl FnOnce() -> Input) {
+    fn record_call(&mut self, now: Instant, input: impl FnOnce() -> Input) {
         if let Some(recorder) = &mut self.recorder {
             recorder.record_input(now, input(), Reply::Taken);
         }

@@ -80,7 +80,7 @@ impl<R: Read> CaptureReader<R> {
             return frames.damaged(FIRST.len(), "a frame with what the engine is made of");
         }
         let (setting, taken) = frames.take::<Setting>(0, "what the engine is made of")?;
-        if let Some(expected) = setting.missing() {
+        if let Some(expected) = setting.unmet_condition() {
             return frames.damaged(0, expected);
         }
         if taken < frames.frame.len() {

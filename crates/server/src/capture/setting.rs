@@ -148,7 +148,7 @@ impl Setting {
 
     /// The expected setting, if an engine with this one could serve no request, divide by zero, or take
     /// unbounded memory.
-    pub(super) fn missing(&self) -> Option<&'static str> {
+    pub(super) fn unmet_condition(&self) -> Option<&'static str> {
         let Limits {
             requests,
             reserved_for_real_time,

@@ -4,7 +4,7 @@
 //!   /dev/ublkb0 <- file systems, programs
 //!        |
 //!     ublk_drv --FETCH ends: a request--> queue thread --Pending--> Volume (the event loop)
-//!              <-COMMIT_AND_FETCH-------       ^---bell, when Pending::end was called on any thread
+//!              <-COMMIT_AND_FETCH-------       ^---doorbell, when Pending::end was called on any thread
 //! ```
 //!
 //! The queue's thread neither executes requests nor waits for one. It passes up to a queue's depth of
@@ -27,11 +27,11 @@ use std::io;
 use std::thread::JoinHandle;
 
 pub use buffer::Buffer;
-pub use control::{Control, DeviceState, Found};
-pub use exported::{Exported, Tally};
+pub use control::{Control, DeviceState, ListedDevice};
+pub use exported::{DeviceCounters, Exported};
 pub use pending::Pending;
 
-use pending::Ends;
+use pending::RequestResults;
 use wire::Parameters;
 
 /// The volume that executes a device's requests.
@@ -60,7 +60,7 @@ pub struct DeviceShape {
 
 /// The properties of a device that clients rely on. No later server may change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Face {
+pub struct FixedProperties {
     /// The length in bytes.
     pub bytes: u64,
     /// Bytes of a logical block.
@@ -71,8 +71,8 @@ pub struct Face {
 
 impl DeviceShape {
     /// The properties that clients rely on.
-    pub fn face(&self) -> Face {
-        Face {
+    pub fn fixed(&self) -> FixedProperties {
+        FixedProperties {
             bytes: self.bytes,
             logical_block: self.logical_block,
             access: self.access,
@@ -215,14 +215,14 @@ impl Device {
     pub fn start(
         number: Option<u32>,
         shape: &DeviceShape,
-        service: DeviceSetting,
+        setting: DeviceSetting,
         volume: impl Volume,
     ) -> Result<Self, UblkError> {
-        let parameters = Parameters::of(shape, service.longest)?;
+        let parameters = Parameters::of(shape, setting.longest)?;
         let mut control = Control::open()?;
-        let number = control.add(number, service)?;
+        let number = control.add(number, setting)?;
         let begun = control.set_parameters(number, &parameters).and_then(|()| {
-            let queue = queue::spawn(number, service, Box::new(volume))?;
+            let queue = queue::spawn(number, setting, Box::new(volume))?;
             control.start(number)?;
             Ok(queue)
         });
@@ -233,7 +233,7 @@ impl Device {
                 queue,
             }),
             Err(failed) => {
-                // The first failure is the one to tell.
+                // The first failure is reported.
                 let _ = control.delete(number);
                 Err(failed)
             }
@@ -246,9 +246,9 @@ impl Device {
     /// If there is no such device, or its server is alive.
     pub fn recover(number: u32, volume: impl Volume) -> Result<Self, UblkError> {
         let mut control = Control::open()?;
-        let service = control.service(number)?;
+        let setting = control.setting(number)?;
         control.begin_recovery(number)?;
-        let queue = queue::spawn(number, service, Box::new(volume))?;
+        let queue = queue::spawn(number, setting, Box::new(volume))?;
         control.end_recovery(number)?;
         Ok(Device {
             control,

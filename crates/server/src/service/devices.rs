@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   the driver's devices with our mark      [ublk]        becomes
-//!     waits, the same face             <->  db        ->  taken over: its clients go on
+//!     waits, the same properties        <->  db        ->  taken over: its clients go on
 //!     waits, another size or drive     <->  db        ->  refused
 //!     waits                                 -         ->  removed: its clients get errors
 //!     -                                     db        ->  added
@@ -25,8 +25,8 @@ use super::ServeError;
 use super::drives::Drive;
 use crate::config::{BackEnd, Config};
 use crate::front_end::ublk::{
-    Control, Device, DeviceSetting, DeviceShape, DeviceState, Exported, Face, Found, Orphans,
-    Tally, UblkError,
+    Control, Device, DeviceCounters, DeviceSetting, DeviceShape, DeviceState, Exported,
+    FixedProperties, ListedDevice, Orphans, UblkError,
 };
 use crate::status;
 
@@ -41,7 +41,7 @@ struct ServedDevice {
     device: Device,
     export: String,
     class: status::TrafficClass,
-    tally: Arc<Tally>,
+    counters: Arc<DeviceCounters>,
     since: Instant,
     origin: Origin,
 }
@@ -127,9 +127,9 @@ impl ExportedDevices {
             export: served.export.clone(),
             class: served.class,
             connected_s: served.since.elapsed().as_secs_f64(),
-            in_flight: served.tally.in_flight(),
-            requests_total: served.tally.requests(),
-            bytes_total: served.tally.bytes(),
+            in_flight: served.counters.in_flight(),
+            requests_total: served.counters.requests(),
+            bytes_total: served.counters.bytes(),
             ..status::Connection::default()
         })
         .collect()
@@ -171,7 +171,7 @@ impl ServedDevice {
 impl WantedDevice {
     fn begin(self, predecessor: Option<u32>) -> Result<ServedDevice, ServeError> {
         let what = format!("[ublk] export {}", self.name);
-        let tally = Arc::clone(&self.exported.tally);
+        let counters = Arc::clone(&self.exported.counters);
         let (begun, origin) = match predecessor {
             Some(number) => (Device::recover(number, self.exported), Origin::TakenOver),
             None => (
@@ -193,7 +193,7 @@ impl WantedDevice {
             device,
             export: self.name,
             class: self.class,
-            tally,
+            counters,
             since: Instant::now(),
             origin,
         })
@@ -272,7 +272,7 @@ fn orphans(on: &BackEnd) -> Orphans {
 }
 
 /// The devices of predecessors. None of them has a running server.
-fn left_behind(control: &mut Control, service: Mark) -> Result<Vec<Found>, UblkError> {
+fn left_behind(control: &mut Control, service: Mark) -> Result<Vec<ListedDevice>, UblkError> {
     let mut left = Vec::new();
     for found in control.devices()? {
         if Mark(found.mark).is_of(service) {
@@ -283,7 +283,7 @@ fn left_behind(control: &mut Control, service: Mark) -> Result<Vec<Found>, UblkE
 }
 
 /// The waiting device of an export's predecessor.
-fn predecessor(export: &WantedDevice, left: &[Found]) -> Result<Option<u32>, String> {
+fn predecessor(export: &WantedDevice, left: &[ListedDevice]) -> Result<Option<u32>, String> {
     let mark = Mark(export.service.mark);
     let mut left = left.iter();
     let Some(found) = left
@@ -292,7 +292,7 @@ fn predecessor(export: &WantedDevice, left: &[Found]) -> Result<Option<u32>, Str
         return Ok(None);
     };
     let differs = match Mark(found.mark) == mark {
-        true => difference(found.face, export.shape.face()),
+        true => difference(found.fixed, export.shape.fixed()),
         false => Some("was on another drive, or elsewhere on it".to_owned()),
     };
     match differs {
@@ -305,8 +305,8 @@ fn predecessor(export: &WantedDevice, left: &[Found]) -> Result<Option<u32>, Str
     }
 }
 
-/// The difference between two faces, in words.
-fn difference(was: Face, is: Face) -> Option<String> {
+/// The first difference of the fixed properties, in words.
+fn difference(was: FixedProperties, is: FixedProperties) -> Option<String> {
     if was.bytes != is.bytes {
         let (was, is) = (was.bytes, is.bytes);
         return Some(format!("has {was} bytes where the export has {is}"));
@@ -324,7 +324,7 @@ fn difference(was: Face, is: Face) -> Option<String> {
 }
 
 /// Removes a device that no export claims.
-fn remove(control: &mut Control, found: &Found) -> Result<(), UblkError> {
+fn remove(control: &mut Control, found: &ListedDevice) -> Result<(), UblkError> {
     let device = path(found.number);
     control.remove(found.number)?;
     match found.state {
@@ -434,7 +434,7 @@ mod tests {
                 mailbox: Mailbox::new().expect("a mailbox"),
                 export: 0,
                 access: Access::ReadWrite,
-                tally: Arc::default(),
+                counters: Arc::default(),
             },
             shape: DeviceShape {
                 bytes: 8192,
@@ -451,13 +451,13 @@ mod tests {
         }
     }
 
-    fn left() -> Found {
+    fn left() -> ListedDevice {
         let wanted = wanted();
-        Found {
+        ListedDevice {
             number: 3,
             mark: wanted.service.mark,
             state: DeviceState::Waiting,
-            face: wanted.shape.face(),
+            fixed: wanted.shape.fixed(),
         }
     }
 
@@ -465,14 +465,14 @@ mod tests {
     fn only_the_device_that_an_export_had_is_taken_over() {
         let export = wanted();
         assert_eq!(predecessor(&export, &[]), Ok(None));
-        let other = Found {
+        let other = ListedDevice {
             number: 1,
             mark: SERVICE.with("log", &file("/a"), 0).0,
             ..left()
         };
         assert_eq!(predecessor(&export, &[other, left()]), Ok(Some(3)));
         assert_eq!(predecessor(&export, &[other]), Ok(None));
-        let dead = Found {
+        let dead = ListedDevice {
             state: DeviceState::Dead,
             ..left()
         };
@@ -482,31 +482,31 @@ mod tests {
     #[test]
     fn a_device_that_would_change_under_its_clients_is_refused() {
         let was = left();
-        let face = was.face;
-        let with = |face| Found { face, ..was };
-        let elsewhere = Found {
+        let fixed = was.fixed;
+        let with = |fixed| ListedDevice { fixed, ..was };
+        let elsewhere = ListedDevice {
             mark: SERVICE.with("db", &file("/b"), 0).0,
             ..was
         };
         for (found, reason) in [
             (
-                with(Face {
+                with(FixedProperties {
                     bytes: 4096,
-                    ..face
+                    ..fixed
                 }),
                 "has 4096 bytes where the export has 8192",
             ),
             (
-                with(Face {
+                with(FixedProperties {
                     logical_block: 4096,
-                    ..face
+                    ..fixed
                 }),
                 "has blocks of 4096 bytes where the export has 512",
             ),
             (
-                with(Face {
+                with(FixedProperties {
                     access: Access::ReadOnly,
-                    ..face
+                    ..fixed
                 }),
                 "is ReadOnly where the export is ReadWrite",
             ),

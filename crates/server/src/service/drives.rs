@@ -263,7 +263,7 @@ impl Drive {
             mailbox: self.mailbox.clone(),
             export: *place,
             access,
-            tally: Arc::default(),
+            counters: Arc::default(),
         };
         let shape = ublk::DeviceShape {
             bytes,

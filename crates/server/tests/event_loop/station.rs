@@ -342,7 +342,7 @@ impl Served {
             let engine = setting.engine().expect("an engine");
             let recorder = Recorder::begin(std::fs::File::create(capture)?, &setting)?;
             let event_loop = event_loop(engine, Box::new(drive), scale, &[bytes], mailbox)?;
-            Ok(event_loop.captured(recorder))
+            Ok(event_loop.with_capture(recorder))
         })
     }
 

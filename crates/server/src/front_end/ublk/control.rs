@@ -15,7 +15,7 @@ use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use super::wire::{self, DEVICE_RECORD_BYTES, DeviceRecord, Parameters};
-use super::{DeviceSetting, Face, Orphans, UblkError};
+use super::{DeviceSetting, FixedProperties, Orphans, UblkError};
 
 /// The open control device.
 pub struct Control {
@@ -39,7 +39,7 @@ pub enum DeviceState {
 
 /// A device that the driver lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ListedDevice {
     /// The number N in `/dev/ublkbN`.
     pub number: u32,
     /// The mark of its server: see [`DeviceSetting::mark`].
@@ -47,7 +47,7 @@ pub struct Found {
     /// The state.
     pub state: DeviceState,
     /// The properties that clients rely on.
-    pub face: Face,
+    pub fixed: FixedProperties,
 }
 
 const PATH: &str = "/dev/ublk-control";
@@ -90,12 +90,12 @@ impl Control {
     ///
     /// # Errors
     /// If the driver does not describe one of them.
-    pub fn devices(&mut self) -> Result<Vec<Found>, UblkError> {
+    pub fn devices(&mut self) -> Result<Vec<ListedDevice>, UblkError> {
         let mut found = Vec::new();
         for number in numbers()? {
             match self.found(number) {
                 Ok(device) => found.push(device),
-                // It went meanwhile, or is one of other users, of which only they are told.
+                // The device was deleted meanwhile, or belongs to another user.
                 Err(UblkError::Refused { source, .. })
                     if matches!(source.raw_os_error(), Some(libc::ENODEV | libc::EINVAL)) => {}
                 Err(failed) => return Err(failed),
@@ -109,7 +109,7 @@ impl Control {
     ///
     /// # Errors
     /// If its server is alive, or the device does not exist any more.
-    pub fn orphan(&mut self, device: u32) -> Result<Found, UblkError> {
+    pub fn orphan(&mut self, device: u32) -> Result<ListedDevice, UblkError> {
         for _ in 0..RECOVERY_TRIES {
             let found = self.found(device)?;
             if found.state != DeviceState::Live {
@@ -130,12 +130,12 @@ impl Control {
         self.delete(device)
     }
 
-    fn found(&mut self, device: u32) -> Result<Found, UblkError> {
+    fn found(&mut self, device: u32) -> Result<ListedDevice, UblkError> {
         let record = self.record(device)?;
         let mut parameters = Parameters::unknown();
         let bytes = parameters.bytes_mut();
-        self.exchange(wire::GET_PARAMETERS, "its parameters", device, bytes)?;
-        Ok(Found {
+        self.command_with_bytes(wire::GET_PARAMETERS, "its parameters", device, bytes)?;
+        Ok(ListedDevice {
             number: device,
             mark: record.mark,
             state: match record.state {
@@ -144,7 +144,7 @@ impl Control {
                 3 => DeviceState::Failing,
                 _ => DeviceState::Dead,
             },
-            face: parameters.face(),
+            fixed: parameters.fixed(),
         })
     }
 
@@ -152,25 +152,25 @@ impl Control {
     pub(super) fn add(
         &mut self,
         device: Option<u32>,
-        service: DeviceSetting,
+        setting: DeviceSetting,
     ) -> Result<u32, UblkError> {
-        if service.depth == 0 || service.depth > wire::DEEPEST {
+        if setting.depth == 0 || setting.depth > wire::DEEPEST {
             return Err(UblkError::Shape("a queue that is not from 1 to 4096 deep"));
         }
-        if service.longest < 4096 || service.longest > wire::LONGEST {
+        if setting.longest < 4096 || setting.longest > wire::LONGEST {
             let what = "a longest request that is not from 4 KiB to 32 MiB";
             return Err(UblkError::Shape(what));
         }
         let device = device.unwrap_or(u32::MAX);
-        let mut bytes = DeviceRecord::new(device, service).bytes();
-        self.exchange(wire::ADD_DEVICE, "to add it", device, &mut bytes)?;
+        let mut bytes = DeviceRecord::new(device, setting).bytes();
+        self.command_with_bytes(wire::ADD_DEVICE, "to add it", device, &mut bytes)?;
         Ok(DeviceRecord::parse(&bytes).device)
     }
 
     /// The settings of the device's first server.
-    pub(super) fn service(&mut self, device: u32) -> Result<DeviceSetting, UblkError> {
+    pub(super) fn setting(&mut self, device: u32) -> Result<DeviceSetting, UblkError> {
         let record = self.record(device)?;
-        if !record.comes_again() {
+        if !record.is_recoverable() {
             let source = io::Error::other("it was added to end with its server");
             let what = "to recover it";
             return Err(refused(device, what)(source));
@@ -190,28 +190,28 @@ impl Control {
     ) -> Result<(), UblkError> {
         let mut bytes = *parameters.bytes();
         let what = "to set its parameters";
-        self.exchange(wire::SET_PARAMETERS, what, device, &mut bytes)
+        self.command_with_bytes(wire::SET_PARAMETERS, what, device, &mut bytes)
     }
 
     /// Every place of its queue must have been fetched for, or this waits for ever.
     pub(super) fn start(&mut self, device: u32) -> Result<(), UblkError> {
         let own = u64::from(std::process::id());
-        self.tell(wire::START_DEVICE, "to start it", device, own)
+        self.command_with_number(wire::START_DEVICE, "to start it", device, own)
     }
 
     /// Stops a device after its requests in flight.
     pub(super) fn stop(&mut self, device: u32) -> Result<(), UblkError> {
-        self.tell(wire::STOP_DEVICE, "to stop it", device, 0)
+        self.command_with_number(wire::STOP_DEVICE, "to stop it", device, 0)
     }
 
     /// Deletes a device after its last close. Drivers before Linux 6.9 wait for that.
     pub(super) fn delete(&mut self, device: u32) -> Result<(), UblkError> {
         let what = "to delete it";
-        match self.tell(wire::DELETE_SOON, what, device, 0) {
+        match self.command_with_number(wire::DELETE_DEVICE_ASYNC, what, device, 0) {
             Err(UblkError::Refused { source, .. })
                 if matches!(source.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) =>
             {
-                self.tell(wire::DELETE_DEVICE, what, device, 0)
+                self.command_with_number(wire::DELETE_DEVICE, what, device, 0)
             }
             other => other,
         }
@@ -233,8 +233,8 @@ impl Control {
         let mut tries = 0;
         loop {
             let what = "to begin to recover it (is its server alive?)";
-            let told = self.tell(wire::BEGIN_RECOVERY, what, device, 0);
-            match told {
+            let begun = self.command_with_number(wire::BEGIN_RECOVERY, what, device, 0);
+            match begun {
                 Err(UblkError::Refused { source, .. })
                     if source.kind() == io::ErrorKind::ResourceBusy && tries < RECOVERY_TRIES =>
                 {
@@ -249,17 +249,17 @@ impl Control {
     /// Every place of its queue must have been fetched for, or this waits for ever.
     pub(super) fn end_recovery(&mut self, device: u32) -> Result<(), UblkError> {
         let own = u64::from(std::process::id());
-        self.tell(wire::END_RECOVERY, "to recover it", device, own)
+        self.command_with_number(wire::END_RECOVERY, "to recover it", device, own)
     }
 
     fn record(&mut self, device: u32) -> Result<DeviceRecord, UblkError> {
         let mut bytes = [0; DEVICE_RECORD_BYTES];
-        self.exchange(wire::GET_DEVICE, "what it is", device, &mut bytes)?;
+        self.command_with_bytes(wire::GET_DEVICE, "what it is", device, &mut bytes)?;
         Ok(DeviceRecord::parse(&bytes))
     }
 
     /// Executes a command with a number.
-    fn tell(
+    fn command_with_number(
         &mut self,
         command: u32,
         what: &'static str,
@@ -267,12 +267,11 @@ impl Control {
         number: u64,
     ) -> Result<(), UblkError> {
         let bytes = wire::control(device, 0, 0, number);
-        self.carry_out(command, bytes)
-            .map_err(refused(device, what))
+        self.execute(command, bytes).map_err(refused(device, what))
     }
 
     /// Executes a command with bytes that the driver reads or writes.
-    fn exchange(
+    fn command_with_bytes(
         &mut self,
         command: u32,
         what: &'static str,
@@ -282,12 +281,11 @@ impl Control {
         let length = u16::try_from(bytes.len()).expect("short structures");
         let address = bytes.as_mut_ptr().expose_provenance() as u64;
         let words = wire::control(device, address, length, 0);
-        self.carry_out(command, words)
-            .map_err(refused(device, what))
+        self.execute(command, words).map_err(refused(device, what))
     }
 
     /// Submits the command and waits for its completion.
-    fn carry_out(&mut self, command: u32, bytes: [u8; 80]) -> io::Result<()> {
+    fn execute(&mut self, command: u32, bytes: [u8; 80]) -> io::Result<()> {
         let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command)
             .cmd(bytes)
             .build();

@@ -34,18 +34,18 @@ pub struct Exported {
     /// The access of clients.
     pub access: Access,
     /// The counts of the device's requests.
-    pub tally: Arc<Tally>,
+    pub counters: Arc<DeviceCounters>,
 }
 
 /// The counts of a device's requests.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct DeviceCounters {
     in_flight: AtomicU64,
     requests: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Tally {
+impl DeviceCounters {
     /// The number of requests in flight.
     pub fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::Relaxed)
@@ -72,14 +72,14 @@ impl Volume for Exported {
         // when the reply is called or dropped.
         let lent = unsafe { Lent::new(memory) };
         let (offset, length) = (request.offset(), request.length());
-        let under_way = UnderWay::begin(request, &self.tally);
+        let in_flight = RequestInFlight::begin(request, &self.counters);
         let posted = Posted {
             export: self.export,
             ask,
             offset,
             length,
             contents: Contents::Lent(lent),
-            reply: Box::new(move |result| under_way.end(result.map(|_| memory.length as u64))),
+            reply: Box::new(move |result| in_flight.end(result.map(|_| memory.length as u64))),
         };
         // If the loop has ended, the request does with its letter.
         let _ = self.mailbox.post(Letter::Operation(posted));
@@ -96,23 +96,23 @@ fn changes(ask: Ask) -> bool {
 
 /// A request that counts as in flight. The count is dropped before the request, so that a client that
 /// sees the end never finds the request in flight.
-struct UnderWay {
-    count: Count,
+struct RequestInFlight {
+    count: InFlightCount,
     request: Pending,
 }
 
-struct Count(Arc<Tally>);
+struct InFlightCount(Arc<DeviceCounters>);
 
-impl UnderWay {
-    fn begin(request: Pending, tally: &Arc<Tally>) -> Self {
-        tally.in_flight.fetch_add(1, Ordering::Relaxed);
-        let count = Count(Arc::clone(tally));
-        UnderWay { count, request }
+impl RequestInFlight {
+    fn begin(request: Pending, counters: &Arc<DeviceCounters>) -> Self {
+        counters.in_flight.fetch_add(1, Ordering::Relaxed);
+        let count = InFlightCount(Arc::clone(counters));
+        RequestInFlight { count, request }
     }
 
-    /// Ends the request. A successful one has transferred the given number of bytes.
+    /// RequestResults the request. A successful one has transferred the given number of bytes.
     fn end(self, result: Result<u64, OperationError>) {
-        let UnderWay { count, request } = self;
+        let RequestInFlight { count, request } = self;
         if let Ok(bytes) = result {
             count.0.requests.fetch_add(1, Ordering::Relaxed);
             count.0.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -122,7 +122,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for Count {
+impl Drop for InFlightCount {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
@@ -139,7 +139,7 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, poll};
     use scheduler::policy::find;
 
-    use super::super::pending::{Ends, Request};
+    use super::super::pending::{Request, RequestResults};
     use super::super::{Buffer, Volume as _};
     use super::*;
     use crate::clients::Bounds;
@@ -201,7 +201,7 @@ mod tests {
     /// What a queue's thread is, without a driver.
     struct Queue {
         exported: Exported,
-        ends: Arc<Ends>,
+        ends: Arc<RequestResults>,
         next: u16,
     }
 
@@ -212,9 +212,9 @@ mod tests {
                     mailbox: mailbox.clone(),
                     export: 0,
                     access,
-                    tally: Arc::default(),
+                    counters: Arc::default(),
                 },
-                ends: Arc::new(Ends::new().expect("an eventfd")),
+                ends: Arc::new(RequestResults::new().expect("an eventfd")),
                 next: 0,
             }
         }
@@ -239,8 +239,8 @@ mod tests {
         fn ended(&mut self, count: usize) -> Vec<(Result<(), OperationError>, Buffer)> {
             let mut all = Vec::new();
             while all.len() < count {
-                let mut bell = [PollFd::new(self.ends.bell(), PollFlags::IN)];
-                poll(&mut bell, None).expect("the bell rings");
+                let mut doorbell = [PollFd::new(self.ends.doorbell(), PollFlags::IN)];
+                poll(&mut doorbell, None).expect("the doorbell rings");
                 all.extend(self.ends.take());
             }
             all.sort_by_key(|end| end.tag);
@@ -249,7 +249,7 @@ mod tests {
                 .collect()
         }
 
-        fn carry_out(
+        fn execute(
             &mut self,
             ask: Ask,
             offset: u64,
@@ -325,14 +325,14 @@ mod tests {
                 }
             }
         }
-        let (result, buffer) = queue.carry_out(Ask::Read, 0, BYTES, 0xEE);
+        let (result, buffer) = queue.execute(Ask::Read, 0, BYTES, 0xEE);
         assert_eq!(result, Ok(()));
         assert!(
             buffer.bytes(BYTES as usize) == model,
             "other bytes at the end"
         );
-        assert_eq!(queue.exported.tally.in_flight(), 0);
-        assert_eq!(queue.exported.tally.requests(), u64::from(queue.next));
+        assert_eq!(queue.exported.counters.in_flight(), 0);
+        assert_eq!(queue.exported.counters.requests(), u64::from(queue.next));
     }
 
     proptest! {
@@ -361,7 +361,7 @@ mod tests {
             (TRIM, u64::MAX - 511, BLOCK, Err(OperationError::Invalid)),
             (TRIM, 0, BYTES, Ok(())),
         ] {
-            assert_eq!(queue.carry_out(ask, offset, length, 1).0, expected);
+            assert_eq!(queue.execute(ask, offset, length, 1).0, expected);
         }
     }
 
@@ -369,14 +369,14 @@ mod tests {
     fn a_volume_that_is_read_only_does_not_change() {
         let station = station(None);
         let mut writer = Queue::new(station.mailbox(), Access::ReadWrite);
-        assert_eq!(writer.carry_out(WRITE, 0, BLOCK, 7).0, Ok(()));
+        assert_eq!(writer.execute(WRITE, 0, BLOCK, 7).0, Ok(()));
         let mut queue = Queue::new(station.mailbox(), Access::ReadOnly);
         for ask in [WRITE, TRIM, zero(Space::Kept)] {
-            let ended = queue.carry_out(ask, 0, BLOCK, 8).0;
+            let ended = queue.execute(ask, 0, BLOCK, 8).0;
             assert_eq!(ended, Err(OperationError::NotPermitted));
         }
-        assert_eq!(queue.carry_out(Ask::Flush, 0, 0, 0).0, Ok(()));
-        let (result, buffer) = queue.carry_out(Ask::Read, 0, BLOCK, 0);
+        assert_eq!(queue.execute(Ask::Flush, 0, 0, 0).0, Ok(()));
+        let (result, buffer) = queue.execute(Ask::Read, 0, BLOCK, 0);
         assert_eq!(result, Ok(()));
         assert!(buffer.bytes(BLOCK as usize).iter().all(|&byte| byte == 7));
     }
@@ -411,6 +411,6 @@ mod tests {
             matches!(end, Ok(()) | Err(OperationError::ShuttingDown))
         };
         assert!(ended.iter().all(is_known), "{ended:?}");
-        assert_eq!(queue.exported.tally.in_flight(), 0);
+        assert_eq!(queue.exported.counters.in_flight(), 0);
     }
 }

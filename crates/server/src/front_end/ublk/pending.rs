@@ -17,7 +17,7 @@ pub struct Pending {
     request: Request,
     /// Taken when it ends.
     buffer: Option<Buffer>,
-    ends: Arc<Ends>,
+    results: Arc<RequestResults>,
 }
 
 /// The request as the kernel describes it.
@@ -32,7 +32,7 @@ pub(super) struct Request {
 
 /// The result of a request.
 #[derive(Debug)]
-pub(super) struct End {
+pub(super) struct RequestResult {
     pub tag: u16,
     pub buffer: Buffer,
     pub result: Result<(), OperationError>,
@@ -40,17 +40,17 @@ pub(super) struct End {
 
 /// The results that wait for the queue's thread.
 #[derive(Debug)]
-pub(super) struct Ends {
-    waiting: Mutex<Vec<End>>,
-    bell: OwnedFd,
+pub(super) struct RequestResults {
+    waiting: Mutex<Vec<RequestResult>>,
+    doorbell: OwnedFd,
 }
 
 impl Pending {
-    pub(super) fn new(request: Request, buffer: Buffer, ends: &Arc<Ends>) -> Self {
+    pub(super) fn new(request: Request, buffer: Buffer, results: &Arc<RequestResults>) -> Self {
         Pending {
             request,
             buffer: Some(buffer),
-            ends: Arc::clone(ends),
+            results: Arc::clone(results),
         }
     }
 
@@ -88,9 +88,9 @@ impl Pending {
         buffer.whole().part(0, self.buffered())
     }
 
-    /// Ends the request. A successful read has filled its whole buffer.
+    /// RequestResults the request. A successful read has filled its whole buffer.
     pub fn end(mut self, result: Result<(), OperationError>) {
-        self.pass_on(result);
+        self.send_result(result);
     }
 
     /// The length of the buffer in use. Only reads and writes have one.
@@ -101,10 +101,10 @@ impl Pending {
         }
     }
 
-    fn pass_on(&mut self, result: Result<(), OperationError>) {
+    fn send_result(&mut self, result: Result<(), OperationError>) {
         if let Some(buffer) = self.buffer.take() {
             let tag = self.request.tag;
-            self.ends.put(End {
+            self.results.put(RequestResult {
                 tag,
                 buffer,
                 result,
@@ -115,46 +115,46 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.pass_on(Err(OperationError::ShuttingDown));
+        self.send_result(Err(OperationError::ShuttingDown));
     }
 }
 
-impl Ends {
+impl RequestResults {
     /// An empty queue of results.
     pub fn new() -> io::Result<Self> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Ends {
+        let doorbell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(RequestResults {
             waiting: Mutex::default(),
-            bell,
+            doorbell,
         })
     }
 
-    /// Removes all results and resets the bell.
-    pub fn take(&self) -> Vec<End> {
-        // Before the ends are taken, so that the bell of one that comes later is heard. There is
-        // nothing to read if nobody rang.
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+    /// Removes all results and resets the doorbell.
+    pub fn take(&self) -> Vec<RequestResult> {
+        // The eventfd is reset first, so that a later result signals it again. The read fails if there was no
+        // signal.
+        let _ = rustix::io::read(&self.doorbell, &mut [0; 8]);
         std::mem::take(&mut *self.lock())
     }
 
     /// The eventfd that is readable while results wait.
-    pub fn bell(&self) -> &OwnedFd {
-        &self.bell
+    pub fn doorbell(&self) -> &OwnedFd {
+        &self.doorbell
     }
 
-    fn put(&self, end: End) {
+    fn put(&self, result: RequestResult) {
         let is_first = {
             let mut waiting = self.lock();
-            waiting.push(end);
+            waiting.push(result);
             waiting.len() == 1
         };
         if is_first {
-            // It can only fail if it was rung 2^64 times, and then it is ringing.
-            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+            // The write fails only at the largest count, and then the eventfd is readable.
+            let _ = rustix::io::write(&self.doorbell, &1u64.to_ne_bytes());
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<End>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<RequestResult>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -163,7 +163,7 @@ impl Ends {
 mod tests {
     use super::*;
 
-    fn pending(ends: &Arc<Ends>, tag: u16, ask: Ask) -> Pending {
+    fn pending(ends: &Arc<RequestResults>, tag: u16, ask: Ask) -> Pending {
         let request = Request {
             tag,
             ask,
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn every_request_ends_once_however_it_is_left() {
-        let ends = Arc::new(Ends::new().expect("an eventfd"));
+        let ends = Arc::new(RequestResults::new().expect("an eventfd"));
         pending(&ends, 1, Ask::Read).end(Ok(()));
         drop(pending(&ends, 2, Ask::Read));
         pending(&ends, 3, Ask::Flush).end(Err(OperationError::Io));
@@ -195,10 +195,10 @@ mod tests {
 
     #[test]
     fn the_bell_rings_for_the_first_end_after_the_last_were_taken() {
-        let ends = Arc::new(Ends::new().expect("an eventfd"));
-        let rung = |ends: &Ends| {
+        let ends = Arc::new(RequestResults::new().expect("an eventfd"));
+        let rung = |ends: &RequestResults| {
             let mut count = [0; 8];
-            rustix::io::read(ends.bell(), &mut count).map(|_| u64::from_ne_bytes(count))
+            rustix::io::read(ends.doorbell(), &mut count).map(|_| u64::from_ne_bytes(count))
         };
         assert!(rung(&ends).is_err());
         pending(&ends, 1, Ask::Read).end(Ok(()));
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn only_reads_and_writes_have_bytes() {
-        let ends = Arc::new(Ends::new().expect("an eventfd"));
+        let ends = Arc::new(RequestResults::new().expect("an eventfd"));
         assert_eq!(pending(&ends, 0, Ask::Read).bytes_mut().len(), 512);
         assert_eq!(pending(&ends, 0, Ask::Flush).bytes().len(), 0);
     }

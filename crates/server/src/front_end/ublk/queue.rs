@@ -3,7 +3,7 @@
 //! ```text
 //!             .--FETCH, COMMIT_AND_FETCH--> driver --a request--.
 //!   buffer of |                                                 v
-//!   each tag  '---------- Ends <--Pending::end-- volume <--submit
+//!   each tag  '------ RequestResults <--Pending::end-- volume <--submit
 //! ```
 //!
 //! The queue owns a tag's buffer while the driver has the tag's command. The volume owns it while it
@@ -25,34 +25,34 @@ use io_uring::types::Fd;
 use io_uring::{IoUring, opcode, squeue};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::pending::{End, Request};
+use super::pending::{Request, RequestResult};
 use super::wire::{self, DESCRIPTION_BYTES};
-use super::{Buffer, DeviceSetting, Ends, Pending, UblkError, Volume};
+use super::{Buffer, DeviceSetting, Pending, RequestResults, UblkError, Volume};
 use block::operation::{self, Ask};
 
-/// The user data of the bell's completions. Those of commands have their tag.
-const BELL: u64 = u64::MAX;
+/// The user data of the doorbell's completions. Those of commands have their tag.
+const DOORBELL: u64 = u64::MAX;
 
 /// The driver's result for a tag of a device that stops.
-const GONE: i32 = -libc::ENODEV;
+const TAG_STOPPED: i32 = -libc::ENODEV;
 
 /// Starts the thread, and waits until it has submitted a fetch for every tag.
 pub fn spawn(
     device: u32,
-    service: DeviceSetting,
+    setting: DeviceSetting,
     volume: Box<dyn Volume>,
 ) -> Result<JoinHandle<io::Result<()>>, UblkError> {
-    let (said, heard) = mpsc::channel();
+    let (sender, started) = mpsc::channel();
     let run = move || {
-        let queue = Queue::open(device, service, volume);
+        let queue = Queue::open(device, setting, volume);
         match queue.and_then(|mut queue| queue.fetch_all().map(|()| queue)) {
             Ok(queue) => {
-                // Who waits for it has given up if it is not heard.
-                let _ = said.send(Ok(()));
+                // The receiver below waits for it.
+                let _ = sender.send(Ok(()));
                 queue.serve()
             }
             Err(error) => {
-                let _ = said.send(Err(error));
+                let _ = sender.send(Err(error));
                 Ok(())
             }
         }
@@ -61,11 +61,11 @@ pub fn spawn(
     let name = format!("ublk{device}");
     let thread = thread::Builder::new().name(name).spawn(run);
     let thread = thread.map_err(failed)?;
-    let began = heard.recv().unwrap_or_else(|_| {
+    let started = started.recv().unwrap_or_else(|_| {
         let reason = "its thread has panicked";
         Err(io::Error::other(reason))
     });
-    began.map(|()| thread).map_err(failed)
+    started.map(|()| thread).map_err(failed)
 }
 
 /// A device's queue. The ring is dropped before the memory that commands point to.
@@ -75,34 +75,34 @@ struct Queue {
     file: File,
     /// The buffer of each tag while the driver has the tag's command.
     buffers: Vec<Option<Buffer>>,
-    ends: Arc<Ends>,
+    results: Arc<RequestResults>,
     volume: Box<dyn Volume>,
     /// The number of tags that the driver does not use any more.
-    gone: usize,
+    stopped_tags: usize,
     longest: usize,
 }
 
 impl Queue {
-    fn open(device: u32, service: DeviceSetting, volume: Box<dyn Volume>) -> io::Result<Self> {
+    fn open(device: u32, setting: DeviceSetting, volume: Box<dyn Volume>) -> io::Result<Self> {
         let path = format!("/dev/ublkc{device}");
         let file = File::options().read(true).write(true).open(path)?;
-        let descriptions = Descriptions::map(&file, service.depth)?;
-        // A command for each place, and the bell.
-        let entries = (u32::from(service.depth) + 1).next_power_of_two();
+        let descriptions = Descriptions::map(&file, setting.depth)?;
+        // A command for each place, and the doorbell.
+        let entries = (u32::from(setting.depth) + 1).next_power_of_two();
         let mut builder = IoUring::builder();
         // This thread alone submits, and the driver's part is done when it waits.
         builder.setup_single_issuer().setup_defer_taskrun();
         let ring = builder.build(entries).or_else(|_| IoUring::new(entries))?;
-        let longest = service.longest as usize;
-        let buffers = (0..service.depth).map(|_| Buffer::new(longest).map(Some));
+        let longest = setting.longest as usize;
+        let buffers = (0..setting.depth).map(|_| Buffer::new(longest).map(Some));
         Ok(Queue {
             ring,
             descriptions,
             file,
             buffers: buffers.collect::<io::Result<_>>()?,
-            ends: Arc::new(Ends::new()?),
+            results: Arc::new(RequestResults::new()?),
             volume,
-            gone: 0,
+            stopped_tags: 0,
             longest,
         })
     }
@@ -123,8 +123,8 @@ impl Queue {
 
     /// Runs until the device has stopped and every request has ended.
     fn serve(mut self) -> io::Result<()> {
-        self.listen();
-        while self.gone < self.buffers.len() {
+        self.poll_doorbell();
+        while self.stopped_tags < self.buffers.len() {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -137,18 +137,18 @@ impl Queue {
                 .collect();
             for (number, result) in ended {
                 match (number, result) {
-                    (BELL, _) => {
-                        for end in self.ends.take() {
-                            self.commit(end);
+                    (DOORBELL, _) => {
+                        for ended in self.results.take() {
+                            self.commit(ended);
                         }
-                        self.listen();
+                        self.poll_doorbell();
                     }
-                    (tag, 0) => self.pass_on(tag as u16),
-                    (_, GONE) => self.gone += 1,
+                    (tag, 0) => self.submit_request(tag as u16),
+                    (_, TAG_STOPPED) => self.stopped_tags += 1,
                     (tag, error) => {
                         let error = io::Error::from_raw_os_error(-error);
                         tracing::error!(tag, %error, "ublk refuses the end of a request");
-                        self.gone += 1;
+                        self.stopped_tags += 1;
                     }
                 }
             }
@@ -157,7 +157,7 @@ impl Queue {
     }
 
     /// Submits the request of the tag to the volume.
-    fn pass_on(&mut self, tag: u16) {
+    fn submit_request(&mut self, tag: u16) {
         let described = wire::request(&self.descriptions.read(tag));
         let Some(buffer) = self.buffers[usize::from(tag)].take() else {
             tracing::error!(tag, "ublk has a second request for a tag");
@@ -165,7 +165,7 @@ impl Queue {
         };
         let Some((ask, offset, length)) = described else {
             let result = Err(operation::OperationError::Unsupported);
-            return self.commit(End {
+            return self.commit(RequestResult {
                 tag,
                 buffer,
                 result,
@@ -174,7 +174,7 @@ impl Queue {
         let has_bytes = matches!(ask, Ask::Read | Ask::Write { .. });
         if has_bytes && length > self.longest as u64 {
             let result = Err(operation::OperationError::TooLong);
-            return self.commit(End {
+            return self.commit(RequestResult {
                 tag,
                 buffer,
                 result,
@@ -187,21 +187,21 @@ impl Queue {
             length,
         };
         self.volume
-            .submit(Pending::new(request, buffer, &self.ends));
+            .submit(Pending::new(request, buffer, &self.results));
     }
 
     /// Reports the result of a request to the driver: for reads and writes their length in bytes.
-    fn commit(&mut self, end: End) {
-        let description = wire::request(&self.descriptions.read(end.tag));
-        let result = match (end.result, description) {
+    fn commit(&mut self, ended: RequestResult) {
+        let description = wire::request(&self.descriptions.read(ended.tag));
+        let result = match (ended.result, description) {
             (Ok(()), Some((Ask::Read | Ask::Write { .. }, _, length))) => {
                 i32::try_from(length).unwrap_or(-libc::EIO)
             }
             (Ok(()), _) => 0,
             (Err(failed), _) => -code(failed),
         };
-        self.buffers[usize::from(end.tag)] = Some(end.buffer);
-        self.command(wire::COMMIT_AND_FETCH, end.tag, result);
+        self.buffers[usize::from(ended.tag)] = Some(ended.buffer);
+        self.command(wire::COMMIT_AND_FETCH, ended.tag, result);
     }
 
     /// Submits a command for the tag, whose buffer the queue owns.
@@ -215,12 +215,12 @@ impl Queue {
         self.push(&entry);
     }
 
-    /// Polls the bell once.
-    fn listen(&mut self) {
-        let bell = Fd(self.ends.bell().as_raw_fd());
-        let entry = opcode::PollAdd::new(bell, libc::POLLIN as u32)
+    /// Polls the doorbell once.
+    fn poll_doorbell(&mut self) {
+        let doorbell = Fd(self.results.doorbell().as_raw_fd());
+        let entry = opcode::PollAdd::new(doorbell, libc::POLLIN as u32)
             .build()
-            .user_data(BELL);
+            .user_data(DOORBELL);
         self.push(&entry);
     }
 
@@ -228,7 +228,7 @@ impl Queue {
         // SAFETY: the entry's buffer is in `buffers` until its command has ended, its files are
         // open as long as the ring is.
         let pushed = unsafe { self.ring.submission().push(entry) };
-        pushed.expect("a ring with room for each tag and the bell");
+        pushed.expect("a ring with room for each tag and the doorbell");
     }
 }
 
@@ -273,7 +273,10 @@ impl Descriptions {
     /// and not again before the next command.
     fn read(&self, tag: u16) -> [u8; DESCRIPTION_BYTES] {
         let offset = usize::from(tag) * DESCRIPTION_BYTES;
-        assert!(offset + DESCRIPTION_BYTES <= self.length, "a tag of ours");
+        assert!(
+            offset + DESCRIPTION_BYTES <= self.length,
+            "a tag of this queue"
+        );
         // SAFETY: inside the mapping, as just asserted; bytes need no alignment. It is volatile
         // because the driver writes there.
         unsafe {

@@ -1,7 +1,9 @@
 //! The binary formats of the driver's commands (the kernel's `include/uapi/linux/ublk_cmd.h`).
 //! Numbers have the byte order of the machine.
 
-use super::{Access, DeviceSetting, DeviceShape, Face, Medium, Orphans, Trims, UblkError};
+use super::{
+    Access, DeviceSetting, DeviceShape, FixedProperties, Medium, Orphans, Trims, UblkError,
+};
 use block::Durability;
 use block::operation::{Ask, Space, ZeroingPace};
 
@@ -35,7 +37,7 @@ pub const SET_PARAMETERS: u32 = ioctl(3, CONTROL_BYTES, 0x08);
 pub const GET_PARAMETERS: u32 = ioctl(2, CONTROL_BYTES, 0x09);
 pub const BEGIN_RECOVERY: u32 = ioctl(3, CONTROL_BYTES, 0x10);
 pub const END_RECOVERY: u32 = ioctl(3, CONTROL_BYTES, 0x11);
-pub const DELETE_SOON: u32 = ioctl(2, CONTROL_BYTES, 0x14);
+pub const DELETE_DEVICE_ASYNC: u32 = ioctl(2, CONTROL_BYTES, 0x14);
 
 /// The commands of a queue.
 pub const FETCH: u32 = ioctl(3, QUEUE_BYTES, 0x20);
@@ -107,24 +109,24 @@ pub struct DeviceRecord {
 
 impl DeviceRecord {
     /// The record of a device to be added. The number `u32::MAX` stands for any free one.
-    pub fn new(device: u32, service: DeviceSetting) -> Self {
-        let recovery = match service.orphans {
+    pub fn new(device: u32, setting: DeviceSetting) -> Self {
+        let recovery = match setting.orphans {
             Orphans::Wait => USER_RECOVERY | USER_RECOVERY_REISSUE,
             Orphans::Fail => 0,
         };
         DeviceRecord {
-            depth: service.depth,
+            depth: setting.depth,
             state: 0,
-            longest: service.longest,
+            longest: setting.longest,
             device,
             process: 0,
             flags: recovery | IOCTL_ENCODE,
-            mark: service.mark,
+            mark: setting.mark,
         }
     }
 
     /// Whether the driver repeats the requests in flight of a dead server.
-    pub fn comes_again(&self) -> bool {
+    pub fn is_recoverable(&self) -> bool {
         self.flags & USER_RECOVERY_REISSUE != 0
     }
 
@@ -222,10 +224,10 @@ impl Parameters {
     }
 
     /// The properties that clients rely on.
-    pub fn face(&self) -> Face {
+    pub fn fixed(&self) -> FixedProperties {
         let attributes = number(&self.0, 8, u32::from_ne_bytes);
         let sectors = number(&self.0, 24, u64::from_ne_bytes);
-        Face {
+        FixedProperties {
             bytes: sectors.saturating_mul(SECTOR),
             // Shifts of more than 31 are none that the driver takes.
             logical_block: 1u32.checked_shl(u32::from(self.0[12])).unwrap_or(0),
@@ -305,7 +307,7 @@ mod tests {
         assert_eq!(GET_DEVICE, 0x8020_7502);
         assert_eq!(END_RECOVERY, 0xc020_7511);
         assert_eq!(GET_PARAMETERS, 0x8020_7509);
-        assert_eq!(DELETE_SOON, 0x8020_7514);
+        assert_eq!(DELETE_DEVICE_ASYNC, 0x8020_7514);
         assert_eq!(FETCH, 0xc010_7520);
         assert_eq!(COMMIT_AND_FETCH, 0xc010_7521);
     }
@@ -398,21 +400,21 @@ mod tests {
 
     #[test]
     fn a_standing_is_what_was_written() {
-        let service = DeviceSetting {
+        let setting = DeviceSetting {
             mark: 0x0123_4567_89ab_cdef,
             ..DeviceSetting::default()
         };
         let record = DeviceRecord {
             process: 77,
-            ..DeviceRecord::new(7, service)
+            ..DeviceRecord::new(7, setting)
         };
         assert_eq!(DeviceRecord::parse(&record.bytes()), record);
-        assert!(record.comes_again());
-        let service = DeviceSetting {
+        assert!(record.is_recoverable());
+        let setting = DeviceSetting {
             orphans: Orphans::Fail,
-            ..service
+            ..setting
         };
-        assert!(!DeviceRecord::new(7, service).comes_again());
+        assert!(!DeviceRecord::new(7, setting).is_recoverable());
     }
 
     #[test]
@@ -427,7 +429,7 @@ mod tests {
             },
         ] {
             let parameters = Parameters::of(&shape, 512 << 10).expect("a shape");
-            assert_eq!(parameters.face(), shape.face());
+            assert_eq!(parameters.fixed(), shape.fixed());
         }
         assert_eq!(Parameters::unknown().bytes()[..4], 60u32.to_ne_bytes());
     }

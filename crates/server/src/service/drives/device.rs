@@ -17,7 +17,7 @@ use crate::clock::TimeScale;
 use crate::config::{self, Way};
 use crate::disk::back_end::disk::LocalDisk;
 use crate::disk::back_end::disk::claim::{Node, claim, node};
-use crate::disk::back_end::disk::sysfs::{MOST_BYTES, Refused, Said, Writes};
+use crate::disk::back_end::disk::sysfs::{DiskProperties, MOST_BYTES, Refused, Writes};
 use crate::disk::back_end::scsi::passthrough::Passthrough;
 use crate::disk::back_end::scsi::switched::{Switched, WantedSwitches};
 use crate::disk::back_end::scsi::{Kind, Rotation, ScsiDrive, Zones};
@@ -25,7 +25,7 @@ use crate::disk::back_end::{BackEnd, Shape};
 
 /// A disk that nobody else uses.
 struct Claimed {
-    said: Said,
+    properties: DiskProperties,
     file: Option<File>,
     /// None if it takes no SCSI commands.
     drive: Option<ScsiDrive>,
@@ -45,21 +45,25 @@ pub(super) fn parts(
     let named = |why: &dyn Display| format!("{}: {why}", config.path.display());
     let claimed = claimed(config).map_err(|refused| named(&refused))?;
     if let Some(belief) = &belief {
-        fits(belief, &claimed.said).map_err(|why| named(&why))?;
+        fits(belief, &claimed.properties).map_err(|why| named(&why))?;
     }
     tell(config, &claimed);
     let wanted = WantedSwitches {
         write_cache: config.write_cache,
         look_ahead: config.look_ahead,
     };
-    let Claimed { said, file, drive } = claimed;
+    let Claimed {
+        properties,
+        file,
+        drive,
+    } = claimed;
     let drive = drive.map(|drive| Switched::begin(drive, wanted));
     let belief = belief.map(|belief| match &drive {
         Some(drive) => Arc::new(as_switched(&belief, drive)),
         None => belief,
     });
-    let shape = shape(&said, config.way, belief.is_some());
-    let made = back_end(config, shape, said.most_bytes, file, drive);
+    let shape = shape(&properties, config.way, belief.is_some());
+    let made = back_end(config, shape, properties.most_bytes, file, drive);
     let back_end = made.map_err(|error| named(&error))?;
     Ok(Parts {
         back_end: Box::new(move || Ok(back_end)),
@@ -68,7 +72,7 @@ pub(super) fn parts(
         block_bytes: shape.block_bytes,
         scale: TimeScale::REAL,
         kind: "device",
-        is_rotational: said.rotational || shape.rotational,
+        is_rotational: properties.rotational || shape.rotational,
     })
 }
 
@@ -109,9 +113,9 @@ fn claimed(config: &config::Device) -> Result<Claimed, Refused> {
             )));
         }
     };
-    let said = folder.as_deref().map(Said::read).transpose()?;
-    let file = match (&disk, &folder, &said) {
-        (Some(disk), Some(folder), Some(said)) => Some(claim(disk, folder, said)?),
+    let properties = folder.as_deref().map(DiskProperties::read).transpose()?;
+    let file = match (&disk, &folder, &properties) {
+        (Some(disk), Some(folder), Some(properties)) => Some(claim(disk, folder, properties)?),
         _ => None,
     };
     let drive = match (ScsiDrive::open(&config.path), config.way) {
@@ -127,12 +131,16 @@ fn claimed(config: &config::Device) -> Result<Claimed, Refused> {
     if let Some(drive) = &drive {
         is_plain(drive)?;
     }
-    let said = match (said, &drive) {
-        (Some(said), _) => said,
+    let properties = match (properties, &drive) {
+        (Some(properties), _) => properties,
         (None, Some(drive)) => of_drive(drive)?,
         (None, None) => return Err(Refused::Missing),
     };
-    Ok(Claimed { said, file, drive })
+    Ok(Claimed {
+        properties,
+        file,
+        drive,
+    })
 }
 
 /// Whether the drive says that its blocks can be written in any order.
@@ -160,7 +168,7 @@ fn is_plain(drive: &ScsiDrive) -> Result<(), Refused> {
 }
 
 /// What there is if the kernel has made the drive no disk.
-fn of_drive(drive: &ScsiDrive) -> Result<Said, Refused> {
+fn of_drive(drive: &ScsiDrive) -> Result<DiskProperties, Refused> {
     let capacity = drive.capacity();
     let block_bytes = capacity.block_bytes;
     if ![512, 4096].contains(&block_bytes) {
@@ -170,7 +178,7 @@ fn of_drive(drive: &ScsiDrive) -> Result<Said, Refused> {
     if drive.caching().is_ok_and(|page| page.is_read_only) {
         return Err(Refused::ReadOnly);
     }
-    Ok(Said {
+    Ok(DiskProperties {
         bytes: capacity.blocks * u64::from(block_bytes),
         block_bytes,
         rotational: !matches!(drive.rotation(), Ok(Rotation::Solid)),
@@ -183,29 +191,29 @@ fn of_drive(drive: &ScsiDrive) -> Result<Said, Refused> {
 }
 
 /// Whether it is the drive that is believed in.
-fn fits(belief: &Profile, said: &Said) -> Result<(), String> {
-    let blocks = said.bytes / u64::from(said.block_bytes);
+fn fits(belief: &Profile, properties: &DiskProperties) -> Result<(), String> {
+    let blocks = properties.bytes / u64::from(properties.block_bytes);
     let believed = belief.geometry.sectors().0;
-    if (belief.block_bytes, believed) == (said.block_bytes, blocks) {
+    if (belief.block_bytes, believed) == (properties.block_bytes, blocks) {
         return Ok(());
     }
     Err(format!(
         "{blocks} blocks of {} bytes, and its profile {} has {believed} of {}: expected the drive's \
          own profile (`headtime profile --device` finds it)",
-        said.block_bytes, belief.model, belief.block_bytes
+        properties.block_bytes, belief.model, belief.block_bytes
     ))
 }
 
 /// Says what is about to be served.
 fn tell(config: &config::Device, claimed: &Claimed) {
     let device = config.path.display();
-    let Said {
+    let DiskProperties {
         bytes,
         block_bytes,
         rotational,
         actuators,
         ..
-    } = claimed.said;
+    } = claimed.properties;
     if actuators > 1 {
         warn!(
             %device, actuators,
@@ -245,13 +253,13 @@ fn as_switched(belief: &Profile, drive: &Switched) -> Profile {
     }
 }
 
-fn shape(said: &Said, way: Way, is_known: bool) -> Shape {
+fn shape(properties: &DiskProperties, way: Way, is_known: bool) -> Shape {
     let is_kernels = way == Way::Kernel;
     Shape {
-        block_bytes: said.block_bytes,
-        blocks: said.bytes / u64::from(said.block_bytes),
-        trims: said.trims && is_kernels,
-        zeroes_fast: said.zeroes_fast && is_kernels,
+        block_bytes: properties.block_bytes,
+        blocks: properties.bytes / u64::from(properties.block_bytes),
+        trims: properties.trims && is_kernels,
+        zeroes_fast: properties.zeroes_fast && is_kernels,
         // Where the head is, is only known by a profile.
         rotational: is_known,
     }

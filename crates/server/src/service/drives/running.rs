@@ -84,7 +84,7 @@ pub(super) fn station(
         let event_loop = event_loop.with_streams(settings.unwrap_or_default());
         let event_loop = event_loop.with_caches(&caches)?;
         Ok(match recorder {
-            Some(recorder) => event_loop.captured(recorder),
+            Some(recorder) => event_loop.with_capture(recorder),
             None => event_loop,
         })
     })

@@ -79,7 +79,7 @@ impl Preferences {
         let mut all = self.0.iter();
         if let Some(place) = all.position(|file| file.request.stream == number) {
             let file = self.0.remove(place);
-            disk.engine.give_back(file.taken);
+            disk.engine.release_claim(file.taken);
         }
     }
 

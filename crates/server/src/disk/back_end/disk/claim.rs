@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::sysfs::{Refused, Said, Writes, users};
+use super::sysfs::{DiskProperties, Refused, Writes, users};
 
 /// The kind of a device node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +54,8 @@ fn is_generic(folder: &Path) -> bool {
 ///
 /// # Errors
 /// If the disk is in use, or must not be opened.
-pub fn claim(path: &Path, folder: &Path, said: &Said) -> Result<File, Refused> {
-    if said.access == Writes::Forbidden {
+pub fn claim(path: &Path, folder: &Path, properties: &DiskProperties) -> Result<File, Refused> {
+    if properties.access == Writes::Forbidden {
         return Err(Refused::ReadOnly);
     }
     let mut options = OpenOptions::new();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The kernel's properties of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct DiskProperties {
     /// The number of bytes.
     pub bytes: u64,
     /// Bytes of a block: 512 or 4096.
@@ -97,7 +97,7 @@ pub const MOST_BYTES: u64 = 128 << 10;
 /// Bytes of a page of memory. A command has at most `max_segments` pages.
 const PAGE_BYTES: u64 = 4096;
 
-impl Said {
+impl DiskProperties {
     /// Reads the properties of the disk whose folder is `/sys/class/block/sda` or a link to it.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl Said {
         let pages = number("queue/max_segments").map_or(u64::MAX, |pages| pages.max(2) - 1);
         let segments = pages.saturating_mul(PAGE_BYTES);
         let is_some = |name: &str| number(name).unwrap_or(0) > 0;
-        Ok(Said {
+        Ok(DiskProperties {
             bytes,
             block_bytes,
             rotational: is_some("queue/rotational"),
@@ -237,13 +237,13 @@ mod tests {
     }
 
     fn refused(files: &[(&str, &str)]) -> String {
-        let refused = Said::read(disk(files).path()).expect_err("a refusal");
+        let refused = DiskProperties::read(disk(files).path()).expect_err("a refusal");
         refused.to_string()
     }
 
     #[test]
     fn a_disk_is_what_the_kernel_says() {
-        let expected = Said {
+        let expected = DiskProperties {
             bytes: 64 << 20,
             block_bytes: 512,
             rotational: true,
@@ -253,7 +253,7 @@ mod tests {
             most_bytes: 167 * 4096,
             access: Writes::Allowed,
         };
-        assert_eq!(Said::read(disk(&[]).path()), Ok(expected.clone()));
+        assert_eq!(DiskProperties::read(disk(&[]).path()), Ok(expected.clone()));
         let other = [
             ("ro", "1\n"),
             ("queue/logical_block_size", "4096\n"),
@@ -262,7 +262,7 @@ mod tests {
             ("queue/max_sectors_kb", "64\n"),
             ("queue/discard_max_bytes", "4096\n"),
         ];
-        let other_than = Said {
+        let other_than = DiskProperties {
             block_bytes: 4096,
             actuators: 2,
             most_bytes: 64 << 10,
@@ -270,7 +270,7 @@ mod tests {
             access: Writes::Forbidden,
             ..expected
         };
-        assert_eq!(Said::read(disk(&other).path()), Ok(other_than));
+        assert_eq!(DiskProperties::read(disk(&other).path()), Ok(other_than));
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
             assert!(text.contains(": expected "), "{text}");
         }
         let nothing = tempfile::tempdir().expect("a folder");
-        assert_eq!(Said::read(nothing.path()), Err(Refused::Missing));
+        assert_eq!(DiskProperties::read(nothing.path()), Err(Refused::Missing));
     }
 
     #[test]
