@@ -135,7 +135,7 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
         _ => Exit::failed(error),
     })?;
     if arguments.json {
-        return output::print(&format!("{outcome:#}\n"));
+        return output::print_answer(&format!("{outcome:#}\n"));
     }
     let text = match arguments.action {
         CtlAction::Status => describe(&understood::<Status>(&socket, outcome)?),
@@ -146,7 +146,7 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
         CtlAction::Stop => String::from("stopping\n"),
         _ => String::from("done\n"),
     };
-    output::print(&text)
+    output::print_answer(&text)
 }
 
 fn understood<T: serde::de::DeserializeOwned>(socket: &Path, outcome: Value) -> Result<T, Exit> {

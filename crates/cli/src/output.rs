@@ -1,5 +1,6 @@
 //! Output and exit codes: one line for an error, text on standard output, files that appear whole.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -39,6 +40,7 @@ impl Exit {
             Exit::Unread => return ExitCode::SUCCESS,
         };
         let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = without_controls(&line);
         // A closed standard error has no reader.
         let _ = writeln!(io::stderr(), "error: {line}");
         ExitCode::from(code)
@@ -60,6 +62,31 @@ impl From<Box<dyn Error>> for Exit {
             _ => Exit::input(error),
         }
     }
+}
+
+/// Prints the text of an answer from a service. Control characters other than line ends are escaped as in
+/// JSON, so that names of files and clients cannot steer the terminal.
+///
+/// # Errors
+/// As for [`print`].
+pub fn print_answer(text: &str) -> Result<(), Exit> {
+    print(&without_controls(text))
+}
+
+/// The text with control characters other than line ends escaped: `\u001b`.
+fn without_controls(text: &str) -> Cow<'_, str> {
+    let is_unsafe = |c: char| c.is_control() && c != '\n';
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_unsafe(c) {
+            true => safe += &format!("\\u{:04x}", u32::from(c)),
+            false => safe.push(c),
+        }
+    }
+    Cow::Owned(safe)
 }
 
 /// Prints `text`.
@@ -220,6 +247,18 @@ pub fn grouped(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_of_an_answer_do_not_reach_the_terminal() {
+        for (text, safe) in [
+            ("disk: 3 waiting\n  queue", "disk: 3 waiting\n  queue"),
+            ("\u{1b}[2Jgone", "\\u001b[2Jgone"),
+            ("c1 \u{9b}31m, bell \u{7}", "c1 \\u009b31m, bell \\u0007"),
+            ("tab\tand return\r", "tab\\u0009and return\\u000d"),
+        ] {
+            assert_eq!(without_controls(text), safe);
+        }
+    }
 
     #[test]
     fn thousands_are_set_apart() {

@@ -12,7 +12,7 @@ use server::control::protocol::{Ask, DriveTasks};
 use server::control::{self, AskError, Scan, ScanState, Sink};
 use server::status::{Foreground, Task, TaskState};
 
-use crate::output::{Exit, grouped, print};
+use crate::output::{Exit, grouped, print_answer};
 
 /// The arguments of `headtime scan`.
 #[derive(Debug, Args)]
@@ -63,14 +63,14 @@ pub fn run(arguments: &ScanArgs) -> Result<(), Exit> {
         Exit::failed("an answer without a task: expected a service of this version")
     })?;
     if arguments.detach {
-        return print(&format!("task {number}\n"));
+        return print_answer(&format!("task {number}\n"));
     }
     let task = followed(&socket, number)?;
     let text = match arguments.json {
         true => serde_json::to_string_pretty(&task).map_err(Exit::failed)? + "\n",
         false => report(&task),
     };
-    print(&text)?;
+    print_answer(&text)?;
     match (task.problem, task.state) {
         (Some(problem), _) => Err(Exit::failed(format!("scan: {problem}"))),
         (None, TaskState::Aborted) => Err(Exit::failed("the scan was given up")),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use headtime_client::{Client, Error, Listed, default_socket};
 
-use crate::output::{Exit, grouped, print};
+use crate::output::{Exit, grouped, print_answer};
 
 /// List the streams of a running service: terms, status, late batches
 #[derive(Debug, Args)]
@@ -40,9 +40,9 @@ pub fn run(arguments: &StreamsArgs) -> Result<(), Exit> {
     let streams = client.streams().map_err(|error| failure(&error))?;
     if arguments.json {
         let text = serde_json::to_string_pretty(&streams).map_err(Exit::failed)?;
-        return print(&(text + "\n"));
+        return print_answer(&(text + "\n"));
     }
-    print(&table(&streams))
+    print_answer(&table(&streams))
 }
 
 /// The streams as a table.

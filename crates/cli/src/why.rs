@@ -11,7 +11,7 @@ use server::control::protocol::Ask;
 use server::control::{self, AskError};
 use server::why::{Command, How, InDrive, Query, Slow};
 
-use crate::output::{Exit, grouped, print};
+use crate::output::{Exit, grouped, print_answer};
 
 /// The arguments of `headtime why`.
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ pub fn run(arguments: &WhyArgs) -> Result<(), Exit> {
         _ => Exit::failed(error),
     })?;
     if arguments.json {
-        return print(&format!("{outcome:#}\n"));
+        return print_answer(&format!("{outcome:#}\n"));
     }
     let all: Vec<Slow> = serde_json::from_value(outcome).map_err(|error| {
         let socket = socket.display();
@@ -70,7 +70,7 @@ pub fn run(arguments: &WhyArgs) -> Result<(), Exit> {
         ))
     })?;
     let texts: Vec<String> = all.iter().map(text).collect();
-    print(&texts.join("\n"))
+    print_answer(&texts.join("\n"))
 }
 
 /// The report of one request.

@@ -8,6 +8,7 @@ use block::Terms;
 
 use crate::connection::{Error, ServiceConnection};
 use crate::places::{Located, locate};
+use crate::private;
 use crate::stream::Stream;
 use crate::wire::{Attach, Granted, Listed, Places};
 
@@ -22,11 +23,7 @@ pub fn default_socket() -> PathBuf {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     let folder = match folder {
         Some(folder) => PathBuf::from(folder).join("headtime"),
-        None => {
-            use std::os::unix::fs::MetadataExt as _;
-            let me = std::fs::metadata("/proc/self").map_or(0, |found| found.uid());
-            PathBuf::from(format!("/tmp/headtime-{me}"))
-        }
+        None => private::temporary_folder(rustix::process::geteuid().as_raw()),
     };
     folder.join("control.sock")
 }

@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::places::NotLocated;
+use crate::private;
 use crate::wire::{self, Attach, Granted, ServiceMessage, StreamRefused, StreamUpdate};
 
 /// The reason that a call failed.
@@ -93,13 +94,13 @@ impl ServiceConnection {
     /// Connects, and starts the reader thread.
     ///
     /// # Errors
-    /// If no service listens at the path.
+    /// If no service listens at the path, or one that [`private::connect`] refuses.
     pub(crate) fn open(path: &Path) -> Result<Arc<ServiceConnection>, Error> {
         let unreachable = |error| Error::Unreachable {
             path: path.to_owned(),
             error,
         };
-        let socket = UnixStream::connect(path).map_err(unreachable)?;
+        let socket = private::connect(path).map_err(unreachable)?;
         socket
             .set_write_timeout(Some(PATIENCE))
             .map_err(unreachable)?;

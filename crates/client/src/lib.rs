@@ -33,6 +33,7 @@ mod client;
 mod connection;
 mod fiemap;
 pub mod places;
+pub mod private;
 mod stream;
 pub mod wire;
 

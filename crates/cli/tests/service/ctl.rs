@@ -16,8 +16,12 @@ struct Scene {
 }
 
 fn scene() -> Scene {
+    scene_of(crate::fake::status())
+}
+
+fn scene_of(status: Status) -> Scene {
     let folder = tempfile::tempdir().unwrap();
-    let fake = Fake::new(crate::fake::status());
+    let fake = Fake::new(status);
     let listeners = Listeners {
         sockets: vec![listen(&socket(folder.path())).unwrap()],
         ..Listeners::default()
@@ -107,6 +111,25 @@ fn the_service_is_told_what_was_said() {
         "stop",
     ];
     assert_eq!(scene.fake.told(), told);
+}
+
+#[test]
+fn names_from_a_service_do_not_steer_the_terminal() {
+    let mut status = crate::fake::status();
+    status.drives[0].name = String::from("\u{1b}[2J\u{9b}31mdisk");
+    let scene = scene_of(status.clone());
+    let text = scene.ctl("status");
+    assert!(
+        text.contains("\\u001b[2J\\u009b31mdisk: emulated"),
+        "{text}"
+    );
+    let json = scene.ctl("status --json");
+    assert!(
+        !json.contains(|c: char| c.is_control() && c != '\n'),
+        "{json}"
+    );
+    let read: Status = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, status, "escaped JSON means the same");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use headtime_client::private::temporary_folder;
+
 /// The folders for paths in a configuration.
 ///
 /// | a path | is |
@@ -28,7 +30,7 @@ impl Places {
             let path = variable(name).map(PathBuf::from);
             path.filter(|path| path.is_absolute())
         };
-        let temporary = PathBuf::from(format!("/tmp/headtime-{user}"));
+        let temporary = temporary_folder(user);
         let home = folder("HOME").map(|home| home.join(".local/share"));
         let data = folder("XDG_DATA_HOME").or(home);
         let runtime = folder("XDG_RUNTIME_DIR");

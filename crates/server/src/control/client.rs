@@ -1,10 +1,10 @@
 //! The client's side of the control socket: one request, one answer.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use headtime_client::private;
 use serde_json::Value;
 
 use super::protocol::{Answer, Ask, VERSION, request};
@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Sends a request to a running service.
 ///
 /// # Errors
-/// If no service answers at that socket, or it refuses.
+/// If no service answers at that socket, it is one that [`private::connect`] does not trust, or it refuses.
 pub fn ask(path: &Path, ask: &Ask) -> Result<Value, AskError> {
     let line = converse(path, &request(ask)).map_err(|error| AskError::Unreachable {
         path: path.to_owned(),
@@ -66,7 +66,7 @@ pub fn ask(path: &Path, ask: &Ask) -> Result<Value, AskError> {
 }
 
 fn converse(path: &Path, request: &str) -> io::Result<String> {
-    let mut stream = UnixStream::connect(path)?;
+    let mut stream = private::connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(request.as_bytes())?;

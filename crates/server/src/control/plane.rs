@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use headtime_client::private;
 use tokio::sync::watch;
 
 use super::desk::{Bounds, Desk};
@@ -106,14 +107,11 @@ const CALLS: usize = 4;
 /// removed; what another one listens on is not.
 ///
 /// # Errors
-/// If the folder cannot be made, or somebody listens there.
+/// If the folder cannot be made or is not this user's alone ([`private`]), or somebody listens there.
 pub fn listen(path: &std::path::Path) -> io::Result<UnixListener> {
-    use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
     if let Some(folder) = path.parent() {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
+        private::create_folder(folder)?;
     }
     if let Ok(found) = std::fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {

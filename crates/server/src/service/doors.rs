@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use headtime_client::private;
 use tracing::warn;
 
 use super::ServeError;
@@ -41,7 +42,7 @@ pub(super) fn listen(
         };
         let (what, listener) = match &nbd.listen {
             Listen::Unix(path) => {
-                let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+                let made = path.parent().map_or(Ok(()), private::create_folder);
                 let listener = made.and_then(|()| Listener::unix(path, shown, terms));
                 (path.display().to_string(), listener)
             }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drive::firmware::Bus;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
+use headtime_client::private;
 use scheduler::policy::Depth;
 
 use super::is_read_only;
@@ -407,7 +408,7 @@ fn emulation(emulated: &config::Emulated, belief: Option<Arc<Profile>>) -> Resul
         .ok_or_else(|| format!("time scale {}: expected 0.001 to 1000", emulated.time_scale))?;
     let blocks = truth.geometry.sectors().0;
     let path = &emulated.image;
-    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let made = path.parent().map_or(Ok(()), private::create_folder);
     let image = made
         .and_then(|()| Image::open_or_make(path, truth.block_bytes, blocks))
         .map_err(|error| format!("{}: {error}", path.display()))?;

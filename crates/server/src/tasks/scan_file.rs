@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use drive::Geometry;
+use headtime_client::private;
 use rustix::fs::fsync;
 use scheduler::freeblock::{DecodeError, WantedBlocks};
 
@@ -194,7 +195,7 @@ impl ScanProgress {
     /// If the file system fails.
     pub(super) fn save(&self, left: &WantedBlocks, file: &Path) -> io::Result<()> {
         let beside = beside(file);
-        let mut out = io::BufWriter::new(std::fs::File::create(&beside)?);
+        let mut out = io::BufWriter::new(private::create_file(&beside)?);
         self.encode(left, &mut out)?;
         out.into_inner().map_err(io::Error::from)?.sync_all()?;
         std::fs::rename(&beside, file)?;

@@ -110,6 +110,20 @@ pub(super) enum PieceTransfer {
     Write(Durability),
 }
 
+/// The error of a file that cannot be made this long.
+fn too_long(error: io::Error, bytes: u64) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!(
+                "the file system has no files of {bytes} bytes: expected one that has, such as XFS \
+                 (ext4 ends at 16 TiB with blocks of 4 KiB)"
+            ),
+        ),
+        _ => error,
+    }
+}
+
 impl Image {
     /// Opens an existing file as a device of whole blocks. The rest of the file is not used.
     ///
@@ -165,14 +179,22 @@ impl Image {
         self.ended(doubt.job, result);
     }
 
-    /// Opens a file, or creates a sparse one.
+    /// Opens a file, or creates a sparse one that only this user may read. A file that cannot have the
+    /// length is removed again.
     ///
     /// # Errors
     /// If that fails, or the file is shorter than `blocks` blocks.
     pub fn open_or_make(path: &Path, block_bytes: u32, blocks: u64) -> io::Result<Self> {
         let bytes = blocks * u64::from(block_bytes);
-        match OpenOptions::new().write(true).create_new(true).open(path) {
-            Ok(file) => file.set_len(bytes)?,
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        match options.open(path) {
+            Ok(file) => {
+                if let Err(error) = file.set_len(bytes) {
+                    std::fs::remove_file(path)?;
+                    return Err(too_long(error, bytes));
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
             Err(error) => return Err(error),
         }
@@ -454,6 +476,28 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     /// A block device fails like this socket, which cannot seek.
+    #[test]
+    fn a_new_image_is_this_users_alone_and_one_that_is_too_long_leaves_no_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("disk.img");
+        // 2^63 bytes: more than any file system has.
+        assert!(Image::open_or_make(&path, 512, 1 << 54).is_err());
+        assert!(!path.exists(), "an empty file is left");
+        Image::open_or_make(&path, 512, 8).expect("an image");
+        let mode = std::fs::metadata(&path).expect("it is there").permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+        let error = too_long(
+            io::Error::from_raw_os_error(libc::EFBIG),
+            20_000_588_955_648,
+        );
+        assert!(
+            error
+                .to_string()
+                .contains("expected one that has, such as XFS")
+        );
+    }
+
     #[test]
     fn what_knows_no_holes_is_all_bytes() {
         let (socket, _other) = UnixStream::pair().expect("sockets");

@@ -1,9 +1,8 @@
 //! The capture of a drive in service: what its engine is made of, written down before it begins.
 
-use std::fs::File;
-
 use drive::firmware::Bus;
 use engine::Limits;
+use headtime_client::private;
 use scheduler::Preemption;
 
 use crate::capture::{Belief, Recorder, Setting, Tasks, Tracking};
@@ -42,7 +41,7 @@ pub(super) fn begin(
         preemption,
         ..Setting::plain(belief, config.policy, limits)
     };
-    let begun = File::create(path).and_then(|file| Recorder::begin(file, &setting));
+    let begun = private::create_file(path).and_then(|file| Recorder::begin(file, &setting));
     begun
         .map(Some)
         .map_err(|error| format!("capture {}: {error}", path.display()))
