@@ -7,7 +7,8 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     (
         "Serve and operate",
         &[
-            "serve", "ctl", "why", "streams", "play", "record", "scan", "emulate", "replay", "demo",
+            "adopt", "serve", "ctl", "why", "streams", "play", "record", "scan", "emulate",
+            "replay", "demo",
         ],
     ),
     ("Simulate", &["simulate", "experiment", "drives", "trace"]),

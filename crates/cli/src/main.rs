@@ -1,5 +1,6 @@
 //! `headtime`: the command line of the simulator and the server.
 
+mod adopt;
 mod bar;
 mod bench;
 mod ctl;
@@ -38,6 +39,8 @@ struct Headtime {
 
 #[derive(Debug, Subcommand)]
 enum HeadtimeCommand {
+    /// Learn a disk that nobody has described, by reads alone, and write a configuration for it.
+    Adopt(Box<adopt::AdoptArgs>),
     /// Measure the speed of the simulator and the service, and our policies beside the kernel's
     /// schedulers
     Bench(bench::BenchArgs),
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Err(error) => return misunderstood(&error),
     };
     let ended = match command {
+        HeadtimeCommand::Adopt(arguments) => adopt::run(&arguments),
         HeadtimeCommand::Bench(arguments) => bench::run(&arguments),
         HeadtimeCommand::Ctl(arguments) => ctl::run(&arguments),
         HeadtimeCommand::Demo(arguments) => demo::run(&arguments),

@@ -17,6 +17,13 @@ use tempfile::NamedTempFile;
 pub enum Exit {
     /// The command failed: exit code 2 for wrong input, otherwise 1.
     Failure(Failure),
+    /// The command ended as it should, with an answer that is no success: an exit code of its own.
+    Verdict {
+        /// The exit code.
+        code: u8,
+        /// The answer.
+        answer: String,
+    },
     /// The reader closed the output: exit code 0.
     Unread,
 }
@@ -32,11 +39,17 @@ impl Exit {
         Exit::Failure(Failure::failed(problem))
     }
 
+    /// An answer with an exit code of its own.
+    pub fn verdict(code: u8, answer: String) -> Self {
+        Exit::Verdict { code, answer }
+    }
+
     /// Prints the error on standard error, and returns the exit code.
     pub fn report(&self) -> ExitCode {
         let (problem, code) = match self {
             Exit::Failure(Failure::Input(problem)) => (problem, 2),
             Exit::Failure(Failure::Failed(problem)) => (problem, 1),
+            Exit::Verdict { code, answer } => (answer, *code),
             Exit::Unread => return ExitCode::SUCCESS,
         };
         let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -22,6 +22,8 @@ use crate::output::{Exit, NewFile, print, write_file};
 
 use progress::ProfileBar;
 
+pub use progress::known;
+
 /// The arguments of `headtime profile`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]

@@ -3,6 +3,7 @@
 //! A caller passes settings. A measurement reports its [`Progress`], and returns a typed table that
 //! serialises. The command line prints and draws the table.
 
+pub mod adoption;
 pub mod bench;
 pub mod claims;
 pub mod comparison;

@@ -1,12 +1,14 @@
 //! An NBD client over a unix socket, as a load of a service.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use nbd::Style;
-use nbd::client::{ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests};
+use nbd::client::{
+    ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests, Session,
+};
 use nbd::offer::Text;
 use nbd::request::Asked;
 
@@ -30,36 +32,14 @@ impl LoadClient {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(HANGS))?;
         stream.set_write_timeout(Some(HANGS))?;
-        let mut negotiation = ClientNegotiation::new(ClientOptions {
-            export: Text::default(),
-            style: Style::Structured,
-            contexts: Vec::new(),
-            security: ClientSecurity::Plain,
-        });
-        let mut received = Vec::new();
-        loop {
-            while !received.is_empty() {
-                match negotiation.receive(&received) {
-                    0 => break,
-                    taken => drop(received.drain(..taken)),
-                }
-            }
-            (&stream).write_all(negotiation.output())?;
-            negotiation.output().clear();
-            match negotiation.step() {
-                ClientPhase::More => more(&stream, &mut received)?,
-                ClientPhase::Agreed(session) => {
-                    return Ok(LoadClient {
-                        stream,
-                        requests: Requests::new(session, pending),
-                        received,
-                        passed_over: 0,
-                        out: Vec::new(),
-                    });
-                }
-                other => return Err(io::Error::other(format!("no agreement: {other:?}"))),
-            }
-        }
+        let (session, received) = negotiate(&mut &stream, Text::default())?;
+        Ok(LoadClient {
+            stream,
+            requests: Requests::new(session, pending),
+            received,
+            passed_over: 0,
+            out: Vec::new(),
+        })
     }
 
     /// Sends a request; returns its cookie.
@@ -88,7 +68,7 @@ impl LoadClient {
                 self.received.drain(..here as usize);
                 self.passed_over -= here;
                 if self.passed_over > 0 {
-                    more(&self.stream, &mut self.received)?;
+                    more(&mut &self.stream, &mut self.received)?;
                     continue;
                 }
             }
@@ -96,7 +76,7 @@ impl LoadClient {
             let (used, event) = parsed.map_err(io::Error::other)?;
             self.received.drain(..used);
             match event {
-                None if used == 0 => more(&self.stream, &mut self.received)?,
+                None if used == 0 => more(&mut &self.stream, &mut self.received)?,
                 Some(Event::Contents { length, .. }) => self.passed_over = length,
                 Some(Event::Finished {
                     cookie,
@@ -113,8 +93,41 @@ impl LoadClient {
     }
 }
 
+/// Does the handshake for an export without TLS. Returns the session, and the bytes received after it.
+///
+/// # Errors
+/// If the connection breaks, or the server does not agree.
+pub fn negotiate(
+    stream: &mut (impl io::Read + io::Write),
+    export: Text,
+) -> io::Result<(Session, Vec<u8>)> {
+    let mut negotiation = ClientNegotiation::new(ClientOptions {
+        export,
+        style: Style::Structured,
+        contexts: Vec::new(),
+        security: ClientSecurity::Plain,
+    });
+    let mut received = Vec::new();
+    loop {
+        while !received.is_empty() {
+            match negotiation.receive(&received) {
+                0 => break,
+                taken => drop(received.drain(..taken)),
+            }
+        }
+        stream.write_all(negotiation.output())?;
+        negotiation.output().clear();
+        match negotiation.step() {
+            ClientPhase::More => more(stream, &mut received)?,
+            ClientPhase::Agreed(session) => return Ok((session, received)),
+            ClientPhase::Closed(reason) => return Err(io::Error::other(reason)),
+            ClientPhase::StartTls => return Err(io::Error::other("the server requires TLS")),
+        }
+    }
+}
+
 /// Receives the available bytes.
-fn more(mut stream: &UnixStream, to: &mut Vec<u8>) -> io::Result<()> {
+fn more(stream: &mut impl io::Read, to: &mut Vec<u8>) -> io::Result<()> {
     let mut chunk = [0; 64 << 10];
     match stream.read(&mut chunk)? {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),

@@ -1,5 +1,6 @@
 //! The commands that simulate and measure, as a whole binary.
 
+mod adopt;
 mod bench;
 mod book;
 mod drawings;

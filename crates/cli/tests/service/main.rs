@@ -1,5 +1,6 @@
 //! The commands that serve and operate, as a whole binary.
 
+mod adopted;
 mod begun;
 mod behind;
 mod ctl;

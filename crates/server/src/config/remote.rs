@@ -53,6 +53,20 @@ pub struct RemoteTls {
     pub own: Option<(PathBuf, PathBuf)>,
 }
 
+impl Remote {
+    /// The export that a URI names, without TLS; `None` if it is no such URI.
+    pub fn of_uri(uri: &str) -> Option<Remote> {
+        let (address, export, secure) = parts(uri)?;
+        (secure == Secure::No).then(|| Remote {
+            uri: uri.to_owned(),
+            address,
+            export,
+            tls: None,
+            patience_s: DEFAULT_PATIENCE_S as u32,
+        })
+    }
+}
+
 /// The keys of this kind of back end.
 pub(super) const KEYS: [&str; 6] = ["kind", "uri", "ca", "certificate", "key", "patience_s"];
 

@@ -1,0 +1,80 @@
+//! `headtime adopt` on exports of real services: what is no disk, and a disk that goes away.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use assert_cmd::cargo::cargo_bin;
+
+use crate::begun::{SERVES, begin};
+
+/// Begins `headtime adopt` with these words in a folder.
+fn adopt(folder: &Path, words: &[&str]) -> Child {
+    Command::new(cargo_bin("headtime"))
+        .arg("adopt")
+        .args(words)
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs")
+}
+
+/// Its exit code, and what it says on standard error.
+fn ended(mut child: Child) -> (Option<i32>, String) {
+    let mut said = String::new();
+    let mut errors = child.stderr.take().expect("it is piped");
+    errors.read_to_string(&mut said).expect("text");
+    (child.wait().expect("it ends").code(), said)
+}
+
+/// Memory behind NBD answers in microseconds: flash, a RAM disk and a cache of the host look alike.
+#[test]
+fn memory_behind_a_server_is_no_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = "[[drive]]\nname = \"m\"\nback_end = { kind = \"memory\", size = \"64 MiB\" }\n\
+                  [[drive.volume]]\nname = \"m\"\n[[drive.export]]\nname = \"m\"\nvolume = \"m\"\n\
+                  [[nbd]]\nunix = \"m.sock\"\n[control]\nsocket = \"m.control\"\n";
+    std::fs::write(folder.path().join("m.toml"), config).expect("room");
+    let words = ["serve", "m.toml"];
+    let mut service = begin(folder.path(), &words, Stdio::null(), SERVES).expect("it serves");
+    let uri = format!("nbd+unix:///m?socket={}/m.sock", folder.path().display());
+    let adopting = adopt(folder.path(), &[&uri, "-o", "new.toml"]);
+    let (code, said) = ended(adopting);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("memory, flash, or a cache"), "{said}");
+    for name in ["new.toml", "new-serve.toml", "new.adopting"] {
+        assert!(!folder.path().join(name).exists(), "{name}");
+    }
+    service.kill().expect("it runs");
+    service.wait().expect("it ends");
+}
+
+/// The server is killed as soon as the path is open: the command ends with what happened.
+#[test]
+fn a_disk_that_goes_away_is_told_and_nothing_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = [
+        "emulate",
+        "--drive",
+        "quantum-atlas-10k",
+        "--image",
+        "a.img",
+        "--socket",
+        "a.sock",
+    ];
+    let mut drive = begin(folder.path(), &words, Stdio::null(), "nbd+unix").expect("it serves");
+    let uri = format!("nbd+unix:///?socket={}/a.sock", folder.path().display());
+    let mut adopting = adopt(folder.path(), &[&uri, "-o", "new.toml"]);
+    let mut lines = BufReader::new(adopting.stdout.take().expect("it is piped")).lines();
+    let first = lines.next().expect("a line").expect("text");
+    assert!(first.contains("blocks of 512 bytes"), "{first}");
+    drive.kill().expect("it runs");
+    drive.wait().expect("it ends");
+    let (code, said) = ended(adopting);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("the path is gone"), "{said}");
+    for name in ["new.toml", "new-serve.toml", "new.adopting"] {
+        assert!(!folder.path().join(name).exists(), "{name}");
+    }
+}

@@ -1,0 +1,406 @@
+//! Commands to a path and their outcomes, in real time. The path is only read.
+//!
+//! ```text
+//!   Profiler --command--> CommandLink --> threads with the file | NBD connection
+//!            <--outcome--             <--
+//! ```
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time;
+
+use block::{Action, Command, Duration, Instant, Lba, Outcome, Status};
+use profiler::{DriveIdentity, Findings, NextProbe, Profiler};
+
+use super::event::{LinkEvent, outcome, since};
+use super::export::ExportConnection;
+use crate::Failure;
+
+/// Commands to a path, and their outcomes.
+pub struct CommandLink {
+    begun: time::Instant,
+    carrier: Carrier,
+    events: Receiver<LinkEvent>,
+    device: DriveIdentity,
+    name: String,
+    in_flight: usize,
+    failed: FailedReads,
+}
+
+enum Carrier {
+    /// Threads that read a file.
+    Threads(Sender<Command>),
+    /// A connection to an NBD server.
+    Export(ExportConnection),
+}
+
+/// Reads that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailedReads {
+    /// How many reads ended.
+    pub reads: u64,
+    /// How many of them failed.
+    pub failed: u64,
+    /// The least and the greatest first block of those.
+    pub between: Option<(Lba, Lba)>,
+    /// Failures since the last success.
+    in_a_row: u64,
+}
+
+/// The end of a procedure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkEnd {
+    /// It had no more questions.
+    Finished,
+    /// Its time was up.
+    OutOfTime,
+}
+
+/// Failed reads after which a path is given up. A choice: a healthy disk fails none, and each try strains
+/// a disk that fails.
+const MOST_FAILED: u64 = 8;
+
+/// Failures in a row, with no success in between, of a path that is gone.
+const GONE_AFTER: u64 = 4;
+
+/// The longest wait for an outcome, so that the progress continues.
+const LONGEST_WAIT: time::Duration = time::Duration::from_millis(500);
+
+/// The longest wait for outstanding commands at the end. A choice: the kernel's time-out of a command.
+const DRAIN: time::Duration = time::Duration::from_secs(30);
+
+/// Interval of progress reports.
+const SHOW: Duration = Duration::from_millis(500);
+
+impl CommandLink {
+    /// A link to an open file or block device.
+    pub fn of_file(file: File, device: DriveIdentity, name: &str) -> Self {
+        let begun = time::Instant::now();
+        let (commands, waiting) = channel::<Command>();
+        let (ended, events) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        let file = Arc::new(file);
+        for _ in 0..device.depth {
+            let (waiting, ended) = (Arc::clone(&waiting), ended.clone());
+            let file = Arc::clone(&file);
+            thread::spawn(move || read_commands(&file, &waiting, &ended, begun, device));
+        }
+        CommandLink::new(begun, Carrier::Threads(commands), events, device, name)
+    }
+
+    /// A link to an NBD export.
+    pub(super) fn of_export(
+        export: ExportConnection,
+        events: Receiver<LinkEvent>,
+        device: DriveIdentity,
+        name: &str,
+    ) -> Self {
+        let begun = export.begun();
+        CommandLink::new(begun, Carrier::Export(export), events, device, name)
+    }
+
+    fn new(
+        begun: time::Instant,
+        carrier: Carrier,
+        events: Receiver<LinkEvent>,
+        device: DriveIdentity,
+        name: &str,
+    ) -> Self {
+        CommandLink {
+            begun,
+            carrier,
+            events,
+            device,
+            name: name.to_owned(),
+            in_flight: 0,
+            failed: FailedReads::default(),
+        }
+    }
+
+    /// What is known of the drive without timing.
+    pub fn device(&self) -> DriveIdentity {
+        self.device
+    }
+
+    /// The time since the link was made.
+    pub fn now(&self) -> Instant {
+        since(self.begun)
+    }
+
+    /// The reads that failed so far.
+    pub fn failed(&self) -> &FailedReads {
+        &self.failed
+    }
+
+    /// Runs a profiler until it has finished, or `budget` is spent. All of its commands have ended then.
+    ///
+    /// # Errors
+    /// If the path is gone, or more reads fail than a healthy disk has.
+    pub fn run(
+        &mut self,
+        profiler: &mut Profiler,
+        budget: Duration,
+        show: &dyn Fn(Instant, &DriveIdentity, &Findings),
+    ) -> Result<LinkEnd, Failure> {
+        let end = self.now() + budget;
+        let mut shown = self.now();
+        let ended = loop {
+            let now = self.now();
+            if now >= end {
+                break LinkEnd::OutOfTime;
+            }
+            if now >= shown + SHOW {
+                show(now, &self.device, &profiler.findings());
+                shown = now;
+            }
+            let until = match profiler.next_probe(now) {
+                NextProbe::Probe(command) => {
+                    self.submit(command, profiler)?;
+                    continue;
+                }
+                NextProbe::Finished => break LinkEnd::Finished,
+                NextProbe::Wait => end,
+                NextProbe::WaitUntil(at) => at.min(end),
+            };
+            let wait = time::Duration::from_nanos(until.since(now).as_nanos());
+            self.receive(wait.min(LONGEST_WAIT), Some(profiler))?;
+        };
+        self.drain()?;
+        Ok(ended)
+    }
+
+    fn submit(&mut self, command: Command, profiler: &mut Profiler) -> Result<(), Failure> {
+        if !matches!(command.action, Action::Read { .. }) {
+            // The path offers neither switches nor seeks, and is never written.
+            let status = match command.action {
+                Action::Write { extent, .. } => Status::MediumError { at: extent.start() },
+                _ => Status::Good,
+            };
+            let at = self.now();
+            profiler.observe(at, outcome(command.id, at, status));
+            return Ok(());
+        }
+        self.in_flight += 1;
+        match &mut self.carrier {
+            // The threads live as long as the queues.
+            Carrier::Threads(commands) => {
+                let _ = commands.send(command);
+            }
+            Carrier::Export(export) => export.submit(command).map_err(|error| {
+                Failure::failed(format!("{}: {error}: the path is gone", self.name))
+            })?,
+        }
+        Ok(())
+    }
+
+    /// Receives an outcome, if one comes in time.
+    fn receive(
+        &mut self,
+        wait: time::Duration,
+        profiler: Option<&mut Profiler>,
+    ) -> Result<(), Failure> {
+        match self.events.recv_timeout(wait) {
+            Ok(LinkEvent::Ended(outcome, error)) => {
+                self.in_flight -= 1;
+                if let Some(profiler) = profiler {
+                    profiler.observe(self.now(), outcome);
+                }
+                self.failed.count(&outcome);
+                self.judge(error)
+            }
+            Ok(LinkEvent::Gone(why)) => Err(Failure::failed(format!(
+                "{}: {why}: the path is gone; nothing is written",
+                self.name
+            ))),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
+        }
+    }
+
+    /// Gives a failing path up.
+    fn judge(&self, error: Option<io::Error>) -> Result<(), Failure> {
+        let Some(error) = error else {
+            return Ok(());
+        };
+        let FailedReads {
+            reads,
+            failed,
+            in_a_row,
+            between,
+        } = &self.failed;
+        if *in_a_row >= GONE_AFTER {
+            return Err(Failure::failed(format!(
+                "{}: {in_a_row} reads in a row failed ({error}): the path is gone or cannot be read; \
+                 nothing is written",
+                self.name
+            )));
+        }
+        if *failed < MOST_FAILED {
+            return Ok(());
+        }
+        let (first, last) = between.unwrap_or_default();
+        Err(Failure::failed(format!(
+            "{}: {failed} of {reads} reads failed, between blocks {} and {} ({error}): save what is on the \
+             disk first; nothing is written",
+            self.name, first.0, last.0
+        )))
+    }
+
+    /// Awaits the ends of outstanding commands.
+    fn drain(&mut self) -> Result<(), Failure> {
+        let until = time::Instant::now() + DRAIN;
+        while self.in_flight > 0 {
+            if time::Instant::now() >= until {
+                return Err(Failure::failed(format!(
+                    "{}: {} reads have no answer after {} s: the path hangs",
+                    self.name,
+                    self.in_flight,
+                    DRAIN.as_secs()
+                )));
+            }
+            self.receive(LONGEST_WAIT, None)?;
+        }
+        Ok(())
+    }
+}
+
+impl FailedReads {
+    fn count(&mut self, outcome: &Outcome) {
+        self.reads += 1;
+        match outcome.status {
+            Status::MediumError { at } => {
+                self.failed += 1;
+                self.in_a_row += 1;
+                let (first, last) = self.between.unwrap_or((at, at));
+                self.between = Some((first.min(at), last.max(at)));
+            }
+            _ => self.in_a_row = 0,
+        }
+    }
+}
+
+/// Largest alignment of direct reads: memory, addresses and lengths.
+const ALIGNMENT: usize = 4096;
+
+/// Serves commands until there are no more.
+fn read_commands(
+    file: &File,
+    waiting: &Mutex<Receiver<Command>>,
+    ended: &Sender<LinkEvent>,
+    begun: time::Instant,
+    device: DriveIdentity,
+) {
+    let mut bytes: Vec<u8> = Vec::new();
+    loop {
+        let next = waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv();
+        let Ok(command) = next else { return };
+        let Action::Read { extent, .. } = command.action else {
+            continue;
+        };
+        let block = u64::from(device.block_bytes);
+        let (at, length) = (extent.start().0 * block, extent.length().0 * block);
+        let length = length as usize;
+        if bytes.len() < length + ALIGNMENT {
+            bytes = vec![0; length + ALIGNMENT];
+        }
+        let from = bytes.as_ptr().align_offset(ALIGNMENT);
+        let done = file.read_exact_at(&mut bytes[from..from + length], at);
+        let status = match done {
+            Ok(()) => Status::Good,
+            Err(_) => Status::MediumError { at: extent.start() },
+        };
+        let outcome = outcome(command.id, since(begun), status);
+        if ended.send(LinkEvent::Ended(outcome, done.err())).is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::Extent;
+    use profiler::{Offers, WritePermission};
+
+    const DEVICE: DriveIdentity = DriveIdentity {
+        blocks: 1000,
+        block_bytes: 4096,
+        physical_block_bytes: 4096,
+        depth: 2,
+        offers: Offers::Nothing,
+        writes: WritePermission::Forbidden,
+    };
+
+    /// Reads blocks of a file that has fewer than its device is said to have: the rest fails.
+    fn read(blocks: impl Iterator<Item = u64> + Send + 'static) -> (FailedReads, Option<String>) {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(500 * 4096).expect("a length");
+        let mut link = CommandLink::of_file(file, DEVICE, "disk");
+        let blocks: Vec<u64> = blocks.collect();
+        let mut profiler = Profiler::new(DEVICE, Findings::default(), |prober| async move {
+            for block in blocks {
+                prober.read(Extent::block(Lba(block))).await;
+            }
+        });
+        let ran = link.run(&mut profiler, Duration::from_secs(60), &|_, _, _| ());
+        (
+            link.failed().clone(),
+            ran.err().map(|failure| failure.to_string()),
+        )
+    }
+
+    #[test]
+    fn a_region_that_fails_ends_the_measurement_with_its_blocks() {
+        let (failed, ended) = read((0..100).map(|number| number * 37 % 520));
+        assert_eq!(ended, None, "few blocks fail: {failed:?}");
+        assert!(failed.failed > 0 && failed.reads == 100, "{failed:?}");
+        let (failed, ended) = read((0..1000).map(|number| number * 37 % 620));
+        let said = ended.expect("a failure");
+        assert_eq!(failed.failed, MOST_FAILED);
+        let (first, last) = failed.between.expect("blocks");
+        assert!(first.0 >= 500 && last.0 < 620, "{failed:?}");
+        let blocks = format!("between blocks {} and {}", first.0, last.0);
+        assert!(
+            said.contains(&blocks) && said.contains("nothing is written"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_path_that_is_gone_ends_the_measurement_at_once() {
+        let (failed, ended) = read((0..50).chain(600..700));
+        assert_eq!(failed.in_a_row, GONE_AFTER);
+        let said = ended.expect("a failure");
+        assert!(said.contains("4 reads in a row failed"), "{said}");
+    }
+
+    #[test]
+    fn commands_other_than_reads_never_reach_the_path() {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(500 * 4096).expect("a length");
+        let check = file.try_clone().expect("the same file");
+        let mut link = CommandLink::of_file(file, DEVICE, "disk");
+        let mut profiler = Profiler::new(DEVICE, Findings::default(), |prober| async move {
+            let write = prober
+                .ask(Action::Write {
+                    extent: Extent::block(Lba(3)),
+                    durability: block::Durability::Durable,
+                })
+                .await;
+            assert!(write.status != Status::Good);
+            let flush = prober.ask(Action::Flush).await;
+            assert_eq!(flush.status, Status::Good);
+        });
+        let ended = link.run(&mut profiler, Duration::from_secs(60), &|_, _, _| ());
+        assert_eq!(ended, Ok(LinkEnd::Finished));
+        let mut byte = [1];
+        check.read_exact_at(&mut byte, 3 * 4096).expect("a byte");
+        assert_eq!((byte, link.failed().reads), ([0], 0));
+    }
+}

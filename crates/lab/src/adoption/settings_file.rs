@@ -1,0 +1,148 @@
+//! The configuration of `headtime serve` for an adopted disk.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::facts::PathKind;
+use super::{Adoption, Failure};
+
+impl Adoption {
+    /// The configuration that serves the disk with the profile in the file `belief` of the same folder, and
+    /// whose sockets begin with `stem`.
+    ///
+    /// # Errors
+    /// If the findings contradict each other.
+    pub fn configuration(&self, belief: &str, stem: &str) -> Result<String, Failure> {
+        let target = quoted(&self.target);
+        let back_end = match self.facts.kind {
+            PathKind::Device | PathKind::Partition | PathKind::Loop => format!(
+                "kind = \"device\"\npath = {target}\n# Named twice, because clients may overwrite all that is on it.\n\
+                 confirm = {target}"
+            ),
+            PathKind::File => format!("kind = \"file\"\npath = {target}"),
+            PathKind::Nbd => format!("kind = \"nbd\"\nuri = {target}"),
+        };
+        let mut text = format!(
+            "# Serves {} with the profile that `headtime adopt` found. Start it with: headtime serve FILE\n",
+            self.target.replace('\n', " ")
+        );
+        for user in &self.facts.users {
+            let _ = writeln!(text, "# In use when it was adopted: {user}.");
+        }
+        if self.facts.kind == PathKind::Partition {
+            text.push_str(
+                "# A partition: `headtime serve` takes whole disks only. Adopt its disk.\n",
+            );
+        }
+        let _ = write!(
+            text,
+            r#"
+[[drive]]
+name = "disk"
+belief = {belief}
+
+[drive.back_end]
+{back_end}
+
+[[drive.volume]]
+name = "disk"
+
+[[drive.export]]
+name = "disk"
+volume = "disk"
+class = "foreground"
+
+[[drive.export]]
+name = "disk-idle"
+volume = "disk"
+class = "background"
+
+[[nbd]]
+unix = {nbd}
+
+[control]
+socket = {control}
+"#,
+            belief = quoted(belief),
+            nbd = quoted(&format!("{stem}.nbd")),
+            control = quoted(&format!("{stem}.control")),
+        );
+        Ok(text)
+    }
+}
+
+/// A text as TOML.
+fn quoted(text: &str) -> String {
+    // A JSON string is a basic string of TOML, but for DEL, which JSON leaves as it is.
+    let json = serde_json::Value::from(text).to_string();
+    json.replace('\u{7f}', "\\u007f")
+}
+
+/// The names of the files beside a profile: its configuration and its state.
+pub fn beside(profile: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
+    let stem = profile.file_stem().unwrap_or_default().to_string_lossy();
+    let at = |name: String| profile.with_file_name(name);
+    (
+        at(format!("{stem}-serve.toml")),
+        at(format!("{stem}.adopting")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adoption::facts::PathFacts;
+    use crate::adoption::link::FailedReads;
+    use crate::adoption::sampling::PathSamples;
+    use crate::adoption::verdict::judge;
+    use server::config::{BackEnd, Belief, Config, Places};
+
+    fn adoption(kind: PathKind, target: &str) -> Adoption {
+        let samples = PathSamples::default();
+        Adoption {
+            facts: PathFacts {
+                kind,
+                users: vec!["mounted on /srv".to_owned()],
+                ..PathFacts::of_file(Path::new("/nowhere"), 1 << 30)
+            },
+            target: target.to_owned(),
+            verdict: judge(&samples),
+            samples,
+            found: None,
+            check: None,
+            forecast: None,
+            unusable: None,
+            failed: FailedReads::default(),
+            seconds: 1.0,
+        }
+    }
+
+    #[test]
+    fn each_kind_of_path_gets_a_configuration_that_a_service_reads() {
+        let places = Places::of_this_user(Path::new("/etc/headtime"));
+        for (kind, target) in [
+            (PathKind::Device, "/dev/sdb"),
+            (PathKind::Loop, "/dev/loop7"),
+            (PathKind::File, "/srv/with \"quotes\".img"),
+            (PathKind::Nbd, "nbd+unix:///name?socket=/run/x.sock"),
+        ] {
+            let text = adoption(kind, target).configuration("sdb.toml", "sdb");
+            let text = text.expect("a configuration");
+            let config = Config::parse("adopted", &text, &places)
+                .unwrap_or_else(|error| panic!("{error}: {text}"));
+            let drive = &config.drives[0];
+            assert!(matches!(drive.belief, Belief::Profile(_)), "{text}");
+            assert!(text.contains("# In use when it was adopted: mounted on /srv."));
+            match (&drive.back_end, kind) {
+                (BackEnd::Device(device), PathKind::Device | PathKind::Loop) => {
+                    assert_eq!(device.path, Path::new(target));
+                }
+                (BackEnd::File { path, .. }, PathKind::File) => {
+                    assert_eq!(path, Path::new(target));
+                }
+                (BackEnd::Nbd(remote), PathKind::Nbd) => assert_eq!(remote.uri, target),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
