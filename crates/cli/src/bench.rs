@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::output::Exit;
 
+mod adopt;
 mod caches;
 mod players;
 mod preemption;
@@ -24,6 +25,9 @@ pub struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Free bandwidth of disks that nobody has described: adopted, served and scanned, against their own
+    /// profile
+    Adopt(adopt::AdoptBenchArgs),
     /// Requests simulated per second of CPU time, and peak memory
     Simulate(simulate::SimulateBenchArgs),
     /// Overhead of the service, compared with nbdkit and qemu-storage-daemon
@@ -48,6 +52,7 @@ enum What {
 /// If a benchmarked program does not run, or the output cannot be written.
 pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
     match &arguments.what {
+        What::Adopt(arguments) => adopt::run(arguments),
         What::Simulate(arguments) => simulate::run(arguments),
         What::Serve(arguments) => serve::run(arguments),
         What::Preemption(arguments) => preemption::run(arguments),
@@ -65,4 +70,5 @@ const EXAMPLES: &str = "Examples:
   headtime bench schedulers --seconds 15 --rounds 1
   headtime bench preemption --time-scale 1,4
   headtime bench players --seconds 10 --only-ours
+  headtime bench adopt --drive quantum-atlas-10k --via nbd --minutes 3
   headtime bench streams --hours 1 --policy sptf,fcfs --memory 4";

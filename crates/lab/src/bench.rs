@@ -2,6 +2,7 @@
 //!
 //! Each benchmark runs all of its candidates on this machine in one run. Quote the ratios.
 
+pub mod adopt;
 pub mod caches;
 pub mod players;
 pub mod preemption;

@@ -141,14 +141,27 @@ impl ServeProcess {
     /// Starts a service on the server's core, and waits until it answers. Its configuration must
     /// have the control socket `NAME.control` in the folder.
     pub fn start(name: &str, config: &str, folder: &Path) -> Result<Self, Failure> {
+        let control = folder.join(format!("{name}.control"));
+        ServeProcess::with_control(name, config, &control, folder)
+    }
+
+    /// The same with another control socket in the configuration.
+    pub fn with_control(
+        name: &str,
+        config: &str,
+        control: &Path,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
         let file = folder.join(format!("{name}.toml"));
         fs::write(&file, config).map_err(Failure::failed)?;
         let mut command = on(Core::Server, env::current_exe().map_err(Failure::failed)?);
         command.arg("serve").arg(&file);
         let mut server = Server::start(name, command, folder)?;
-        let control = folder.join(format!("{name}.control"));
-        server.wait_until(|| control::ask(&control, &Ask::Status).is_ok())?;
-        Ok(ServeProcess { server, control })
+        server.wait_until(|| control::ask(control, &Ask::Status).is_ok())?;
+        Ok(ServeProcess {
+            server,
+            control: control.to_owned(),
+        })
     }
 
     pub fn ask(&self, ask: &Ask) -> Result<serde_json::Value, Failure> {
