@@ -218,8 +218,11 @@ function cacheFact(cache) {
 
 function drawDrive(root, drive) {
   field(root, "name").textContent = drive.name;
-  const modes = { positioning: ["positioning", "good"], safe: ["safe mode", "careful"], blind: ["no belief", ""] };
+  const modes = {
+    learning: ["learning", ""], following: ["following", "good"], safe: ["safe mode", "careful"], plain: ["plain", ""],
+  };
   pill(field(root, "mode"), ...modes[drive.mode]);
+  field(root, "mode").title = drive.mode_reason;
   const errors = drive.errors.reads_total + drive.errors.writes_total + drive.errors.flushes_total;
   const late = drive.lateness;
   facts(field(root, "facts"), [

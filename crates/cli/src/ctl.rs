@@ -202,30 +202,19 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
         drive.name, drive.back_end, drive.policy
     );
     text += &format!(
+        "  mode         {}: {}\n",
+        drive.mode.title(),
+        drive.mode_reason
+    );
+    text += &format!(
         "  queue        {} waiting, {} at the drive\n",
         drive.queue.waiting, drive.queue.at_drive
     );
-    for traffic in &drive.traffic {
-        text += &format!(
-            "  {:<12} read {:.1} MB/s {:.0}/s, write {:.1} MB/s {:.0}/s",
-            traffic.class.name(),
-            traffic.read.mb_per_s,
-            traffic.read.requests_per_s,
-            traffic.write.mb_per_s,
-            traffic.write.requests_per_s,
-        );
-        if let Some(latency) = traffic.latency {
-            let ms = |us: f64| us / 1000.0;
-            text += &format!(
-                "; p50 {:.2} p95 {:.2} p99 {:.2} p99.9 {:.2} ms",
-                ms(latency.p50_us),
-                ms(latency.p95_us),
-                ms(latency.p99_us),
-                ms(latency.p999_us),
-            );
-        }
-        text.push('\n');
-    }
+    text += &drive
+        .traffic
+        .iter()
+        .map(describe_traffic)
+        .collect::<String>();
     let second = &drive.head_time.second_us;
     let all: u64 = HeadKind::ALL.iter().map(|kind| second.of(*kind)).sum();
     let share = |kind: &HeadKind| {
@@ -258,6 +247,28 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
     let tasks = drive.tasks.iter();
     let tasks = tasks.map(|task| format!("  {}\n", describe_task(task)));
     text + &tasks.collect::<String>()
+}
+
+fn describe_traffic(traffic: &status::Traffic) -> String {
+    let mut text = format!(
+        "  {:<12} read {:.1} MB/s {:.0}/s, write {:.1} MB/s {:.0}/s",
+        traffic.class.name(),
+        traffic.read.mb_per_s,
+        traffic.read.requests_per_s,
+        traffic.write.mb_per_s,
+        traffic.write.requests_per_s,
+    );
+    if let Some(latency) = traffic.latency {
+        let ms = |us: f64| us / 1000.0;
+        text += &format!(
+            "; p50 {:.2} p95 {:.2} p99 {:.2} p99.9 {:.2} ms",
+            ms(latency.p50_us),
+            ms(latency.p95_us),
+            ms(latency.p99_us),
+            ms(latency.p999_us),
+        );
+    }
+    text + "\n"
 }
 
 fn describe_errors(errors: status::Errors) -> String {

@@ -54,6 +54,7 @@ pub mod mailbox;
 mod picture;
 pub use controls::{StreamControl, TaskControl};
 use mailbox::{Bell, Letter, Mailbox};
+pub(crate) use picture::NO_BELIEF;
 use picture::Picture;
 
 /// The event loop of a drive. It is built and run on one thread. Other threads use its [`Mailbox`].

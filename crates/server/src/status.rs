@@ -69,8 +69,11 @@ pub struct DriveStatus {
     pub head: Option<Head>,
     /// The use of head time.
     pub head_time: HeadTime,
-    /// Whether the scheduler uses positions.
+    /// The use of the belief.
     pub mode: Mode,
+    /// The reason for the mode, for people.
+    #[serde(default)]
+    pub mode_reason: String,
     /// The share of commands that ended as predicted, 0 to 1, if the engine tracks it.
     pub confidence: Option<f64>,
     /// The cost of background tasks for the foreground.
@@ -289,17 +292,42 @@ impl ByKind {
     }
 }
 
-/// The use of positions by the scheduler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The use of the belief by the scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// The scheduler uses positions.
-    Positioning,
+    /// The first commands of a service show where the platter is: little is planned before.
+    Learning,
+    /// The drive does what the belief predicts: the scheduler uses positions.
+    Following,
     /// Predictions fail too often: the scheduler orders by block number, without free blocks.
     Safe,
     /// There is no belief of the drive.
     #[default]
-    Blind,
+    Plain,
+}
+
+impl Mode {
+    /// All modes, in the order of the metrics.
+    pub const ALL: [Mode; 4] = [Mode::Learning, Mode::Following, Mode::Safe, Mode::Plain];
+
+    /// The name in JSON and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Learning => "learning",
+            Mode::Following => "following",
+            Mode::Safe => "safe",
+            Mode::Plain => "plain",
+        }
+    }
+
+    /// The name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Mode::Safe => "safe mode",
+            other => other.name(),
+        }
+    }
 }
 
 /// The cost of background tasks for the foreground.

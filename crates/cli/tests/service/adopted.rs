@@ -78,3 +78,44 @@ fn a_disk_that_goes_away_is_told_and_nothing_is_written() {
         assert!(!folder.path().join(name).exists(), "{name}");
     }
 }
+
+/// A disk without a belief is served plainly, and log and status name the command that learns it. A belief
+/// is learned where the platter is, then followed.
+#[test]
+fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("disk.img"), vec![0; 1 << 20]).expect("room");
+    let config = "[[drive]]\nname = \"unknown\"\n\
+                  back_end = { kind = \"file\", path = \"disk.img\", direct = false }\n\
+                  [[drive.volume]]\nname = \"u\"\n[[drive.export]]\nname = \"u\"\nvolume = \"u\"\n\
+                  [[drive]]\nname = \"known\"\n\
+                  back_end = { kind = \"emulated\", drive = \"hp-c2247a\", image = \"k.img\" }\n\
+                  [[drive.volume]]\nname = \"k\"\n[[drive.export]]\nname = \"k\"\nvolume = \"k\"\n\
+                  [control]\nsocket = \"s.control\"\n";
+    std::fs::write(at("s.toml"), config).expect("room");
+    let log = std::fs::File::create(at("log")).expect("a file");
+    let words = ["serve", "s.toml"];
+    let mut service = begin(folder.path(), &words, log, SERVES).expect("it serves");
+    let status = Command::new(cargo_bin("headtime"))
+        .args(["ctl", "status", "--socket", "s.control"])
+        .current_dir(folder.path())
+        .output()
+        .expect("it runs");
+    service.kill().expect("it runs");
+    service.wait().expect("it ends");
+    let said = String::from_utf8(status.stdout).expect("text");
+    let command = format!("`headtime adopt {}`", at("disk.img").display());
+    let plain =
+        format!("mode         plain: there is no belief of the drive: {command} learns one");
+    assert!(said.contains(&plain), "{said}");
+    assert!(
+        said.contains("mode         learning: ") && said.contains(" of the first 64 commands"),
+        "{said}"
+    );
+    let log = std::fs::read_to_string(at("log")).expect("a log");
+    assert!(
+        log.contains("served plainly") && log.contains(&command),
+        "{log}"
+    );
+}

@@ -64,6 +64,7 @@ fn status_and_tasks_are_told_to_people_and_to_programs() {
     for part in [
         "serving for 93784 s, version 0.1.0, 1 connected\n",
         "disk: emulated quantum-atlas-10k at time scale 4, sptf-sw60\n",
+        "  mode         following: 97 % of recent commands ended as the belief predicts\n",
         "14 waiting, 1 at the drive\n",
         "foreground   read 1.3 MB/s 155/s, write 0.6 MB/s 74/s; p50 31.40 p95 96.10 p99 141.70 p99.9 388.90 ms\n",
         "foreground 61.0 %, real-time 4.5 %, free 19.0 %, idle 5.0 %, calibration 0.5 %, lost 5.0 %, unused 5.0 %\n",

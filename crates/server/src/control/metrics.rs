@@ -5,7 +5,7 @@
 
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::status::{DriveStatus, Flow, HeadKind, Latency, Status, StreamTotals, Traffic};
+use crate::status::{DriveStatus, Flow, HeadKind, Latency, Mode, Status, StreamTotals, Traffic};
 
 mod encoding;
 
@@ -162,9 +162,22 @@ pub const ALL: &[Metric] = &[
         None,
         |s, to| {
             each(s, to, |drive| {
-                let positioning = drive.mode == crate::status::Mode::Positioning;
-                Some(f64::from(u8::from(positioning)))
+                let uses = matches!(drive.mode, Mode::Learning | Mode::Following);
+                Some(f64::from(u8::from(uses)))
             });
+        },
+    ),
+    gauge(
+        "belief_mode",
+        "1 for the mode of the belief, 0 for the others",
+        None,
+        |s, to| {
+            for drive in &s.drives {
+                for mode in Mode::ALL {
+                    let labels = [("drive", &*drive.name), ("mode", mode.name())];
+                    to.add(&labels, f64::from(u8::from(drive.mode == mode)));
+                }
+            }
         },
     ),
     gauge(

@@ -26,6 +26,7 @@ impl Picture<'_> {
     pub(crate) fn drive(&self) -> DriveStatus {
         let second = self.tally.last_second(self.disk.now);
         let slice_us = second.slice.as_nanos() / 1000;
+        let (mode, mode_reason) = self.mode();
         DriveStatus {
             capacity_bytes: self.disk.shape.bytes(),
             queue: Queue {
@@ -40,14 +41,8 @@ impl Picture<'_> {
                 second_us: second.second,
                 total_us: second.total,
             },
-            mode: match (
-                self.disk.engine.belief().tallies(),
-                self.disk.engine.belief().mode(),
-            ) {
-                (None, _) if !self.disk.shape.rotational => Mode::Blind,
-                (_, tracker::BeliefMode::Safe) => Mode::Safe,
-                (_, tracker::BeliefMode::Positioning) => Mode::Positioning,
-            },
+            mode,
+            mode_reason,
             confidence: self
                 .disk
                 .engine
@@ -71,6 +66,37 @@ impl Picture<'_> {
                 flushes_total: self.tally.failed[2],
             },
             ..DriveStatus::default()
+        }
+    }
+
+    /// The use of the belief, and the reason.
+    fn mode(&self) -> (Mode, String) {
+        let belief = self.disk.engine.belief();
+        let Some(tallies) = belief.tallies() else {
+            let reason = match self.disk.shape.rotational {
+                true => "the policy leaves the order to the drive: its belief is not followed",
+                false => NO_BELIEF,
+            };
+            return (Mode::Plain, reason.to_owned());
+        };
+        let share = belief.confidence().map_or(0.0, |found| found.share()) * 100.0;
+        let compared = tallies.as_believed + tallies.late + tallies.elsewhere;
+        match belief.mode() {
+            tracker::BeliefMode::Safe => (
+                Mode::Safe,
+                format!(
+                    "{share:.0} % of recent commands ended as the belief predicts: requests go in block \
+                     order, and gaps stay unused"
+                ),
+            ),
+            tracker::BeliefMode::Positioning if compared < FIRST_COMMANDS => (
+                Mode::Learning,
+                format!("{compared} of the first {FIRST_COMMANDS} commands have shown the platter"),
+            ),
+            tracker::BeliefMode::Positioning => (
+                Mode::Following,
+                format!("{share:.0} % of recent commands ended as the belief predicts"),
+            ),
         }
     }
 
@@ -137,6 +163,13 @@ impl Picture<'_> {
         })
     }
 }
+
+/// The reason of [`Mode::Plain`] without a belief.
+pub(crate) const NO_BELIEF: &str = "there is no belief of the drive";
+
+/// Commands whose ends show the platter and the arm before a belief counts as followed. A choice: a quarter
+/// of those over which the tracker takes its mean.
+const FIRST_COMMANDS: u64 = 64;
 
 impl From<Class> for status::TrafficClass {
     fn from(class: Class) -> Self {

@@ -16,12 +16,14 @@ use crate::disk::back_end::BackEnd;
 use crate::disk::back_end::emulated::Emulated;
 use crate::disk::back_end::file::{Caching, Image};
 use crate::disk::back_end::memory::Ram;
+use crate::event_loop::NO_BELIEF;
 use crate::event_loop::mailbox::Mailbox;
 use crate::front_end::{fuse, ublk};
 use crate::station::Station;
 use crate::status;
 use nbd::Context;
 use nbd::offer::{BlockSizes, Features, Offer, Text};
+use tracing::info;
 
 mod behind;
 mod caching;
@@ -51,6 +53,8 @@ pub(super) struct Drive {
     bytes: u64,
     block_bytes: u32,
     is_rotational: bool,
+    /// The path that `headtime adopt` could learn, if the drive has no belief.
+    unlearned: Option<String>,
     /// The longest request in bytes.
     longest: u32,
     volumes: Mutex<Vec<(config::Volume, u64)>>,
@@ -82,6 +86,17 @@ impl Drive {
         limits: &config::Limits,
     ) -> Result<Self, String> {
         let parts = parts(config)?;
+        let unlearned = match parts.belief {
+            None => learnable(&config.back_end),
+            Some(_) => None,
+        };
+        if let Some(path) = &unlearned {
+            info!(
+                drive = config.name,
+                "it is served plainly, without free blocks and positions, because {NO_BELIEF}: `headtime \
+                 adopt {path}` learns one"
+            );
+        }
         let bytes = parts.blocks * u64::from(parts.block_bytes);
         let volumes = volumes(config, bytes)?;
         let exports = exports(config, &volumes);
@@ -111,6 +126,7 @@ impl Drive {
             bytes,
             block_bytes,
             is_rotational,
+            unlearned,
             longest: limits.request_bytes,
             volumes: Mutex::new(volumes),
             exports: Mutex::new(places),
@@ -283,6 +299,9 @@ impl Drive {
     /// The loop's status of the drive, completed from the configuration.
     pub(super) fn described(&self, mut picture: status::DriveStatus) -> status::DriveStatus {
         caching::name(&mut picture.caches, &self.all_volumes());
+        if let (status::Mode::Plain, Some(path)) = (picture.mode, &self.unlearned) {
+            picture.mode_reason = format!("{NO_BELIEF}: `headtime adopt {path}` learns one");
+        }
         status::DriveStatus {
             name: self.name.clone(),
             back_end: self.kind.to_owned(),
@@ -304,6 +323,19 @@ impl Drive {
         if let Some(station) = station.take() {
             station.stop();
         }
+    }
+}
+
+/// The path of a back end that may be a disk.
+fn learnable(back_end: &config::BackEnd) -> Option<String> {
+    match back_end {
+        config::BackEnd::Memory { .. } | config::BackEnd::Emulated(_) => None,
+        config::BackEnd::File { path, .. } => {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            Some(path.display().to_string())
+        }
+        config::BackEnd::Device(device) => Some(device.path.display().to_string()),
+        config::BackEnd::Nbd(remote) => Some(remote.uri.clone()),
     }
 }
 

@@ -258,7 +258,8 @@ fn drive() -> DriveStatus {
             cylinders: 10_042,
         }),
         head_time: head_time(),
-        mode: Mode::Positioning,
+        mode: Mode::Following,
+        mode_reason: "97 % of recent commands ended as the belief predicts".to_owned(),
         confidence: Some(0.973),
         impact: Impact {
             measured_percent: Some(1.37),

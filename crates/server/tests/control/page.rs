@@ -86,7 +86,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
         "version 0.1.0 up 1 d 2 h connections 1",
     ),
     ("data-field=\"name\"", "</h2>", "disk"),
-    ("data-field=\"mode\"", "</span>", "positioning"),
+    ("data-field=\"mode\"", "</span>", "following"),
     (
         "data-field=\"facts\"",
         "</dl>",
@@ -183,7 +183,7 @@ fn the_page_works_without_anything_to_show() {
     let drive = &mut status.drives[0];
     *drive = server::status::DriveStatus {
         name: drive.name.clone(),
-        mode: Mode::Blind,
+        mode: Mode::Plain,
         ..Default::default()
     };
     let Some(dom) = page(status, &[]) else {
@@ -191,7 +191,7 @@ fn the_page_works_without_anything_to_show() {
         return;
     };
     for (mark, end, shown) in [
-        ("data-field=\"mode\"", "</span>", "no belief"),
+        ("data-field=\"mode\"", "</span>", "plain"),
         (
             "data-field=\"head\"",
             "</figcaption>",
