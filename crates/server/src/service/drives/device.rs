@@ -194,7 +194,10 @@ fn of_drive(drive: &ScsiDrive) -> Result<DiskProperties, Refused> {
 fn fits(belief: &Profile, properties: &DiskProperties) -> Result<(), String> {
     let blocks = properties.bytes / u64::from(properties.block_bytes);
     let believed = belief.geometry.sectors().0;
-    if (belief.block_bytes, believed) == (properties.block_bytes, blocks) {
+    let missing = believed.checked_sub(blocks);
+    let is_whole =
+        missing.is_some_and(|missing| missing * u64::from(properties.block_bytes) < ROUNDED_BYTES);
+    if belief.block_bytes == properties.block_bytes && is_whole {
         return Ok(());
     }
     Err(format!(
@@ -203,6 +206,10 @@ fn fits(belief: &Profile, properties: &DiskProperties) -> Result<(), String> {
         properties.block_bytes, belief.model, belief.block_bytes
     ))
 }
+
+/// Paths round the size of a disk down by less than this: a loop device over FUSE to 4 KiB (seen on Linux
+/// 6.18).
+const ROUNDED_BYTES: u64 = 4096;
 
 /// Says what is about to be served.
 fn tell(config: &config::Device, claimed: &Claimed) {
@@ -262,5 +269,41 @@ fn shape(properties: &DiskProperties, way: Way, is_known: bool) -> Shape {
         zeroes_fast: properties.zeroes_fast && is_kernels,
         // Where the head is, is only known by a profile.
         rotational: is_known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_belief_fits_its_disk_also_if_the_path_rounds_the_size_down() {
+        let belief = drive::catalog::find("quantum-atlas-10k")
+            .expect("a drive")
+            .profile()
+            .expect("a profile");
+        let blocks = belief.geometry.sectors().0;
+        let properties = |blocks: u64| DiskProperties {
+            bytes: blocks * 512,
+            block_bytes: 512,
+            rotational: true,
+            trims: false,
+            zeroes_fast: false,
+            actuators: 1,
+            most_bytes: 1 << 20,
+            access: Writes::Allowed,
+        };
+        for whole in [blocks, blocks - 2, blocks - 7] {
+            assert_eq!(fits(&belief, &properties(whole)), Ok(()));
+        }
+        for other in [blocks - 8, blocks + 1, blocks / 2] {
+            let refused = fits(&belief, &properties(other)).expect_err("another disk");
+            assert!(refused.contains("the drive's own profile"), "{refused}");
+        }
+        let large = DiskProperties {
+            block_bytes: 4096,
+            ..properties(blocks)
+        };
+        assert!(fits(&belief, &large).is_err());
     }
 }
