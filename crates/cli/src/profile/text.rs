@@ -176,6 +176,12 @@ pub fn checked(figures: &Checked, found: &FoundDrive) -> String {
         1,
         " %",
     );
+    line(
+        "tracks of those exact",
+        percent(figures.known_true),
+        1,
+        " %",
+    );
     text
 }
 

@@ -77,6 +77,10 @@ fn figures_against_the_truth_have_exactly_their_keys() {
             "seek_mean_error_us",
             "zones_exact",
             "tracks_exact",
+            "known",
+            "known_true",
+            "usable",
+            "commands",
             "drive_seconds",
             "confidence",
         ];

@@ -27,6 +27,14 @@ pub struct Checked {
     pub zones_exact: Option<f64>,
     /// The share of tracks that were found exactly.
     pub tracks_exact: Option<f64>,
+    /// The share of blocks whose tracks are said to be known.
+    pub known: f64,
+    /// The share of those that are true: bounds and sectors of the track.
+    pub known_true: Option<f64>,
+    /// Whether spindle, map and seeks are sure enough for a service.
+    pub usable: bool,
+    /// The number of commands.
+    pub commands: u64,
     /// The drive's time.
     pub drive_seconds: f64,
     /// The confidence of the least certain part.
@@ -73,6 +81,10 @@ pub fn check(found: &FoundDrive, truth: &Profile) -> Result<Checked, Failure> {
             .map(|_| seek_error(&believed, truth)),
         zones_exact: zones(&believed, truth),
         tracks_exact: share(tracks),
+        known: found.findings.map.known() as f64 / found.device.blocks as f64,
+        known_true: share(known_tracks(&believed, truth)),
+        usable: found.needs_belief().is_ok(),
+        commands: found.probes,
         drive_seconds: found.at.as_secs_f64(),
         confidence: confidence.unwrap_or(0.0),
     })
@@ -94,6 +106,17 @@ fn is_asked(believed: &Profile, truth: &Profile, lba: Lba) -> bool {
     truth.capacity_bytes() < LARGE || believed.confidence.as_ref().is_some_and(is_known)
 }
 
+/// Whether the tracks of random blocks are true, of those that are said to be known.
+fn known_tracks(believed: &Profile, truth: &Profile) -> impl Iterator<Item = bool> {
+    let known = believed.confidence.as_ref().map_or(&[][..], |c| c.known());
+    let known: Vec<(u64, u64)> = known
+        .iter()
+        .map(|extent| (extent.start().0, extent.length().0))
+        .collect();
+    let asked = spread(&known);
+    asked.into_iter().map(|lba| is_track(believed, truth, lba))
+}
+
 /// Random blocks. On a large and mostly unknown drive they come from the known part.
 fn asked(believed: &Profile, truth: &Profile) -> Vec<Lba> {
     let whole = [(0, truth.geometry.sectors().0)];
@@ -106,6 +129,11 @@ fn asked(believed: &Profile, truth: &Profile) -> Vec<Lba> {
         true => &whole[..],
         false => &known,
     };
+    spread(extents)
+}
+
+/// Random blocks of some extents, each its first block and its length.
+fn spread(extents: &[(u64, u64)]) -> Vec<Lba> {
     let total: u64 = extents.iter().map(|(_, length)| length).sum();
     let block = |number: u64| {
         // Knuth's multiplicative hashing. Any fixed sequence that the procedures do not use would
