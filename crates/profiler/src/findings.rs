@@ -7,6 +7,7 @@ use crate::confidence::Confidence;
 
 mod arm;
 mod firmware;
+mod host;
 mod layout;
 mod pattern;
 mod progress;
@@ -17,6 +18,7 @@ pub use arm::{ArmTimings, SeekPoint};
 pub use firmware::{
     ChunkRate, ChunkSizes, CountBound, Destage, Firmware, FirmwareConfidence, Honesty, WriteBuffer,
 };
+pub use host::HostDelays;
 pub use layout::TrackLayout;
 pub use pattern::{Heading, Pattern, Turning};
 pub use progress::{ProfilingProgress, ProfilingStage};
@@ -32,6 +34,8 @@ pub struct Findings {
     /// Upper bound of the time of buffer hits: every command that reads the medium takes longer.
     /// Zero if unknown.
     pub fast: Duration,
+    /// What the path to the drive adds to the drive's times, where it has no cache control.
+    pub host: HostDelays,
     /// The tracks in block order.
     pub map: TrackMap,
     /// The confidence in predicted angles of blocks on the map.

@@ -15,6 +15,7 @@ use block::{Duration, Extent, Lba};
 use drive::Geometry;
 
 use crate::confidence::Confidence;
+use crate::device::Offers;
 use crate::findings::{Pattern, TrackLayout, TrackMap};
 use crate::prober::Prober;
 
@@ -69,7 +70,13 @@ pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
         (describe::breaks(&laid, found.pattern), regular)
     });
     let geometry = Geometry::indexed(&regular.description).map_err(|_| NoLayout::NoPattern)?;
-    let skipped = skipped::find(&timer, &found.pattern, &found.row, &geometry, &places).await;
+    let skipped = match prober.device().offers {
+        Offers::CacheControl => {
+            skipped::find(&timer, &found.pattern, &found.row, &geometry, &places).await
+        }
+        // Too many times between the same tracks, which the buffer would answer for.
+        Offers::Nothing => Vec::new(),
+    };
     let layout = prober
         .findings(|findings| layout(&findings.map, found.pattern, &anchors, &skipped, blocks));
     let geometry = Geometry::indexed(&layout.description).map_err(|_| NoLayout::NoPattern)?;
@@ -145,6 +152,18 @@ async fn anchors(timer: &TrackTimer<'_>, found: &Recognised, spans: &[TrackSpan]
         .prober
         .findings(|findings| uncertain(&findings.map, &found.pattern));
     let end = timer.prober.now() + ANCHORING;
+    if timer.prober.device().offers == Offers::Nothing {
+        let work = pieces.into_iter().take(ANCHORS).map(|piece| async move {
+            match timer.prober.now() < end {
+                true => recognise::row_in(timer, piece, spans, &found.pattern, limit, 0).await,
+                false => None,
+            }
+        });
+        let rows = timer.prober.rounds(work.collect()).await;
+        anchors.extend(rows.into_iter().flatten().map(|row| row.first));
+        anchors.sort_unstable();
+        return anchors;
+    }
     for piece in pieces.into_iter().take(ANCHORS) {
         for attempt in 0..ATTEMPTS {
             let row = recognise::row_in(timer, piece, spans, &found.pattern, limit, attempt);

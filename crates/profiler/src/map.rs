@@ -13,6 +13,7 @@ mod emission;
 mod explore;
 mod line;
 mod observer;
+mod regions;
 mod survey;
 mod track;
 mod track_cycle;
@@ -21,5 +22,6 @@ mod walk;
 
 pub use explore::{Explored, explore};
 pub use line::NoTrack;
+pub use regions::explore_regions;
 pub use survey::survey;
 pub use verify::verify;

@@ -10,10 +10,17 @@ use block::{
     Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba, Outcome, Sectors,
     Status,
 };
+use drive::Angle;
 
+use crate::clock::EarliestSighting;
 use crate::device::{DriveIdentity, Offers};
 use crate::findings::Findings;
 use crate::sighting::Sighting;
+
+mod rounds;
+mod turn_queue;
+
+use turn_queue::TurnQueue;
 
 /// The timing of one command, as observed by the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +78,15 @@ pub(crate) struct ProbeQueue {
     pub(crate) findings: Findings,
     /// The position of the last far read for emptying the buffer.
     displaced: u64,
-    /// The number of far reads that empty the buffer, as far as is known.
-    segments: u64,
+    /// Number of commands that were too slow for the buffer. Each of them evicts a segment.
+    medium_reads: u64,
+    /// The number of such reads that evict a block, as far as is known.
+    pub(crate) evicting: u64,
+    turns: TurnQueue,
+    /// First blocks of recent reads, and after how many reads of the medium they are evicted.
+    recent: VecDeque<(u64, u64)>,
+    /// Sightings of reference blocks behind a host that delays them.
+    earliest: EarliestSighting,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +94,8 @@ struct SentProbe {
     id: CommandId,
     submitted: Option<Instant>,
     order: Continuity,
+    /// The first block of a read.
+    read: Option<Lba>,
     outcome: Option<Outcome>,
 }
 
@@ -96,7 +112,11 @@ impl ProbeQueue {
             probes: 0,
             findings,
             displaced: 0,
-            segments: FEW_SEGMENTS,
+            medium_reads: 0,
+            evicting: FEW_SEGMENTS,
+            turns: TurnQueue::default(),
+            recent: VecDeque::new(),
+            earliest: EarliestSighting::default(),
         }
     }
 
@@ -124,6 +144,22 @@ impl ProbeQueue {
             return false;
         };
         sent.outcome = Some(outcome);
+        let took = sent.submitted.map(|submitted| outcome.at.since(submitted));
+        if took.is_some_and(|took| took > self.findings.fast) {
+            self.medium_reads += 1;
+        }
+        if let Some(lba) = sent.read {
+            let evicted = self.medium_reads + self.evicting;
+            self.recent.push_back((evicted, lba.0));
+            while self.recent.len() > MOST_RECENT
+                || self
+                    .recent
+                    .front()
+                    .is_some_and(|first| first.0 <= self.medium_reads)
+            {
+                self.recent.pop_front();
+            }
+        }
         true
     }
 
@@ -142,12 +178,18 @@ pub struct Prober {
     desk: Arc<Mutex<ProbeQueue>>,
 }
 
-/// Initial number of far reads that are assumed to empty a buffer. It doubles whenever the buffer
-/// still answers. A choice.
+/// Number of reads that are assumed to evict a block before it is measured. A choice.
 const FEW_SEGMENTS: u64 = 8;
 
-/// Maximum number of far reads: the largest known buffer has 2,048 segments.
+/// Maximum number of such reads: the largest known buffer has 2,048 segments.
 const MOST_SEGMENTS: u64 = 2_048;
+
+/// Most reads that are remembered: hits evict nothing. A choice: twice the most segments.
+const MOST_RECENT: usize = 4_096;
+
+/// Attempts to read a block from the medium. A choice: from the third on, each waits for twice as
+/// many reads as the one before, so that any buffer is emptied that can be.
+const ATTEMPTS: u32 = 10;
 
 impl Prober {
     pub(crate) fn new(desk: Arc<Mutex<ProbeQueue>>) -> Self {
@@ -183,6 +225,10 @@ impl Prober {
             id,
             submitted: None,
             order: Continuity::Direct,
+            read: match action {
+                Action::Read { extent, .. } => Some(extent.start()),
+                _ => None,
+            },
             outcome: None,
         });
         ProbeTicket(id)
@@ -266,56 +312,63 @@ impl Prober {
     }
 
     /// Reads one block from the medium. Without cache control, an answer that is too fast for the
-    /// medium is rejected: the buffer is emptied by reads elsewhere, and the block is read again.
+    /// medium is rejected: the block is read again once other reads have evicted it.
     ///
     /// # Errors
     /// If the block cannot be read, or every answer was too fast.
     pub async fn sight(&self, lba: Lba) -> Result<Sighting, Unseen> {
-        let mut attempts = 0..;
-        loop {
-            let timing = self.read_medium(Extent::block(lba)).await;
-            if timing.status != Status::Good {
-                return Err(Unseen::Unreadable);
-            }
-            let took = timing.ended.since(timing.submitted);
-            let device = self.device();
-            let fast = self.findings(|findings| findings.fast);
-            if device.offers == Offers::CacheControl || took > fast {
-                let at = timing.ended;
-                return Ok(Sighting { lba, at, took });
-            }
-            if attempts.next() != Some(0) {
-                let mut desk = self.desk();
-                if desk.segments == MOST_SEGMENTS {
-                    return Err(Unseen::Buffered);
-                }
-                desk.segments *= 2;
-            }
-            self.displace(lba).await;
+        if self.device().offers == Offers::CacheControl {
+            return self.sight_now(lba).await?.ok_or(Unseen::Buffered);
         }
+        let mut after = 0;
+        for attempt in 0..ATTEMPTS {
+            let turn = self.turn(after).await;
+            if attempt > 0 {
+                // From far away the medium does not answer as fast as the buffer.
+                self.read_far().await;
+            }
+            if let Some(sighting) = self.sight_now(lba).await? {
+                return Ok(sighting);
+            }
+            drop(turn);
+            if attempt > 1 {
+                let mut desk = self.desk();
+                desk.evicting = (desk.evicting * 2).min(MOST_SEGMENTS);
+            }
+            after = self.evicted();
+        }
+        Err(Unseen::Buffered)
     }
 
-    /// Reads blocks far from `lba` and from each other, so that the buffer discards its contents.
-    pub async fn displace(&self, lba: Lba) {
-        let blocks = self.device().blocks;
-        let segments = self.desk().segments;
-        for _ in 0..segments {
-            let step = {
-                let mut desk = self.desk();
-                desk.displaced += 1;
-                desk.displaced
-            };
-            // The golden section spreads them over the disk.
-            let far = (u128::from(step) * 0x9E37_79B9_7F4A_7C15) & u128::from(u64::MAX);
-            let far = ((far * u128::from(blocks)) >> 64) as u64;
-            let near = far.abs_diff(lba.0) < blocks / 64;
-            let far = if near {
-                (far + blocks / 2) % blocks
-            } else {
-                far
-            };
-            self.read(Extent::block(Lba(far))).await;
+    /// Reads one block; `None` if the buffer seems to have answered.
+    ///
+    /// # Errors
+    /// If the block cannot be read.
+    pub(crate) async fn sight_now(&self, lba: Lba) -> Result<Option<Sighting>, Unseen> {
+        let timing = self.read_medium(Extent::block(lba)).await;
+        if timing.status != Status::Good {
+            return Err(Unseen::Unreadable);
         }
+        let took = timing.ended.since(timing.submitted);
+        let fast = self.findings(|findings| findings.fast);
+        let buffered = self.device().offers == Offers::Nothing && took <= fast;
+        let at = timing.ended;
+        Ok((!buffered).then_some(Sighting { lba, at, took }))
+    }
+
+    /// Corrects the clock by a sighting of a reference block behind a host that delays sightings.
+    pub(crate) fn keep_time(&self, end: Angle, at: Instant) {
+        let mut desk = self.desk();
+        let mut earliest = desk.earliest;
+        if let Some(clock) = &mut desk.findings.clock {
+            earliest.take(clock, end, at);
+        }
+        desk.earliest = earliest;
+    }
+
+    /// The time of the last such sighting.
+    pub(crate) fn time_kept(&self) -> Instant {
+        self.desk().earliest.at
     }
 
     /// Up to `blocks` blocks from `lba` on, limited by the end of the drive.

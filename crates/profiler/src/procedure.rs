@@ -9,6 +9,7 @@ use drive::Geometry;
 
 use crate::arm::{self, Effort};
 use crate::belief::phase;
+use crate::device::Offers;
 use crate::findings::{ProfilingStage, TrackMap};
 use crate::firmware;
 use crate::layout::{self, NoLayout};
@@ -111,6 +112,11 @@ async fn find_map(prober: &Prober, time: Duration) {
     begin(prober, ProfilingStage::Map);
     take_up_map(prober).await;
     let blocks = prober.device().blocks;
+    if prober.device().offers == Offers::Nothing {
+        explore_rest(prober, prober.now() + time).await;
+        verify(prober).await;
+        return;
+    }
     let half = Duration::from_nanos(time.as_nanos() / 2);
     explore(prober, Lba(0), prober.now() + half).await;
     let each = Duration::from_nanos(half.as_nanos() / PLACES);
@@ -151,6 +157,14 @@ async fn complete_map(prober: &Prober, end: Instant) {
 /// Explores all unknown blocks, until `until` or until exploration makes no progress.
 async fn explore_rest(prober: &Prober, until: Instant) {
     let left = || prober.findings(|findings| findings.map.unknown_from(Lba(0)));
+    let known = || prober.findings(|findings| findings.map.known());
+    while prober.device().offers == Offers::Nothing && left().0 < prober.device().blocks {
+        let before = known();
+        prober.within(until, map::explore_regions(prober)).await;
+        if prober.now() >= until || known() == before {
+            return;
+        }
+    }
     while left().0 < prober.device().blocks && prober.now() < until {
         let from = left();
         explore(prober, from, until).await;

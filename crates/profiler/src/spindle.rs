@@ -14,6 +14,9 @@ use crate::findings::Steadiness;
 use crate::prober::{Prober, Unseen};
 use crate::sighting::Sighting;
 
+mod delays;
+mod eviction;
+
 /// The range of periods, in nanoseconds: 3,000 to 20,000 rpm with a margin, all drives ever sold.
 const PERIODS: (f64, f64) = (2.9e6, 20.1e6);
 
@@ -33,6 +36,9 @@ const LONG_PAUSES: u32 = 2;
 /// common measure.
 pub async fn find(prober: &Prober, lba: Lba) -> Result<(), NotFound> {
     measure_hits(prober, lba).await;
+    if prober.device().offers == Offers::Nothing {
+        eviction::measure(prober, lba).await;
+    }
     let mut seen: Vec<Sighting> = Vec::new();
     for step in 0..FIRST {
         seen.push(prober.sight(lba).await?);
@@ -47,7 +53,10 @@ pub async fn find(prober: &Prober, lba: Lba) -> Result<(), NotFound> {
     let period = common_measure(&times).ok_or(NotFound::NoCommonMeasure)?;
     let last = times[times.len() - 1];
     let mut clock = PlatterClock::new((period * 1e3).round() as u64, Angle::ZERO, last);
-    let steadiness = follow(prober, lba, &mut clock, times[0]).await?;
+    let mut steadiness = follow(prober, lba, &mut clock, times[0]).await?;
+    if prober.device().offers == Offers::Nothing {
+        delays::measure(prober, lba, &times, (&mut clock, &mut steadiness)).await?;
+    }
     prober.findings(|findings| {
         findings.clock = Some(clock);
         findings.spindle = steadiness;
@@ -71,8 +80,8 @@ impl From<Unseen> for NotFound {
 }
 
 /// Reads of one block that tell how long an answer of the buffer takes. A choice: the host stalls some
-/// of them, and their 90th percentile should not be a stall.
-const HITS: usize = 20;
+/// of them, their 90th percentile should not be a stall, and their 99th should be known.
+const HITS: usize = 100;
 
 /// The same with cache control, where reads of the medium are asked for and the bound decides nothing.
 const FEW_HITS: usize = 4;
@@ -101,7 +110,12 @@ async fn measure_hits(prober: &Prober, lba: Lba) {
     // A whole revolution is no hit.
     if usual < bound {
         let fast = (usual + (late - shortest) * 2).min(bound);
-        prober.findings(|findings| findings.fast = Duration::from_nanos(fast));
+        let most = took[(hits * 99).div_ceil(100) - 1] - shortest;
+        prober.findings(|findings| {
+            findings.fast = Duration::from_nanos(fast);
+            findings.host.floor = Duration::from_nanos(shortest);
+            findings.host.p99 = Duration::from_nanos(most);
+        });
     }
 }
 

@@ -62,23 +62,34 @@ impl Survey<'_> {
                 continue;
             };
             checks += 1;
-            let holds = answer.holds(mean) && self.off(&pair, mean).await.abs() <= NEAR;
+            let holds = answer.holds(mean) && self.off(&pair, distance, mean).await.abs() <= NEAR;
             came_true += u32::from(holds);
         }
         Confidence::of(came_true, checks)
     }
 
     /// The difference of the mean of both directions from a prediction, in nanoseconds; infinite if
-    /// the answers are contradictory.
-    async fn off(&mut self, [one, other]: &ThereAndBack<TrackBlocks>, predicted: f64) -> f64 {
+    /// the answers are contradictory. Without cache control each trip has a fresh pair of that
+    /// distance.
+    async fn off(
+        &mut self,
+        pair: &ThereAndBack<TrackBlocks>,
+        distance: u32,
+        predicted: f64,
+    ) -> f64 {
         let mut search = Threshold::new(self.period, Some((predicted, self.period / 16.0)));
         for going in 0..TRIPS {
+            let fresh = match self.trips.needs_fresh_tracks() {
+                true => self.pair(TrackDistance::Cylinders(distance)),
+                false => None,
+            };
+            let [one, other] = fresh.unwrap_or(*pair);
             let (from, to) = match going % 2 {
                 0 => (other, one),
                 _ => (one, other),
             };
             self.trips
-                .step(from, to, Direction::Read, &mut search)
+                .step(&from, &to, Direction::Read, &mut search)
                 .await;
             if search.weighed() >= ANSWERS || search.is_hopeless() {
                 break;

@@ -7,20 +7,17 @@ use drive::seek::SeekTable;
 use crate::arm::Effort;
 use crate::arm::survey::{Near, Subject, Survey, ThereAndBack, TrackDistance};
 use crate::arm::threshold::MeasuredTime;
-use crate::device::{Offers, WritePermission};
+use crate::device::WritePermission;
 use crate::findings::{ArmTimings, SeekPoint};
 use crate::prober::Prober;
 
 /// Measures the arm of a drive with a known layout, and stores the findings. The angles of the
 /// layout must be those of the clock.
 ///
-/// Returns `None` if the clock is not running, no two measurements agree, or the drive has no cache
-/// control. The overhead is measured on one track, all of which is in the buffer after the first
-/// read.
+/// Returns `None` if the clock is not running, or no two measurements agree. Without cache control
+/// every measurement has tracks of its own, and that of the overhead goes from the last block of a
+/// track to its first ones, which no look-ahead has read.
 pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Option<()> {
-    if prober.device().offers == Offers::Nothing {
-        return None;
-    }
     let mut survey = Survey::new(prober, geometry, effort)?;
     let distances = distances(survey.stroke()?).into_iter();
     let mut distances: Vec<u32> = distances.map(|over| survey.reachable(over)).collect();
@@ -30,6 +27,7 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
     let mut arm = ArmTimings {
         read: reads.points,
         head_switch: reads.switch.unwrap_or_default(),
+        overhead: Duration::from_nanos(reads.overhead.max(0.0) as u64),
         ..ArmTimings::default()
     };
     if prober.device().writes == WritePermission::Allowed

@@ -114,11 +114,16 @@ pub async fn reposition(
 /// choice: an eighth of a revolution is a millisecond.
 const TAIL: u32 = 8;
 
-/// Maximum deviation of a read's end from its predicted angle, in revolutions.
+/// Maximum deviation of a read's end from its predicted angle, in revolutions, if the host delays it
+/// less.
 const OFF: f64 = 0.02;
 
 /// The same for a write, whose end has another constant delay.
 const WRITE_OFF: f64 = 0.2;
+
+/// The part of a track behind a read block that look-ahead may have read before the next command. A
+/// choice: half a millisecond.
+const REACH: u64 = 16;
 
 /// Number of tries of a trip that is not informative. A choice.
 const TRIES: u32 = 4;
@@ -204,7 +209,13 @@ impl<'a> Trips<'a> {
         clock.map(|clock| clock.period())
     }
 
-    /// One trip from one track to another, with a lead in nanoseconds.
+    /// Whether the buffer would answer for tracks that were read before.
+    pub fn needs_fresh_tracks(&self) -> bool {
+        self.prober.device().offers == Offers::Nothing
+    }
+
+    /// One trip from one track to another, with a lead in nanoseconds. Without cache control it waits
+    /// until other reads have evicted both tracks.
     async fn attempt(
         &mut self,
         from: &TrackBlocks,
@@ -212,7 +223,42 @@ impl<'a> Trips<'a> {
         direction: Direction,
         lead: f64,
     ) -> TripResult {
-        if !self.stand_on(from).await {
+        if !self.needs_fresh_tracks() {
+            return self.attempt_now(from, to, direction, lead).await;
+        }
+        self.head = HeadPosition::Unknown;
+        loop {
+            let turn = self.prober.turn(self.evicted(from, to)).await;
+            // Others may have read near these tracks before this turn came.
+            if self.prober.reads() >= self.evicted(from, to) {
+                return self.attempt_now(from, to, direction, lead).await;
+            }
+            drop(turn);
+        }
+    }
+
+    /// The number of reads of the medium after which the buffer holds nothing of two tracks.
+    fn evicted(&self, from: &TrackBlocks, to: &TrackBlocks) -> u64 {
+        let of = |track: &TrackBlocks| {
+            let (first, sectors) = (track.first.0, u64::from(track.sectors));
+            let from = first.saturating_sub(sectors / REACH);
+            self.prober.fresh_after(from..first + sectors)
+        };
+        of(from).max(of(to))
+    }
+
+    async fn attempt_now(
+        &mut self,
+        from: &TrackBlocks,
+        to: &TrackBlocks,
+        direction: Direction,
+        lead: f64,
+    ) -> TripResult {
+        let block = match from.first == to.first && self.needs_fresh_tracks() {
+            true => self.before_the_end(from, lead),
+            false => None,
+        };
+        if !self.stand_on(from, block).await {
             return TripResult::Void;
         }
         let Some((lba, pause)) = self.choose(to, lead) else {
@@ -234,9 +280,18 @@ impl<'a> Trips<'a> {
         answer
     }
 
-    /// Moves the head to a track, unless it is there, by a read that anchors the clock. Returns
-    /// whether it is there.
-    async fn stand_on(&mut self, track: &TrackBlocks) -> bool {
+    /// The block of a track from which its first block is as far as the lead. No look-ahead has read
+    /// that one: it is still on its way to the end of the track when the next command arrives.
+    fn before_the_end(&self, track: &TrackBlocks, lead: f64) -> Option<Lba> {
+        let ahead = (lead / self.period()? * f64::from(track.sectors)).ceil() as u64;
+        let spare = u64::from(track.sectors.saturating_sub(track.blocks));
+        let back = ahead.saturating_sub(spare).min(u64::from(track.blocks) - 1);
+        Some(Lba(track.first.0 + u64::from(track.blocks) - 1 - back))
+    }
+
+    /// Moves the head to a track, unless it is there, by a read of `block`, or of any one, that anchors
+    /// the clock. Returns whether it is there.
+    async fn stand_on(&mut self, track: &TrackBlocks, block: Option<Lba>) -> bool {
         let tail = track.sectors / TAIL;
         let usable = track.blocks.saturating_sub(tail).max(1);
         if let HeadPosition::On { first, block } = self.head
@@ -246,14 +301,15 @@ impl<'a> Trips<'a> {
             return true;
         }
         self.head = HeadPosition::Unknown;
-        let lba = Lba(track.first.0 + self.choice(u64::from(usable)));
-        let Ok(sighting) = self.prober.sight(lba).await else {
+        let any = Lba(track.first.0 + self.choice(u64::from(usable)));
+        let lba = block.unwrap_or(any);
+        let Ok(Some(sighting)) = self.prober.sight_now(lba).await else {
             return false;
         };
         let Some(error) = self.anchor(track, lba, sighting.at) else {
             return false;
         };
-        let there = error.abs() < OFF;
+        let there = error.abs() < self.off();
         if there {
             self.head = HeadPosition::On {
                 first: track.first,
@@ -267,8 +323,20 @@ impl<'a> Trips<'a> {
     fn anchor(&self, track: &TrackBlocks, lba: Lba, at: Instant) -> Option<f64> {
         let end = self.angles.begin(track, lba)? + track.width();
         self.prober.findings(|findings| {
+            let late = !findings.host.late.is_zero();
             let clock = findings.clock.as_mut()?;
-            Some(clock.anchor(end, at))
+            Some(match late {
+                true => clock.nudge(end, at),
+                false => clock.anchor(end, at),
+            })
+        })
+    }
+
+    /// Maximum deviation of a read's end from its predicted angle, in revolutions.
+    fn off(&self) -> f64 {
+        self.prober.findings(|findings| {
+            let clock = findings.clock.as_ref();
+            clock.map_or(OFF, |clock| OFF.max(2.0 * findings.host.late_turns(clock)))
         })
     }
 
@@ -329,11 +397,8 @@ impl<'a> Trips<'a> {
         timing: &Timing,
     ) -> TripResult {
         let took = timing.ended.since(timing.submitted);
-        let (clock, fast) = self
-            .prober
-            .findings(|findings| (findings.clock, findings.fast));
-        let hit = self.prober.device().offers == Offers::Nothing && took <= fast;
-        let Some(clock) = clock.filter(|_| !hit) else {
+        let clock = self.prober.findings(|findings| findings.clock);
+        let Some(clock) = clock else {
             return TripResult::Void;
         };
         if timing.status != Status::Good || timing.order != Continuity::Direct {
@@ -345,7 +410,7 @@ impl<'a> Trips<'a> {
         let (period, end) = (clock.period(), begin + to.width());
         let off = apart(end, clock.angle_at(timing.ended));
         let allowed = match direction {
-            Direction::Read => OFF,
+            Direction::Read => self.off(),
             Direction::Write => WRITE_OFF,
         };
         if off.abs() > allowed {

@@ -252,9 +252,19 @@ impl<'a> Survey<'a> {
             let [one, other] = self.pair(subject.gap)?;
             for _ in 0..PLACE {
                 for (search, (from, to)) in searches.iter_mut().zip([(one, other), (other, one)]) {
-                    if !done(search) {
-                        self.trips.step(&from, &to, subject.direction, search).await;
+                    if done(search) {
+                        continue;
                     }
+                    let (mut from, mut to) = (from, to);
+                    if self.trips.needs_fresh_tracks() {
+                        // In the order of the first pair, which says which way the arm goes.
+                        let [low, high] = self.pair(subject.gap)?;
+                        (from, to) = match from == one {
+                            true => (low, high),
+                            false => (high, low),
+                        };
+                    }
+                    self.trips.step(&from, &to, subject.direction, search).await;
                 }
             }
             if searches.iter().all(done) {

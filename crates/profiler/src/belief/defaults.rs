@@ -31,6 +31,7 @@ pub fn arm(cylinders: u32) -> ArmTimings {
         read,
         write: Vec::new(),
         head_switch: Duration::from_millis(3),
+        overhead: Duration::ZERO,
         write_settle_nanos: WRITE_SETTLE_NANOS,
         deviation: Duration::ZERO,
         confidence: Confidence::NONE,

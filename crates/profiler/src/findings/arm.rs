@@ -14,6 +14,8 @@ pub struct ArmTimings {
     pub write: Vec<SeekPoint>,
     /// Switch time between surfaces of a cylinder; zero for a single surface.
     pub head_switch: Duration,
+    /// Time from the submission of a read to the first block of the same track that it can catch.
+    pub overhead: Duration,
     /// Additional time of every repositioning for a write, in nanoseconds.
     pub write_settle_nanos: i64,
     /// Standard deviation of a single repositioning of a read, including overhead, over all seeks.

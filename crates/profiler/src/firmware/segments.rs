@@ -47,6 +47,9 @@ pub(super) async fn measure(
             checks += 1;
         }
         buffer.read_on_arrival = keeps_what_passes(site).await;
+    } else {
+        // The block that was read is kept; look-ahead hides how many more.
+        buffer.segment_blocks = 1;
     }
     if site.device().writes == WritePermission::Allowed {
         buffer.read_written = keeps_written(site).await;

@@ -17,6 +17,7 @@ use drive::geometry::Track;
 use super::site::{DiskArea, TestSite, agreed, median, moment};
 use crate::confidence::Confidence;
 use crate::device::WritePermission;
+use crate::prober::Prober;
 
 /// Sums, in nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +86,20 @@ const CHECK: f64 = 70e3;
 
 /// Minimum significant difference of times: twice the noise of a median of five.
 const NOTABLE: f64 = 30e3;
+
+impl Thresholds {
+    /// The threshold of reads that the measurement of the arm has found.
+    pub(super) fn of_arm(prober: &Prober) -> Option<Self> {
+        prober.findings(|findings| {
+            let arm = findings.arm.as_ref()?;
+            Some(Thresholds {
+                read_after_read: Some(arm.overhead.as_nanos() as f64),
+                reads: arm.confidence,
+                ..Thresholds::default()
+            })
+        })
+    }
+}
 
 pub(super) async fn measure(site: &mut TestSite) -> Thresholds {
     let mut found = Thresholds::default();

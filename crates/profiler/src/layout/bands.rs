@@ -1,6 +1,9 @@
 //! Bands of a serpentine: after how many tracks the arm comes back.
 
+use std::collections::VecDeque;
+
 use super::track_timer::{EQUAL, TrackTimer};
+use crate::device::Offers;
 use crate::findings::{FoundTrack, Turning};
 
 /// The longest band that is looked for, in tracks. A choice: ten times those of the drives that
@@ -9,6 +12,10 @@ const LONGEST: i64 = 3200;
 
 /// The shortest band of a serpentine, in tracks. A choice: half of the shortest known.
 const SHORTEST: i64 = 8;
+
+/// Times that are measured together without cache control. A choice: their reads evict each other's
+/// blocks on most drives.
+pub(super) const AT_ONCE: i64 = 24;
 
 /// A band that was found.
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +55,49 @@ pub(super) async fn hinted(
 /// Whether a band is on the same cylinders as the band before it.
 pub(super) async fn joined(timer: &TrackTimer<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
     let (from, over) = across(timer, bands, boundary)?;
-    let near = timer.over(&from, over).await?;
     // As far within the band.
-    let far = timer.over(&from, -(bands.tracks / 2)).await?;
-    Some(near < far - EQUAL)
+    let within = -(bands.tracks / 2);
+    let pairs = [
+        (from, timer.beside(&from, over)?),
+        (from, timer.beside(&from, within)?),
+    ];
+    let times = timer.times(&pairs).await;
+    Some(times[0]? < times[1]? - EQUAL)
+}
+
+/// A track some tracks on, and another one, as far from each other as a track and the one `over` tracks
+/// behind it on the other side of a boundary: without cache control every time needs other tracks.
+fn aside(
+    timer: &TrackTimer<'_>,
+    bands: &Bands,
+    (from, over): (&FoundTrack, i64),
+    tracks: i64,
+) -> Option<(FoundTrack, FoundTrack)> {
+    let other = match bands.turning {
+        Turning::Alternating => over - tracks,
+        Turning::Same => over + tracks,
+    };
+    Some((timer.beside(from, tracks)?, timer.beside(from, other)?))
+}
+
+/// Whether bands turn exactly at some boundaries, as [`is_turn`] says.
+async fn are_turns(timer: &TrackTimer<'_>, bands: &Bands, at: &[i64]) -> Option<Vec<bool>> {
+    let mut pairs = Vec::new();
+    for &boundary in at {
+        let (from, over) = across(timer, bands, boundary)?;
+        for (place, over) in [(0, over), (2, over - 3), (4, over + 3)] {
+            pairs.push(aside(timer, bands, (&from, over), place)?);
+        }
+        let within = timer.beside(&from, 6)?;
+        pairs.push((within, timer.beside(&within, -(bands.tracks / 2))?));
+    }
+    let times = timer.times(&pairs).await;
+    let times = times.into_iter().collect::<Option<Vec<f64>>>()?;
+    let turns = times.chunks(4).map(|times| {
+        let [near, less, more, far] = [times[0], times[1], times[2], times[3]];
+        near < far - EQUAL && (less - more).abs() < EQUAL && less > near + EQUAL / 2.0
+    });
+    Some(turns.collect())
 }
 
 /// A track of the band before a boundary (counted from `bands.first`), and how far behind it the
@@ -75,8 +121,12 @@ pub(super) fn across(
 pub(super) async fn searched(timer: &TrackTimer<'_>, first: &FoundTrack) -> Option<Bands> {
     let mut tracks = SHORTEST;
     let mut seen: Vec<(i64, f64)> = Vec::new();
+    let mut ahead = VecDeque::new();
     while tracks < 2 * LONGEST {
-        seen.push((tracks, timer.over(first, tracks).await?));
+        if ahead.is_empty() {
+            ahead.extend(together(timer, first, tracks).await);
+        }
+        seen.push((tracks, ahead.pop_front()??));
         if let Some(found) = fallen(&seen) {
             let aside = (found.1 - found.0) / 2;
             let found = (found.0 - aside, found.1 + aside);
@@ -86,9 +136,32 @@ pub(super) async fn searched(timer: &TrackTimer<'_>, first: &FoundTrack) -> Opti
             }
             seen.clear();
         }
-        tracks += (tracks / 10).max(2);
+        tracks = farther(tracks);
     }
     None
+}
+
+/// The next distance that is looked at.
+fn farther(tracks: i64) -> i64 {
+    tracks + (tracks / 10).max(2)
+}
+
+/// The time over a distance; without cache control also over the next ones, each from another track
+/// near the first.
+async fn together(timer: &TrackTimer<'_>, first: &FoundTrack, tracks: i64) -> Vec<Option<f64>> {
+    let at_once = match timer.prober.device().offers {
+        Offers::CacheControl => 1,
+        Offers::Nothing => AT_ONCE,
+    };
+    let mut pairs = Vec::new();
+    let mut over = tracks;
+    for place in 0..at_once {
+        let from = timer.beside(first, 2 * place);
+        let to = from.and_then(|from| timer.beside(&from, over));
+        pairs.extend(from.zip(to));
+        over = farther(over);
+    }
+    timer.times(&pairs).await
 }
 
 /// Between which distances the times fell and rose again, three neighbours together.
@@ -121,23 +194,42 @@ pub(super) async fn lowest(
     let (mut first, mut last) = (low.max(1), high);
     if last - first > 2 * EXACTLY {
         let step = ((last - first) / roughly).max(1);
-        let mut times = Vec::new();
-        for tracks in (first..=last).step_by(step as usize) {
-            times.push((tracks, timer.over(from, tracks).await?));
-        }
+        let distances: Vec<i64> = (first..=last).step_by(step as usize).collect();
+        let times = over_all(timer, from, &distances).await?;
         let off = |centre: &i64| misfit(&times, *centre);
         let centre = (first..=last).min_by(|a, b| off(a).total_cmp(&off(b)))?;
         (first, last) = ((centre - EXACTLY).max(1), centre + EXACTLY);
     }
-    let mut times = Vec::new();
-    for tracks in first..=last {
-        times.push((tracks, timer.over(from, tracks).await?));
-    }
+    let distances: Vec<i64> = (first..=last).collect();
+    let times = over_all(timer, from, &distances).await?;
     let least = times.iter().map(|time| time.1).fold(f64::MAX, f64::min);
     let near = times.iter().filter(|time| time.1 < least + EQUAL);
     let (sum, count) = near.fold((0, 0), |(sum, count), time| (sum + time.0, count + 1));
     // The middle lies between two tracks.
     (count > 0).then(|| (2 * sum + count - 1) / count)
+}
+
+/// Times from a track to those at some distances behind it, on the way back; without cache control each
+/// from another track, as far from the other one.
+async fn over_all(
+    timer: &TrackTimer<'_>,
+    from: &FoundTrack,
+    distances: &[i64],
+) -> Option<Vec<(i64, f64)>> {
+    let mut pairs = Vec::new();
+    for (place, &over) in (0..).zip(distances) {
+        let place = match timer.prober.device().offers {
+            Offers::CacheControl => 0,
+            Offers::Nothing => 2 * place,
+        };
+        pairs.push((
+            timer.beside(from, place)?,
+            timer.beside(from, over - place)?,
+        ));
+    }
+    let times = timer.times(&pairs).await;
+    let times = times.into_iter().collect::<Option<Vec<f64>>>()?;
+    Some(distances.iter().copied().zip(times).collect())
 }
 
 /// How far times are off those of an arm that comes back at a distance, squared: on both sides of
@@ -189,6 +281,10 @@ async fn confirmed(timer: &TrackTimer<'_>, first: &FoundTrack, twice_centre: i64
 /// Whether bands turn exactly where they are thought to, at two boundaries; one may be that of two
 /// rows.
 async fn is_exact(timer: &TrackTimer<'_>, bands: &Bands) -> Option<bool> {
+    if timer.prober.device().offers == Offers::Nothing {
+        let turns = are_turns(timer, bands, &[0, 1, 2]).await?;
+        return Some(turns.iter().filter(|turn| **turn).count() >= 2);
+    }
     let (mut turned, mut not) = (0, 0);
     for boundary in 0..3 {
         if is_turn(timer, bands, boundary).await? {
@@ -206,6 +302,9 @@ async fn is_exact(timer: &TrackTimer<'_>, bands: &Bands) -> Option<bool> {
 /// Whether bands turn exactly at a boundary: tracks at the same distance from there are near each
 /// other, and on both sides it grows alike.
 pub(super) async fn is_turn(timer: &TrackTimer<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
+    if timer.prober.device().offers == Offers::Nothing {
+        return Some(are_turns(timer, bands, &[boundary]).await?[0]);
+    }
     if !joined(timer, bands, boundary).await? {
         return Some(false);
     }

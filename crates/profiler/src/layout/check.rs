@@ -37,22 +37,35 @@ pub(super) async fn check(
     geometry: &Geometry,
 ) -> Confidence {
     let cylinders = layout.description.cylinders;
-    let mut step = 0;
-    let (mut came_true, mut checks) = (0, 0);
     let short = match layout.pattern.surfaces {
         1 => &ALONE[..],
         _ => &SHORT,
     };
-    for &distance in short.iter().filter(|distance| **distance < cylinders) {
-        let fits = fitting(times(timer, layout, geometry, distance, &mut step).await);
+    let short: Vec<u32> = short.iter().copied().filter(|d| *d < cylinders).collect();
+    let distances = short
+        .iter()
+        .copied()
+        .chain(LONG.map(|parts| cylinders / parts));
+    let mut step = 0;
+    let pairs: Vec<_> = distances
+        .map(|distance| pairs(timer, layout, geometry, distance, &mut step))
+        .collect();
+    // All of them together: without cache control they evict each other's blocks.
+    let mut times = timer.times(&pairs.concat()).await.into_iter();
+    let mut all = pairs.iter().map(|pairs| {
+        let times = times.by_ref().take(pairs.len());
+        // Answers that contradict each other are no time at all.
+        fitting(times.map(|time| time.unwrap_or(f64::INFINITY)).collect())
+    });
+    let (mut came_true, mut checks) = (0, 0);
+    for fits in all.by_ref().take(short.len()) {
         came_true += fits.came_true;
         checks += fits.checks;
     }
     let short = Confidence::of(came_true, checks);
     (came_true, checks) = (0, 0);
     let mut longest = 0.0;
-    for distance in LONG.map(|parts| cylinders / parts) {
-        let fits = fitting(times(timer, layout, geometry, distance, &mut step).await);
+    for fits in all {
         // The arm does not take less for a longer track_timer.
         if fits.middle > longest - EQUAL {
             came_true += fits.came_true;
@@ -90,27 +103,23 @@ fn fitting(mut times: Vec<f64>) -> Fits {
     }
 }
 
-/// Times over a distance at different places.
-async fn times(
+/// Pairs of tracks at a distance, at different places.
+fn pairs(
     timer: &TrackTimer<'_>,
     layout: &TrackLayout,
     geometry: &Geometry,
     distance: u32,
     step: &mut u64,
-) -> Vec<f64> {
-    let mut times: Vec<f64> = Vec::new();
+) -> Vec<(FoundTrack, FoundTrack)> {
+    let mut pairs = Vec::new();
     for _ in 0..TRIES * (REFERENCES + CHECKS) {
-        if times.len() == REFERENCES + CHECKS {
+        if pairs.len() == REFERENCES + CHECKS {
             break;
         }
         *step += 1;
-        if let Some((from, to)) = pair(timer, layout, geometry, distance, *step) {
-            // Answers that contradict each other are no time at all.
-            let time = timer.time(&from, &to).await;
-            times.push(time.unwrap_or(f64::INFINITY));
-        }
+        pairs.extend(pair(timer, layout, geometry, distance, *step));
     }
-    times
+    pairs
 }
 
 /// Two tracks on the map at a distance, the `step`th such pair.

@@ -6,11 +6,12 @@
 
 use drive::Angle;
 
-use super::bands::{Bands, ROUGHLY, across, hinted, is_turn, lowest, searched};
+use super::bands::{AT_ONCE, Bands, ROUGHLY, across, hinted, is_turn, lowest, searched};
 use super::spans::{self, TrackSpan};
 use super::strip::other_density;
 use super::track_timer::{EQUAL, TrackTimer, nth};
 use crate::clock::apart;
+use crate::device::Offers;
 use crate::findings::{FoundTrack, Heading, MapPiece, Pattern};
 
 /// At most how many surfaces: those of the layouts that can be described.
@@ -82,17 +83,22 @@ const TWO_KINDS: f64 = 2.0 * EQUAL;
 /// do not show it where slips, spares, or other skews from zone to zone hide it.
 async fn stepped(timer: &TrackTimer<'_>, piece: usize) -> Option<Recognised> {
     let first = track(timer, piece, 0)?;
-    let mut steps = Vec::new();
-    for step in 0..STEPS {
-        // The known tracks may end.
-        let Some(from) = timer.beside(&first, step) else {
-            break;
-        };
-        let Some(to) = timer.beside(&first, step + 1) else {
-            break;
-        };
-        steps.push(timer.time(&from, &to).await?);
-    }
+    // The known tracks may end.
+    let pairs: Vec<_> = (0..STEPS)
+        .map_while(|step| Some((timer.beside(&first, step)?, timer.beside(&first, step + 1)?)))
+        .collect();
+    let steps = match timer.prober.device().offers {
+        Offers::CacheControl => timer.times(&pairs).await,
+        // Every other step, so that no two have a track in common.
+        Offers::Nothing => {
+            let [even, odd] = [0, 1].map(|from| pairs.iter().copied().skip(from).step_by(2));
+            let even = timer.times(&even.collect::<Vec<_>>()).await;
+            let mut odd = timer.times(&odd.collect::<Vec<_>>()).await.into_iter();
+            let both = even.into_iter().flat_map(|even| [Some(even), odd.next()]);
+            both.flatten().collect()
+        }
+    };
+    let steps = steps.into_iter().collect::<Option<Vec<f64>>>()?;
     let (period, begin) = longer(&steps)?;
     let row = timer.beside(&first, begin)?;
     let pattern = Pattern::head_first(period as u32);
@@ -213,15 +219,31 @@ fn period(cuts: &[u64], cycle: u64) -> Option<u64> {
 /// At how many cylinders tracks of one cylinder are compared. A choice.
 const CYLINDERS: i64 = 3;
 
+/// Cylinders between such places without cache control. A choice: more than the buffer reads around a
+/// block.
+const APART: i64 = 6;
+
 /// Whether the tracks of a cycle that begins at `first` are on one cylinder.
 async fn is_cylinder(timer: &TrackTimer<'_>, first: &FoundTrack, period: i64) -> Option<bool> {
     let mut sums = [0.0; 5];
     let mut ends = [(f64::MAX, f64::MIN); 2];
+    let overs = [1, period - 1, period, 2 * period, 32 * period];
+    let mut pairs = Vec::new();
     for cylinder in 0..CYLINDERS {
-        let from = timer.beside(first, cylinder * 5 * period)?;
-        let overs = [1, period - 1, period, 2 * period, 32 * period];
-        for (index, over) in overs.into_iter().enumerate() {
-            let time = timer.over(&from, over).await?;
+        for (index, over) in (0..).zip(overs) {
+            // Without cache control pairs at one place would find each other's tracks in the buffer.
+            let place = match timer.prober.device().offers {
+                Offers::CacheControl => cylinder * 5,
+                Offers::Nothing => (cylinder * 5 + index) * APART,
+            };
+            let from = timer.beside(first, place * period)?;
+            pairs.push((from, timer.beside(&from, over)?));
+        }
+    }
+    let times = timer.times(&pairs).await;
+    let times = times.into_iter().collect::<Option<Vec<f64>>>()?;
+    for cylinder in times.chunks(overs.len()) {
+        for (index, &time) in cylinder.iter().enumerate() {
             sums[index] += time / CYLINDERS as f64;
             if let Some((least, greatest)) = ends.get_mut(index) {
                 (*least, *greatest) = (least.min(time), greatest.max(time));
@@ -274,24 +296,44 @@ pub(super) struct Near {
 
 impl Near {
     async fn measure(timer: &TrackTimer<'_>, bands: &Bands) -> Option<Near> {
-        let mut near = f64::MAX;
-        let mut far: f64 = 0.0;
+        let mut pairs = Vec::new();
         for boundary in 0..3 {
             let (from, over) = across(timer, bands, boundary)?;
-            near = near.min(timer.over(&from, over).await?);
-            far = far.max(timer.over(&from, -(bands.tracks / 2)).await?);
+            for over in [over, -(bands.tracks / 2)] {
+                pairs.push((from, timer.beside(&from, over)?));
+            }
         }
+        let times = timer.times(&pairs).await;
+        let times = times.into_iter().collect::<Option<Vec<f64>>>()?;
+        let near = times.iter().copied().step_by(2).fold(f64::MAX, f64::min);
+        let far = times.iter().copied().skip(1).step_by(2).fold(0.0, f64::max);
         let limit = (near + far) / 2.0;
         (far > near + EQUAL).then_some(Near { limit })
     }
 
     /// The first boundary from one on at which a row begins.
     async fn row_from(&self, timer: &TrackTimer<'_>, bands: &Bands, from: i64) -> Option<i64> {
-        for boundary in from..=from + SURFACES as i64 {
-            let (before, over) = across(timer, bands, boundary)?;
-            let is_same_row = timer.over(&before, over).await? < self.limit;
-            if !is_same_row {
-                return Some(boundary);
+        let at_once = match timer.prober.device().offers {
+            Offers::CacheControl => 1,
+            Offers::Nothing => AT_ONCE,
+        };
+        let mut boundary = from;
+        while boundary <= from + SURFACES as i64 {
+            let pair = |boundary| {
+                let (before, over) = across(timer, bands, boundary)?;
+                Some((before, timer.beside(&before, over)?))
+            };
+            let pairs: Vec<_> = (boundary..boundary + at_once).map_while(pair).collect();
+            for time in timer.times(&pairs).await {
+                let is_same_row = time? < self.limit;
+                if !is_same_row {
+                    return Some(boundary);
+                }
+                boundary += 1;
+            }
+            if (pairs.len() as i64) < at_once {
+                // The known tracks end.
+                return None;
             }
         }
         None
@@ -345,14 +387,22 @@ async fn heading(
         Some(before) => (before, *row),
         None => (*row, timer.beside(row, length)?),
     };
-    let (mut onward, mut back) = (0.0, 0.0);
+    let mut pairs = Vec::new();
     for part in [16, 11, 8, 6] {
         let (near, far) = (bands.tracks / part, bands.tracks - 1 - bands.tracks / part);
         let end = |first: &FoundTrack| timer.beside(first, far);
         let begin = |first: &FoundTrack| timer.beside(first, near);
-        let within = timer.over(&begin(&row)?, 2 * near + 1).await?;
-        onward += (timer.time(&end(&before)?, &begin(&row)?).await? - within).abs();
-        back += (timer.time(&begin(&before)?, &end(&row)?).await? - within).abs();
+        let within = begin(&row)?;
+        pairs.push((within, timer.beside(&within, 2 * near + 1)?));
+        pairs.push((end(&before)?, begin(&row)?));
+        pairs.push((begin(&before)?, end(&row)?));
+    }
+    let times = timer.times(&pairs).await;
+    let times = times.into_iter().collect::<Option<Vec<f64>>>()?;
+    let (mut onward, mut back) = (0.0, 0.0);
+    for times in times.chunks(3) {
+        onward += (times[1] - times[0]).abs();
+        back += (times[2] - times[0]).abs();
     }
     Some(if onward < back {
         Heading::Onward

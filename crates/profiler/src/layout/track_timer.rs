@@ -3,6 +3,7 @@
 use block::Direction;
 
 use crate::arm::reposition;
+use crate::device::Offers;
 use crate::findings::{FoundTrack, TrackMap};
 use crate::prober::Prober;
 
@@ -31,6 +32,20 @@ impl TrackTimer<'_> {
             }
         }
         None
+    }
+
+    /// Times from tracks to others. Without cache control they are measured in rounds, so that their
+    /// reads evict each other's.
+    pub async fn times(&self, pairs: &[(FoundTrack, FoundTrack)]) -> Vec<Option<f64>> {
+        if self.prober.device().offers == Offers::Nothing {
+            let work = pairs.iter().map(|(from, to)| self.time(from, to));
+            return self.prober.rounds(work.collect()).await;
+        }
+        let mut times = Vec::with_capacity(pairs.len());
+        for (from, to) in pairs {
+            times.push(self.time(from, to).await);
+        }
+        times
     }
 
     /// From one track to the one so many tracks behind it or, if negative, before it.

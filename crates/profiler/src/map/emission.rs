@@ -3,7 +3,8 @@
 use block::Lba;
 use drive::Angle;
 
-use super::track_cycle::{KindRun, SAME};
+use super::observer::SAME;
+use super::track_cycle::KindRun;
 use crate::clock::{apart, forward};
 use crate::findings::{Band, Elsewhere, MapPiece, TrackMap};
 
@@ -57,15 +58,15 @@ impl MapPiece {
         self.angle + self.step.times(u64::from(self.repeats))
     }
 
-    /// Whether another piece goes on with the same.
-    fn goes_on_with(&self, next: &MapPiece) -> bool {
+    /// Whether another piece goes on with the same, where angles may be off by `late` revolutions.
+    fn goes_on_with(&self, next: &MapPiece, late: f64) -> bool {
         let alike = |(one, two): (&Band, &Band)| {
-            let tolerance = SAME / f64::from(one.sectors);
+            let tolerance = (SAME / f64::from(one.sectors)).max(late);
             (one.tracks, one.blocks, one.sectors) == (two.tracks, two.blocks, two.sectors)
                 && apart(one.start, two.start).abs() <= tolerance
                 && (one.tracks == 1 || apart(one.skew, two.skew).abs() <= tolerance)
         };
-        let tolerance = SAME / f64::from(self.cycle[0].sectors);
+        let tolerance = (SAME / f64::from(self.cycle[0].sectors)).max(late);
         self.end() == next.first
             && self.cycle.len() == next.cycle.len()
             && self.repeats.checked_add(next.repeats).is_some()
@@ -114,8 +115,9 @@ impl TrackMap {
         }
     }
 
-    /// More tracks are known, which were not known before.
-    pub(super) fn insert(&mut self, piece: MapPiece) {
+    /// More tracks are known, which were not known before; their angles may be off by `late`
+    /// revolutions.
+    pub(super) fn insert(&mut self, piece: MapPiece, late: f64) {
         if piece.repeats == 0 || piece.cycle.is_empty() {
             return;
         }
@@ -124,7 +126,7 @@ impl TrackMap {
             .partition_point(|other| other.first < piece.first);
         let before = place.checked_sub(1).map(|index| &mut self.pieces[index]);
         if let Some(before) = before
-            && before.goes_on_with(&piece)
+            && before.goes_on_with(&piece, late)
         {
             before.go_on_with(&piece);
             return;

@@ -16,7 +16,7 @@ use drive::Angle;
 
 use super::line::{NoTrack, beginning};
 use super::observer::{Care, Observer, width};
-use super::track_cycle::{History, Landings, SAME, TrackCycle, TrackKind};
+use super::track_cycle::{History, Landings, TrackCycle, TrackKind};
 use crate::clock::forward;
 use crate::findings::MapPiece;
 use crate::prober::Prober;
@@ -122,6 +122,7 @@ impl Explorer {
         observer.resolve(begun.sectors);
         let mut explorer = Explorer {
             prober: prober.clone(),
+            spread: observer.tolerance(begun.sectors),
             observer,
             to: to.min(limit),
             limit,
@@ -131,7 +132,6 @@ impl Explorer {
             history: History::default(),
             track_cycle: None,
             stride: 1,
-            spread: SAME / f64::from(begun.sectors),
         };
         if from.0 != 0 && !boundary {
             let traced = explorer.trace(begun.sectors, None).await?;
@@ -324,6 +324,7 @@ impl Explorer {
         let parts = track_cycle.parts(tracks);
         let (mut first, mut angle) = (self.first, self.start);
         let repeats = parts.cycles.min(u64::from(u32::MAX)) as u32;
+        let late = self.observer.late();
         let series = [
             (&parts.head, 1),
             (&track_cycle.runs, repeats),
@@ -333,7 +334,7 @@ impl Explorer {
             for (runs, repeats) in series {
                 let piece = MapPiece::of(first, angle, runs, repeats);
                 (first, angle) = (piece.end(), piece.end_angle());
-                findings.map.insert(piece);
+                findings.map.insert(piece, late);
             }
         });
         self.history.extend(&parts, &track_cycle.runs);

@@ -10,8 +10,7 @@
 use block::Lba;
 use drive::Angle;
 
-use super::observer::{Care, Observer, width};
-use super::track_cycle::SAME;
+use super::observer::{Care, Observer, SAME, width};
 use crate::clock::{apart, forward};
 use crate::prober::Unseen;
 
@@ -68,6 +67,9 @@ pub(super) async fn trace(
     if first.0 + 1 >= limit.0 {
         return Err(NoTrack::NoLine);
     }
+    if observer.late() > 0.0 {
+        return trace_late(observer, first, limit).await;
+    }
     let end = observer.look_twice(first, ROUGH).await?;
     let second = observer.look_twice(Lba(first.0 + 1), ROUGH).await?;
     let mut pitch = apart(end, second);
@@ -95,6 +97,73 @@ pub(super) async fn trace(
         } else {
             (off, ahead) = (at, u64::MAX);
         }
+    }
+    Ok(SectorLine {
+        first,
+        end,
+        sectors: (1.0 / pitch).round() as u32,
+        blocks: on as u32 + 1,
+    })
+}
+
+/// How exactly a line's points are told behind a host, in revolutions: at first, and for the number of
+/// its sectors, as a share of one of them. Choices.
+const POINTS: (f64, f64) = (1e-3, 0.1);
+
+/// The same behind a host that delays sightings: the earliest of some sightings of a block is the
+/// block's angle, and the ends of the line are sighted most often.
+async fn trace_late(
+    observer: &mut Observer,
+    first: Lba,
+    limit: Lba,
+) -> Result<SectorLine, NoTrack> {
+    let few = observer.sightings(POINTS.0);
+    let error = 2.0 * observer.mean_of(few);
+    let end = observer.earliest(first, few).await?;
+    let second = observer.earliest(Lba(first.0 + 1), few).await?;
+    let mut pitch = apart(end, second);
+    if pitch < -error || pitch > WIDTHS.1 {
+        return Err(NoTrack::NoLine);
+    }
+    let least = |pitch: f64| pitch.max(WIDTHS.0);
+    pitch = least(pitch);
+    let most = ((1.0 / WIDTHS.0) as u64).min(limit.0 - first.0);
+    let (mut on, mut off) = (1, most);
+    while on * 2 < off {
+        let at = on * 2;
+        let seen = observer.earliest(Lba(first.0 + at), few).await?;
+        let misfit = apart(end + forward(pitch * at as f64), seen);
+        if misfit.abs() > (SAME * pitch).max(error * 3.0) {
+            off = at;
+            break;
+        }
+        pitch = least(pitch + misfit / at as f64);
+        on = at;
+    }
+    while on + 1 < off {
+        let at = on + (off - on) / 2;
+        let expected = end + forward(pitch * at as f64);
+        let tolerance = observer.late().max(SAME * pitch);
+        let misfit = observer.off(Lba(first.0 + at), expected, tolerance, Care::Quick);
+        match misfit.await?.abs() <= tolerance {
+            true => on = at,
+            false => off = at,
+        }
+    }
+    if on > 1 {
+        let last = Lba(first.0 + on);
+        let (mut begin, mut seen) = (end, observer.look(last).await?);
+        // In turn, so that a correction of the clock is in both.
+        for _ in 0..observer.sightings(POINTS.1 * pitch) {
+            for (lba, least) in [(first, &mut begin), (last, &mut seen)] {
+                let again = observer.look(lba).await?;
+                if apart(*least, again) < 0.0 {
+                    *least = again;
+                }
+            }
+        }
+        let expected = begin + forward(pitch * on as f64);
+        pitch = least(pitch + apart(expected, seen) / on as f64);
     }
     Ok(SectorLine {
         first,
@@ -153,7 +222,7 @@ async fn begun(
             first_elsewhere: false,
         });
     }
-    let tolerance = SAME / f64::from(line.sectors);
+    let tolerance = observer.tolerance(line.sectors);
     let on_line = line.end - sector.times(before);
     let seen = observer.look_twice(first, tolerance).await?;
     let second = observer.look_twice(Lba(first.0 + 1), tolerance).await?;

@@ -6,6 +6,10 @@ use drive::Angle;
 use crate::clock::apart;
 use crate::prober::{Prober, Unseen};
 
+/// Angles within this share of a sector are the same. A choice: less than half a sector, more than
+/// any noise of sightings that leaves sectors distinguishable.
+pub(super) const SAME: f64 = 0.3;
+
 /// How much a misfit is doubted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Care {
@@ -26,6 +30,9 @@ pub(super) struct Observer {
     interval: Duration,
     /// How far off the clock may be, in revolutions.
     tolerance: f64,
+    /// By how much a host delays nearly all sightings, and on average, in revolutions.
+    late: f64,
+    mean: f64,
 }
 
 /// Between looks at the reference. The shortest takes most of the drive's time, but a spindle that
@@ -41,6 +48,24 @@ const STEADY: Duration = Duration::from_millis(400);
 /// revolutions is reached by an extra trip.
 const EXTRA_TRIP: f64 = 3.5;
 
+/// All but one of a hundred delays are not longer than this many times what nine of ten are, if they
+/// are exponentially distributed, as those of queues are about.
+const NEARLY_ALL: f64 = 2.0;
+
+/// A host whose delays are shorter, in revolutions, adds nothing. A choice: a tenth of the narrowest
+/// sectors.
+const NOTHING: f64 = 2e-5;
+
+/// Between looks at a reference behind a host. A choice: 2 % of the drive's time.
+const LATE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How exactly the angle of a reference is told behind a host, in revolutions. A choice: a tenth of
+/// what angles on a map are to be right to.
+const REFERENCE: f64 = 1e-3;
+
+/// Most sightings of a block for its angle. A choice: half a second of the drive's time.
+const MANY: usize = 48;
+
 /// Sightings of one block before its angle is given up. A choice.
 const LOOKS: usize = 6;
 
@@ -50,9 +75,20 @@ impl Observer {
             let first = findings.map.pieces.first()?.first;
             Some((first, findings.map.end_angle_of(first)?))
         });
+        let (late, mean) = prober.findings(|findings| {
+            let clock = findings.clock.as_ref();
+            let turns = clock.map(|clock| {
+                let host = &findings.host;
+                (host.late_turns(clock) * NEARLY_ALL, host.mean_turns(clock))
+            });
+            turns.filter(|turns| turns.0 > NOTHING).unwrap_or_default()
+        });
         Observer {
+            late,
+            mean,
             prober: prober.clone(),
-            reference,
+            // Behind a host a reference has to be sighted more often than blocks of the map were.
+            reference: reference.filter(|_| late == 0.0),
             checked: Instant::ZERO,
             interval: STEADY,
             tolerance: 1e-3,
@@ -64,9 +100,50 @@ impl Observer {
         self.tolerance = 0.1 / f64::from(sectors.max(1));
     }
 
+    /// How far apart two sightings of one angle may be, where a host delays them, in revolutions.
+    pub(super) fn late(&self) -> f64 {
+        self.late
+    }
+
+    /// How far angles on a track with so many sectors may be off, in revolutions.
+    pub(super) fn tolerance(&self, sectors: u32) -> f64 {
+        (SAME / f64::from(sectors)).max(self.late)
+    }
+
+    /// Whether the host's delays hide single sectors.
+    pub(super) fn is_blurred(&self, sectors: u32) -> bool {
+        self.late > SAME / f64::from(sectors)
+    }
+
+    /// How many sightings tell an angle to this share of a revolution; the mean delay of the earliest
+    /// of them is shorter.
+    pub(super) fn sightings(&self, share: f64) -> usize {
+        ((self.mean / share).ceil() as usize).clamp(1, MANY)
+    }
+
+    /// The mean delay of the earliest of some sightings, in revolutions.
+    pub(super) fn mean_of(&self, sightings: usize) -> f64 {
+        self.mean / sightings as f64
+    }
+
+    /// Where a block ends, by the earliest of some sightings.
+    pub(super) async fn earliest(&mut self, lba: Lba, sightings: usize) -> Result<Angle, Unseen> {
+        let mut angle = self.look(lba).await?;
+        for _ in 1..sightings {
+            let again = self.look(lba).await?;
+            if apart(angle, again) < 0.0 {
+                angle = again;
+            }
+        }
+        Ok(angle)
+    }
+
     /// Where a block ends, by one sighting.
     pub(super) async fn look(&mut self, lba: Lba) -> Result<Angle, Unseen> {
-        let due = self.prober.now().since(self.checked) >= self.interval;
+        let due = match self.late > 0.0 {
+            true => self.prober.now().since(self.prober.time_kept()) >= LATE_INTERVAL,
+            false => self.prober.now().since(self.checked) >= self.interval,
+        };
         if due || self.reference.is_none() {
             self.keep_time(lba).await?;
         }
@@ -75,6 +152,7 @@ impl Observer {
 
     /// Where a block ends, when two sightings agree on it within `tolerance` revolutions.
     pub(super) async fn look_twice(&mut self, lba: Lba, tolerance: f64) -> Result<Angle, Unseen> {
+        let tolerance = tolerance.max(self.late);
         let mut seen = [Angle::ZERO; LOOKS];
         for look in 0..LOOKS {
             seen[look] = self.look(lba).await?;
@@ -95,7 +173,13 @@ impl Observer {
         care: Care,
     ) -> Result<f64, Unseen> {
         let off = apart(expected, self.look(lba).await?);
-        if off.abs() <= tolerance || care == Care::Quick {
+        if off.abs() <= tolerance {
+            return Ok(off);
+        }
+        if self.late > 0.0 {
+            return self.off_again(lba, (expected, off), tolerance, care).await;
+        }
+        if care == Care::Quick {
             return Ok(off);
         }
         let again = apart(expected, self.sighted(lba).await?);
@@ -104,6 +188,32 @@ impl Observer {
         }
         let angle = self.look_twice(lba, tolerance).await?;
         Ok(apart(expected, angle))
+    }
+
+    /// The same behind a host: a stalled sighting is repeated, and the earlier of two that agree counts.
+    async fn off_again(
+        &mut self,
+        lba: Lba,
+        (expected, mut off): (Angle, f64),
+        tolerance: f64,
+        care: Care,
+    ) -> Result<f64, Unseen> {
+        let more = match care {
+            Care::Quick => 1,
+            Care::Sure => LOOKS,
+        };
+        for _ in 0..more {
+            let again = apart(expected, self.look(lba).await?);
+            if again.abs() <= tolerance {
+                return Ok(again);
+            }
+            let agrees = (again - off).abs() <= self.late;
+            off = off.min(again);
+            if agrees {
+                break;
+            }
+        }
+        Ok(off)
     }
 
     /// Whether the spindle turns so unevenly that a misfit may be the clock's.
@@ -138,11 +248,22 @@ impl Observer {
     /// the reference.
     async fn keep_time(&mut self, lba: Lba) -> Result<(), Unseen> {
         let Some((reference, end)) = self.reference else {
-            let end = self.sighted(lba).await?;
+            let mut end = self.sighted(lba).await?;
+            for _ in 1..self.sightings(REFERENCE) {
+                let again = self.sighted(lba).await?;
+                if apart(end, again) < 0.0 {
+                    end = again;
+                }
+            }
             self.reference = Some((lba, end));
             self.checked = self.prober.now();
             return Ok(());
         };
+        if self.late > 0.0 {
+            let at = self.prober.sight(reference).await?.at;
+            self.prober.keep_time(end, at);
+            return Ok(());
+        }
         let mut worst: f64 = 0.0;
         for look in 0..LOOKS {
             let at = self.prober.sight(reference).await?.at;

@@ -4,8 +4,7 @@ use block::Lba;
 use drive::Angle;
 
 use super::line::NoTrack;
-use super::observer::{Care, Observer, width};
-use super::track_cycle::SAME;
+use super::observer::{Care, Observer, SAME, width};
 use crate::clock::{apart, forward};
 use crate::findings::Slip;
 
@@ -171,6 +170,10 @@ impl<'a> Tracing<'a> {
         if room && self.is_on(after, Care::Sure).await? {
             return Ok(Break::Elsewhere);
         }
+        if self.observer.is_blurred(self.sectors) {
+            // The end of a track shows by its skew. A few sectors do not show.
+            return Ok(Break::End);
+        }
         let exact = off * f64::from(self.sectors);
         let gap = exact.round();
         let whole = (exact - gap).abs() <= SAME && gap >= 1.0;
@@ -205,7 +208,7 @@ impl<'a> Tracing<'a> {
     }
 
     fn tolerance(&self) -> f64 {
-        SAME / f64::from(self.sectors)
+        self.observer.tolerance(self.sectors)
     }
 
     /// Where a block ends if it is on the line, behind another gap.

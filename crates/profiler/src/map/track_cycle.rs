@@ -7,7 +7,7 @@
 
 use drive::Angle;
 
-use super::observer::width;
+use super::observer::{SAME, width};
 use crate::clock::{apart, forward};
 
 /// What distinguishes tracks.
@@ -17,6 +17,8 @@ pub(super) struct TrackKind {
     pub(super) sectors: u32,
     /// From where its first block begins to where that of the next track does.
     pub(super) turn: Angle,
+    /// How far sightings may be off, where a host delays them.
+    pub(super) late: Angle,
 }
 
 /// Tracks of one kind that follow each other.
@@ -45,10 +47,6 @@ pub(super) struct TrackSum {
     pub(super) turn: Angle,
 }
 
-/// Angles within this share of a sector are the same. A choice: less than half a sector, more than
-/// any noise of sightings that leaves sectors distinguishable.
-pub(super) const SAME: f64 = 0.3;
-
 /// Tracks whose beginnings are not farther off are where they are expected, however narrow the
 /// sectors are: both sides of a boundary tell by the skew between them which block it is before.
 /// A choice: a tenth of what angles on a map are to be right to.
@@ -57,7 +55,9 @@ const NEAR: f64 = 1e-3;
 impl TrackKind {
     /// How far the beginnings of such tracks may be off, in revolutions.
     pub(super) fn tolerance(&self) -> f64 {
-        (SAME / f64::from(self.sectors)).max(NEAR)
+        (SAME / f64::from(self.sectors))
+            .max(NEAR)
+            .max(self.late.revolutions())
     }
 
     /// Where the last block ends if the track begins at `start`.
@@ -417,6 +417,7 @@ mod tests {
             blocks,
             sectors,
             turn,
+            late: Angle::ZERO,
         };
         KindRun { kind, tracks }
     }

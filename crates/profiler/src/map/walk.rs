@@ -5,10 +5,10 @@ use drive::Angle;
 
 use super::explore::Explorer;
 use super::line::{self, NoTrack, SectorLine, beginning};
-use super::observer::{Care, width};
+use super::observer::{Care, SAME, width};
 use super::track::{Traced, Tracing};
-use super::track_cycle::{KindRun, SAME, TrackCycle, TrackKind};
-use crate::clock::apart;
+use super::track_cycle::{KindRun, TrackCycle, TrackKind};
+use crate::clock::{apart, forward};
 use crate::findings::MapPiece;
 
 /// A line of fewer blocks is no track, but a sign that nothing fits. A choice.
@@ -49,8 +49,10 @@ impl Explorer {
             // A landing by chance behind the end of a zone?
             let line = line::trace(&mut self.observer, self.first, self.limit).await;
             let longer = traced.blocks * 2;
+            // Where delays hide sectors, the line of another zone is not seen to leave this one's.
+            let blurred = self.observer.is_blurred(self.sectors);
             let other = |line: &SectorLine| {
-                line.is_long() && line.blocks >= longer && line.sectors != self.sectors
+                line.is_long() && (line.blocks >= longer || blurred) && line.sectors != self.sectors
             };
             if let Some(line) = line.ok().filter(other) {
                 self.enter(line.end - width(line.sectors), line.sectors);
@@ -65,6 +67,7 @@ impl Explorer {
             blocks: traced.blocks,
             sectors: self.sectors,
             turn: turn.unwrap_or_default(),
+            late: forward(self.observer.late()),
         };
         let Some(mut end) = traced.next.filter(|_| next < self.limit) else {
             self.step(&traced, kind);
@@ -134,7 +137,7 @@ impl Explorer {
         // As many sectors as before?
         let sector = u64::from(self.sectors) * 3 / 4;
         let far = Lba(next.0 + sector);
-        let tolerance = SAME / f64::from(self.sectors);
+        let tolerance = self.observer.tolerance(self.sectors);
         if far < self.limit {
             let expected = end + width(self.sectors).times(sector);
             let off = self
@@ -168,6 +171,9 @@ impl Explorer {
         sectors: u32,
         traced: &mut Traced,
     ) -> Result<u64, NoTrack> {
+        if self.observer.is_blurred(sectors) {
+            return Ok(0);
+        }
         let end = self.start + width(self.sectors).times((traced.blocks + traced.slipped()).into());
         let mut back = 0;
         while back < u64::from(traced.blocks - 1) && back < MOST_TAKEN {
@@ -193,7 +199,9 @@ impl Explorer {
     /// block behind the turn ends.
     async fn early(&mut self, traced: &Traced, next: Lba, end: Angle) -> Result<u64, NoTrack> {
         let tolerance = SAME / f64::from(self.sectors);
-        let whole = traced.blocks == self.sectors && traced.slips.is_empty();
+        let whole = traced.blocks == self.sectors
+            && traced.slips.is_empty()
+            && !self.observer.is_blurred(self.sectors);
         let first = self.first;
         let room = self
             .prober
@@ -224,9 +232,10 @@ impl Explorer {
     fn step(&mut self, traced: &Traced, kind: TrackKind) {
         let run = KindRun { kind, tracks: 1 };
         let piece = MapPiece::of(self.first, self.start, &[run], 1);
+        let late = self.observer.late();
         self.prober.findings(|findings| {
             let map = &mut findings.map;
-            map.insert(piece);
+            map.insert(piece, late);
             let place = map.slips.partition_point(|slip| slip.before < self.first);
             map.slips.splice(place..place, traced.slips.iter().copied());
             traced

@@ -97,6 +97,7 @@ fn findings(truth: &Profile) -> Findings {
             read: points(truth.seek.read()),
             write: points(truth.seek.write()),
             head_switch: truth.head_switch,
+            overhead: truth.overheads.read_miss.read,
             write_settle_nanos: truth.write_settle_nanos,
             deviation: Duration::from_micros(50),
             confidence: sure,

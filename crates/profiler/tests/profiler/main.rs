@@ -11,5 +11,6 @@ mod map;
 mod place;
 mod procedure;
 mod random;
+mod reads_alone;
 mod reposition;
 mod spindle;

@@ -36,7 +36,7 @@ fn found(name: &str, truth: &Imperfections, offers: Offers) -> (Findings, u64, f
 fn every_drive() {
     for entry in catalog::ALL {
         let name = entry.name;
-        for (offers, most) in [(Offers::CacheControl, 25.0), (Offers::Nothing, 60.0)] {
+        for (offers, most) in [(Offers::CacheControl, 25.0), (Offers::Nothing, 70.0)] {
             // A buffer of 2,048 segments takes minutes to be emptied by reading elsewhere.
             if offers == Offers::Nothing && name == "maxtor-atlas-10k5-300" {
                 continue;

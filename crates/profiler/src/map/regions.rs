@@ -1,0 +1,52 @@
+//! Explores many regions of a drive in rounds, so that their reads evict each other's blocks.
+
+use block::Lba;
+
+use super::explore::explore;
+use crate::prober::Prober;
+
+/// Fewest and most regions at a time. A choice: the first costs little, and with more than the second
+/// each of them is visited less than twice a second.
+const REGIONS: (u64, u64) = (4, 64);
+
+/// A region has so many blocks at least. A choice: some tens of tracks.
+const SMALLEST: u64 = 20_000;
+
+/// Explores all unknown blocks, cut into about as many regions as reads evict a block.
+pub async fn explore_regions(prober: &Prober) {
+    let reads = prober.desk().evicting;
+    let count = (reads + reads / 4 + 1).clamp(REGIONS.0, REGIONS.1);
+    let blocks = prober.device().blocks;
+    let gaps = prober.findings(|findings| {
+        let map = &findings.map;
+        let firsts = map.pieces.iter().map(|piece| piece.first);
+        let mut gaps = Vec::new();
+        let mut from = map.unknown_from(Lba(0));
+        for first in firsts.chain([Lba(blocks)]) {
+            if first > from {
+                gaps.push((from, first));
+                from = map.unknown_from(first);
+            }
+        }
+        gaps
+    });
+    let unknown: u64 = gaps.iter().map(|(from, to)| to.0 - from.0).sum();
+    let size = unknown.div_ceil(count).max(SMALLEST);
+    let mut parts = Vec::new();
+    for (from, to) in gaps {
+        let number = (to.0 - from.0).div_ceil(size);
+        for part in 0..number {
+            let cut = |part: u64| Lba(from.0 + (to.0 - from.0) / number * part);
+            let end = if part + 1 == number {
+                to
+            } else {
+                cut(part + 1)
+            };
+            parts.push((cut(part), end));
+        }
+    }
+    let work = parts.into_iter().map(|(from, to)| async move {
+        explore(prober, from, to).await;
+    });
+    prober.rounds(work.collect()).await;
+}

@@ -1,0 +1,120 @@
+//! Concurrent procedures on one head: each read evicts what the others have left in the buffer.
+//!
+//! ```text
+//!   region 1   read           hit          read            a hit waits until enough reads of the
+//!   region 2        read                         read      medium have evicted it
+//!   region 3             read     far read
+//!                                 ^ only if no procedure has anything better to do
+//! ```
+//!
+//! Without cache control a block is read from the medium again only after other reads have taken
+//! its segment. A procedure alone has to make those reads for nothing.
+
+use std::future::{Future, poll_fn};
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::Poll;
+
+use block::{Extent, Lba};
+
+use super::Prober;
+use super::turn_queue::TurnGrant;
+
+/// Exclusive use of the drive until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    prober: &'a Prober,
+    id: u64,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.prober.desk().turns.leave(self.id);
+    }
+}
+
+impl Prober {
+    /// Waits for exclusive use of the drive, and for `after` reads of the medium
+    /// ([`evicted`](Self::evicted)). Reads elsewhere make up for those that are missing.
+    pub(crate) async fn turn(&self, after: u64) -> Turn<'_> {
+        let turn = Turn {
+            prober: self,
+            id: self.desk().turns.enter(after),
+        };
+        while self.granted(turn.id).await == TurnGrant::Displace {
+            self.read_far().await;
+            self.desk().turns.give_back(turn.id);
+        }
+        turn
+    }
+
+    async fn granted(&self, id: u64) -> TurnGrant {
+        poll_fn(|_| {
+            let mut desk = self.desk();
+            let reads = desk.medium_reads;
+            match desk.turns.ask(id, reads) {
+                TurnGrant::Wait => Poll::Pending,
+                granted => Poll::Ready(granted),
+            }
+        })
+        .await
+    }
+
+    /// The number of reads of the medium until now.
+    pub(crate) fn reads(&self) -> u64 {
+        self.desk().medium_reads
+    }
+
+    /// The number of reads of the medium after which the buffer holds no block that it holds now.
+    pub(crate) fn evicted(&self) -> u64 {
+        let desk = self.desk();
+        desk.medium_reads + desk.evicting
+    }
+
+    /// The number of reads of the medium after which the buffer holds nothing of the reads of `blocks`.
+    pub(crate) fn fresh_after(&self, blocks: Range<u64>) -> u64 {
+        let desk = self.desk();
+        let near = desk.recent.iter().filter(|read| blocks.contains(&read.1));
+        near.map(|read| read.0).max().unwrap_or(0)
+    }
+
+    /// Runs procedures concurrently; each has the drive for a turn at a time. All reads of such a
+    /// procedure have to be made in a turn. Answers their results, in their order.
+    pub(crate) async fn rounds<F: Future>(&self, work: Vec<F>) -> Vec<F::Output> {
+        let mut results: Vec<Option<F::Output>> = work.iter().map(|_| None).collect();
+        let mut work: Vec<(usize, Pin<Box<F>>)> =
+            work.into_iter().map(Box::pin).enumerate().collect();
+        poll_fn(|context| {
+            while !work.is_empty() {
+                let before = self.desk().turns.changes;
+                work.retain_mut(|(place, one)| match one.as_mut().poll(context) {
+                    Poll::Pending => true,
+                    Poll::Ready(result) => {
+                        results[*place] = Some(result);
+                        false
+                    }
+                });
+                if !work.is_empty() && self.desk().turns.changes == before {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        results.into_iter().flatten().collect()
+    }
+
+    /// Reads a block far from the last ones, so that the buffer discards another one.
+    pub(crate) async fn read_far(&self) {
+        let blocks = self.device().blocks;
+        let step = {
+            let mut desk = self.desk();
+            desk.displaced += 1;
+            desk.displaced
+        };
+        // The golden section spreads them over the disk.
+        let far = step.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let far = ((u128::from(far) * u128::from(blocks)) >> 64) as u64;
+        self.read(Extent::block(Lba(far))).await;
+    }
+}

@@ -1,0 +1,83 @@
+//! What a host adds to the ends of reads, and the period in spite of it.
+//!
+//! ```text
+//!   delay of an end                     . = one sighting, modulo the believed period
+//!     |   .      .          .    .
+//!     | .    . .    .    .    . .   .
+//!     |____.______________________._     the earliest ends lie on the platter's own line
+//! ```
+//!
+//! A host only delays. The earliest of many ends is therefore nearly free of the host's part, and the
+//! line through the earliest ends of two groups has the platter's period.
+
+use block::{Duration, Instant, Lba};
+use drive::Angle;
+
+use crate::clock::{PlatterClock, apart};
+use crate::findings::Steadiness;
+use crate::prober::{Prober, Unseen};
+
+/// Sightings in the second group. A choice: the earliest of so many is late by a twentieth of the mean
+/// delay, and their 90th percentile is one of them.
+const SIGHTINGS: usize = 20;
+
+/// Sightings that are later, in revolutions, say nothing about the period: the host was stalled.
+const STALLED: f64 = 0.1;
+
+/// The share of the delays that count: those beyond are stalls.
+const USUAL: f64 = 0.9;
+
+/// Sights a block often, and finds the usual delay; corrects clock and period by the earliest ends of
+/// these sightings and of `before`.
+pub(super) async fn measure(
+    prober: &Prober,
+    lba: Lba,
+    before: &[Instant],
+    (clock, steadiness): (&mut PlatterClock, &mut Steadiness),
+) -> Result<(), Unseen> {
+    let mut now = Vec::with_capacity(SIGHTINGS);
+    for _ in 0..SIGHTINGS {
+        now.push(prober.sight(lba).await?.at);
+    }
+    let believed = PlatterClock::new(steadiness.period_ps, Angle::ZERO, now[0]);
+    let (Some(first), Some(last)) = (earliest(&believed, before), earliest(&believed, &now)) else {
+        return Ok(());
+    };
+    let passed = last.at.since(first.at).as_nanos() as f64;
+    let slower = (last.late - first.late) * believed.period() / passed;
+    let period = (steadiness.period_ps as f64 * (1.0 + slower)).round() as u64;
+    steadiness.period_ps = period;
+    *clock = PlatterClock::new(period, Angle::ZERO, last.at);
+    let mut delays: Vec<f64> = now.iter().map(|at| late(clock, *at).max(0.0)).collect();
+    delays.sort_by(f64::total_cmp);
+    delays.truncate((SIGHTINGS as f64 * USUAL) as usize);
+    let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+    let most = delays[delays.len() - 1];
+    let nanos = |turns: f64| Duration::from_nanos((turns * clock.period()) as u64);
+    prober.findings(|findings| {
+        findings.host.late = nanos(most);
+        findings.host.mean = nanos(mean);
+    });
+    Ok(())
+}
+
+/// The end of a sighting, and by how much it is later than believed, in revolutions.
+struct End {
+    at: Instant,
+    late: f64,
+}
+
+/// How much later than the block passes a sighting of it ended, in revolutions.
+fn late(clock: &PlatterClock, at: Instant) -> f64 {
+    apart(Angle::ZERO, clock.angle_at(at))
+}
+
+/// The earliest of some ends.
+fn earliest(clock: &PlatterClock, ends: &[Instant]) -> Option<End> {
+    let ends = ends.iter().map(|&at| {
+        let late = late(clock, at);
+        End { at, late }
+    });
+    let near = ends.filter(|end| end.late.abs() < STALLED);
+    near.min_by(|one, other| one.late.total_cmp(&other.late))
+}

@@ -1,0 +1,62 @@
+//! The whole procedure by reads alone, as behind NBD, a loop device or a USB bridge: look-ahead is on, and
+//! the buffer answers for what was read before.
+
+use std::sync::Arc;
+
+use block::{Duration, Instant, Lba};
+use drive::{Profile, VirtualDrive};
+use profiler::procedure::complete;
+use profiler::rehearsal::rehearse;
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
+
+use crate::harness::{noisy, shipped};
+
+/// What is found in ten minutes of the drive's time.
+fn found(truth: &Arc<Profile>) -> Findings {
+    let mut drive = VirtualDrive::imperfect(Arc::clone(truth), noisy(), 7);
+    let device = DriveIdentity::of(&drive, Offers::Nothing, WritePermission::Forbidden);
+    let budget = Duration::from_secs(600);
+    let mut profiler = Profiler::new(device, Findings::default(), |prober| {
+        complete(prober, budget)
+    });
+    rehearse(&mut profiler, &mut drive, Instant::ZERO, budget);
+    profiler.findings()
+}
+
+/// Blocks whose tracks are compared.
+const BLOCKS: u64 = 1000;
+
+/// Two kinds of look-ahead: to the end of the track, and to that of the segment.
+#[test]
+fn drives_of_zones_are_known_in_ten_minutes() {
+    for name in ["seagate-cheetah-18lp", "seagate-cheetah-4lp"] {
+        let truth = Arc::new(shipped(name));
+        let findings = found(&truth);
+        let ppm = findings.spindle.period_ps as f64 / truth.spindle.period_ps() as f64 * 1e6 - 1e6;
+        assert!(ppm.abs() < 5.0, "{name}: {ppm} ppm off");
+        let blocks = truth.geometry.sectors().0;
+        assert_eq!(findings.map.known(), blocks, "{name}");
+        for number in 0..BLOCKS {
+            let lba = Lba(blocks / BLOCKS * number);
+            let found = findings.map.track_of(lba).expect("a known track");
+            let is = truth.geometry.track_of(lba).expect("a track");
+            assert_eq!(
+                (found.first, u64::from(found.blocks), found.sectors),
+                (is.first, is.last.0 + 1 - is.first.0, is.sectors),
+                "{name}: {lba:?}"
+            );
+        }
+        let layout = findings.layout.expect("a layout");
+        assert_eq!(layout.pattern.surfaces, truth.geometry.surfaces(), "{name}");
+        let arm = findings.arm.expect("seeks");
+        let off = arm.read.iter().map(|point| {
+            let is = truth.seek.read().time(point.distance).as_millis_f64();
+            (point.mean.as_millis_f64() - is).abs() * 1e3
+        });
+        let mean = off.sum::<f64>() / arm.read.len() as f64;
+        assert!(mean < 100.0, "{name}: seeks are {mean:.1} us off");
+        let sure = [layout.confidence, arm.confidence, findings.map_confidence];
+        let sure = sure.map(|confidence| confidence.ppm() > 800_000);
+        assert_eq!(sure, [true; 3], "{name}");
+    }
+}
