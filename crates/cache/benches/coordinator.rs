@@ -5,7 +5,7 @@
 
 use block::Interval;
 use block::{Direction, Duration, Instant};
-use cache::coordinator::{self, Below, Purpose, UpperRequest};
+use cache::coordinator::{self, LowerCache, Purpose, UpperRequest};
 use cache::prefetch::{self, Advice, LookupResult, Seen, Site};
 use cache::{Cache, FetchOrigin, FirstTouch, Pattern, Verdict};
 use divan::counter::ItemsCount;
@@ -60,7 +60,7 @@ fn lower(frames: u64, requests: &[Interval]) -> Cache {
 fn plan(bencher: Bencher, (name, frames): (&str, u64)) {
     let requests = requests();
     let cache = lower(frames, &requests);
-    let below = Below {
+    let below = LowerCache {
         frames: frames as u32,
     };
     let mut coordinator = coordinator::make(name, &below).expect("a line of the table");

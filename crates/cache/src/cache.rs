@@ -3,9 +3,9 @@
 //! The cache moves descriptors. An admitted block is in flight until the owner reports that its
 //! read is complete. The owner tracks the requests that wait for reads.
 
-use crate::replacement::admission::{Coming, admit, touch};
+use crate::replacement::admission::{AdmittedBlock, admit, touch};
 use crate::replacement::{
-    self, BadReplacement, ComingRun, FirstTouch, Leaving, Pattern, Refusal, Replacement, Verdict,
+    self, AdmittedRun, BadReplacement, FirstTouch, Pattern, Refusal, Replacement, Verdict, Veto,
 };
 use crate::residency::{BlockState, FetchOrigin, FrameId, Residency};
 
@@ -118,7 +118,7 @@ impl Cache {
         if known.is_some_and(|frame| self.residency.is_kept(frame)) {
             return Err(Refusal::Resident(block));
         }
-        let coming = Coming {
+        let admitted = AdmittedBlock {
             block,
             known,
             origin,
@@ -127,15 +127,15 @@ impl Cache {
         let mut evicted = None;
         let leave = |residency: &Residency, victim, leaving| {
             let verdict = match leaving {
-                Leaving::Asked => ask(residency, victim),
-                Leaving::Anyway => Verdict::Evict,
+                Veto::Possible => ask(residency, victim),
+                Veto::Impossible => Verdict::Evict,
             };
             if verdict == Verdict::Evict {
                 evicted = Some(Evicted::from(residency, victim));
             }
             verdict
         };
-        admit(&mut *self.policy, &mut self.residency, coming, leave)?;
+        admit(&mut *self.policy, &mut self.residency, admitted, leave)?;
         Ok(evicted)
     }
 
@@ -149,12 +149,12 @@ impl Cache {
     #[inline]
     pub fn admit_run(
         &mut self,
-        coming: &ComingRun,
-        leave: &mut dyn FnMut(&Residency, FrameId, Leaving) -> Verdict,
+        admitted: &AdmittedRun,
+        leave: &mut dyn FnMut(&Residency, FrameId, Veto) -> Verdict,
         frames: &mut Vec<FrameId>,
     ) -> Result<(), Refusal> {
         let residency = &mut self.residency;
-        self.policy.admit_run(residency, coming, leave, frames)
+        self.policy.admit_run(residency, admitted, leave, frames)
     }
 
     /// Completes the read of a block. No effect if the block is not in flight.

@@ -173,7 +173,7 @@ pub trait Coordinator: Send {
 
 /// The environment of a coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Below {
+pub struct LowerCache {
     /// Frames of the lower cache.
     pub frames: u32,
 }
@@ -208,7 +208,7 @@ impl RequestPlan {
 ///
 /// # Errors
 /// If the coordinator or a parameter is unknown, or a value is not legal.
-pub fn make(text: &str, below: &Below) -> Result<Box<dyn Coordinator>, BadSettings> {
+pub fn make(text: &str, below: &LowerCache) -> Result<Box<dyn Coordinator>, BadSettings> {
     let (entry, settings) = crate::settings::find("coordinator", text, ALL)?;
     Ok((entry.make)(&settings, below))
 }
@@ -224,7 +224,7 @@ impl Named for CoordinatorEntry {
 }
 
 /// The constructor of a coordinator.
-pub type Make = fn(&AlgorithmSettings, &Below) -> Box<dyn Coordinator>;
+pub type Make = fn(&AlgorithmSettings, &LowerCache) -> Box<dyn Coordinator>;
 
 #[cfg(test)]
 mod tests;

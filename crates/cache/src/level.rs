@@ -29,7 +29,7 @@ use block::{Duration, Instant, RequestId, Switch};
 
 use crate::cache::{Cache, Evicted};
 use crate::coordinator::{
-    self, Below, Coordinator, CoordinatorRules, Purpose, RequestPlan, Retention, UpperRequest,
+    self, Coordinator, CoordinatorRules, LowerCache, Purpose, RequestPlan, Retention, UpperRequest,
 };
 use crate::prefetch::{self, Advice, PrefetchWaiter, Prefetcher, Site};
 use crate::replacement::Verdict;
@@ -170,7 +170,7 @@ pub struct LevelCounters {
 
 /// A pending request.
 #[derive(Debug)]
-struct Open {
+struct PendingRequest {
     id: RequestId,
     asked: UpperRequest,
     plan: RequestPlan,
@@ -187,7 +187,7 @@ struct Open {
 ///   first                            frames_from              ahead_from              last
 /// ```
 #[derive(Clone, Copy, Debug)]
-struct Running {
+struct FetchInFlight {
     blocks: Interval,
     request: u32,
     frames_from: u64,
@@ -197,7 +197,7 @@ struct Running {
     ahead: FrameId,
 }
 
-impl Running {
+impl FetchInFlight {
     /// The number of its blocks that its own request waits for.
     fn awaited(&self) -> u64 {
         self.ahead_from - self.blocks.first
@@ -215,9 +215,9 @@ pub struct Level {
     prefetcher: Box<dyn Prefetcher>,
     coordinator: Box<dyn Coordinator>,
     rules: CoordinatorRules,
-    requests: Slab<Open>,
+    requests: Slab<PendingRequest>,
     most_requests: u32,
-    fetches: Slab<Running>,
+    fetches: Slab<FetchInFlight>,
     waiters: Waiters,
     /// Fetches that were not polled yet.
     out: VecDeque<Fetch>,
@@ -235,7 +235,7 @@ pub struct Level {
     /// The number of blocks that the current request waits for.
     missing: u64,
     /// The runs to fetch for the current request.
-    runs: Vec<Running>,
+    runs: Vec<FetchInFlight>,
     /// The frames of the last admission.
     admitted: Vec<FrameId>,
     absent: Vec<Interval>,
@@ -255,7 +255,7 @@ impl Level {
         };
         let prefetcher = prefetch::make(of.prefetch, &site)?;
         let cache = Cache::named(of.replacement, of.capacity, prefetcher.first_touch())?;
-        let below = Below {
+        let below = LowerCache {
             frames: cache.residency().capacity(),
         };
         let coordinator = coordinator::make(of.coordinator, &below)?;
@@ -384,7 +384,7 @@ impl Level {
             self.answer(&asked, plan, Duration::ZERO);
             return Ok(Some(Ending::Done));
         }
-        self.requests.insert(Open {
+        self.requests.insert(PendingRequest {
             id,
             asked,
             plan,

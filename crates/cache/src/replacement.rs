@@ -30,7 +30,7 @@ pub mod sieve;
 mod sketch;
 pub mod w_tinylfu;
 
-pub use admission::{ComingRun, FirstTouch, Leaving, Refusal, Verdict};
+pub use admission::{AdmittedRun, FirstTouch, Refusal, Verdict, Veto};
 
 /// The access pattern of a block, as the level's prefetcher sees it. Only SARC uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +80,8 @@ pub trait Replacement: Send {
     fn admit_run(
         &mut self,
         residency: &mut Residency,
-        coming: &ComingRun,
-        leave: &mut dyn FnMut(&Residency, FrameId, Leaving) -> Verdict,
+        coming: &AdmittedRun,
+        leave: &mut dyn FnMut(&Residency, FrameId, Veto) -> Verdict,
         frames: &mut Vec<FrameId>,
     ) -> Result<(), Refusal> {
         admission::admit_run(self, residency, coming, leave, frames)

@@ -18,7 +18,7 @@
 //! | `gain` | compares the waiting time of demands under both arms |
 //! | `pace` | compares the time per block of clients that wait for completions |
 //! | `bursts` | detects bursts, in which there are no trials |
-//! | `ground` | attributes waiting to the arm of the request that prepared the region |
+//! | `regions` | attributes waiting to the arm of the request that prepared the region |
 //! | `allowance` | halves readmore when its blocks are evicted unused |
 //!
 //! Effects that both arms share are not visible. A less busy disk speeds up both arms' turns, so gains are
@@ -30,7 +30,7 @@ use block::{Duration, Instant};
 
 use super::pfc::{Queues, Readings, Rule};
 use super::{
-    Below, Coordinator, CoordinatorRules, Footprint, LONGEST_REQUEST, Purpose, ReadmoreAs,
+    Coordinator, CoordinatorRules, Footprint, LONGEST_REQUEST, LowerCache, Purpose, ReadmoreAs,
     RequestPlan, SilentUse, Tag, UpperRequest,
 };
 use crate::cache::Evicted;
@@ -41,13 +41,13 @@ use crate::settings::{AlgorithmSettings, Parameter, Values, words};
 mod allowance;
 mod bursts;
 mod gain;
-mod ground;
 mod pace;
+mod regions;
 mod watch;
 
 use allowance::Allowance;
 use gain::Prepared;
-use ground::PreparedGround;
+use regions::PreparedRegions;
 use watch::{ArmTurn, TurnPeriod, Watch};
 
 words! {
@@ -139,7 +139,7 @@ pub struct Adaptive {
     queues: Queues,
     allowance: Allowance,
     watch: Option<Watch>,
-    ground: PreparedGround,
+    regions: PreparedRegions,
     /// Whether the lower cache has been full. Before that a bypass frees no frame, and misses are the same
     /// under both arms.
     was_full: bool,
@@ -147,7 +147,7 @@ pub struct Adaptive {
 
 impl Adaptive {
     /// A coordinator with these settings above the cache `below`.
-    pub fn new(settings: &AlgorithmSettings, below: &Below) -> Self {
+    pub fn new(settings: &AlgorithmSettings, below: &LowerCache) -> Self {
         let contexts = (below.frames / FRAMES).clamp(LEAST, MOST);
         Adaptive {
             context_of: ContextOf::of(settings, "context"),
@@ -160,7 +160,7 @@ impl Adaptive {
                 Watching::On => Some(Watch::new(settings.get("slice") as u32)),
                 Watching::Off => None,
             },
-            ground: PreparedGround::new(below.frames),
+            regions: PreparedRegions::new(below.frames),
             was_full: false,
         }
     }
@@ -188,7 +188,7 @@ impl Coordinator for Adaptive {
         };
         let tag = Tag(match (&mut self.watch, turn.period) {
             (Some(watch), TurnPeriod::Round) => {
-                let (arm, prepared) = match self.ground.prepared_by(asked.blocks) {
+                let (arm, prepared) = match self.regions.prepared_by(asked.blocks) {
                     None => (turn.arm, Prepared::Unknown),
                     Some(arm) => (arm, Prepared::Known),
                 };
@@ -196,7 +196,7 @@ impl Coordinator for Adaptive {
             }
             _ => 0,
         });
-        self.ground.ask(asked.blocks, turn.arm);
+        self.regions.ask(asked.blocks, turn.arm);
         if turn.arm == Arm::Alone {
             return RequestPlan {
                 tag,
@@ -250,7 +250,7 @@ impl Coordinator for Adaptive {
     fn footprint(&self) -> Footprint {
         let itself = Footprint {
             rule: 0,
-            beyond: size_of::<Self>() + self.contexts.memory() + self.ground.memory(),
+            beyond: size_of::<Self>() + self.contexts.memory() + self.regions.memory(),
         };
         self.queues.footprint() + itself
     }
@@ -264,7 +264,7 @@ mod tests {
     use super::{Adaptive, Arm, PARAMETERS, Prepared};
     use crate::cache::Evicted;
     use crate::coordinator::tests::{Lower, asked};
-    use crate::coordinator::{Below, Coordinator, Purpose, UpperRequest};
+    use crate::coordinator::{Coordinator, LowerCache, Purpose, UpperRequest};
     use crate::residency::FetchOrigin;
     use crate::settings::AlgorithmSettings;
 
@@ -333,8 +333,10 @@ mod tests {
     fn nobody_waits_for_prefetches() {
         // Coordination is quick for demands, and slow for prefetches, or the other way round.
         let coordinates = |demand: u64, prefetch: u64| {
-            let mut adaptive =
-                Adaptive::new(&AlgorithmSettings::of(PARAMETERS), &Below { frames: 1 });
+            let mut adaptive = Adaptive::new(
+                &AlgorithmSettings::of(PARAMETERS),
+                &LowerCache { frames: 1 },
+            );
             let lower = Lower::new("none", 1);
             adaptive.was_full = true;
             let mut bypassed = 0;

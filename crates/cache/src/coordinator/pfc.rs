@@ -14,7 +14,8 @@ use block::Instant;
 
 use super::queue::GroupQueue;
 use super::{
-    Below, Coordinator, CoordinatorRules, Footprint, LONGEST_REQUEST, RequestPlan, UpperRequest,
+    Coordinator, CoordinatorRules, Footprint, LONGEST_REQUEST, LowerCache, RequestPlan,
+    UpperRequest,
 };
 use crate::residency::Residency;
 use crate::settings::AlgorithmSettings;
@@ -42,7 +43,7 @@ pub struct Queues {
 
 impl Pfc {
     /// A coordinator with these settings.
-    pub fn new(settings: &AlgorithmSettings, below: &Below) -> Self {
+    pub fn new(settings: &AlgorithmSettings, below: &LowerCache) -> Self {
         Pfc {
             readings: Readings::of(settings),
             rule: Rule::NEW,
@@ -53,7 +54,7 @@ impl Pfc {
 
 impl Queues {
     /// Queues of `percent` of the lower cache's blocks each, at least one.
-    pub fn new(below: &Below, percent: u64) -> Self {
+    pub fn new(below: &LowerCache, percent: u64) -> Self {
         let capacity = u64::from(below.frames) * percent.min(100) / 100;
         Queues {
             bypassed: GroupQueue::new(capacity as u32),

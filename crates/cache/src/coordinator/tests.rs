@@ -3,7 +3,7 @@
 use block::{Direction, Duration, Instant};
 use proptest::prelude::*;
 
-use super::{ALL, Below, Coordinator, Purpose, RequestPlan, UpperRequest, make};
+use super::{ALL, Coordinator, LowerCache, Purpose, RequestPlan, UpperRequest, make};
 use crate::cache::{Cache, Evicted};
 use crate::replacement::Pattern;
 use crate::replacement::{FirstTouch, Verdict};
@@ -32,7 +32,7 @@ impl Lower {
     pub(super) fn new(text: &str, frames: u32) -> Self {
         Lower {
             cache: Cache::named("lru", frames.into(), FirstTouch::default()).expect("lru"),
-            coordinator: make(text, &Below { frames }).expect("a line of the table"),
+            coordinator: make(text, &LowerCache { frames }).expect("a line of the table"),
         }
     }
 
@@ -101,7 +101,7 @@ fn names_differ_and_an_unknown_one_is_an_error() {
     for (place, entry) in ALL.iter().enumerate() {
         assert!(ALL[..place].iter().all(|other| other.name != entry.name));
     }
-    let below = Below { frames: 10 };
+    let below = LowerCache { frames: 10 };
     let error = make("pfcc", &below).err().expect("no such coordinator");
     let expected = "coordinator \"pfcc\": expected one of none, du, pfc, adaptive";
     assert_eq!(error.to_string(), expected);

@@ -1,12 +1,12 @@
 //! The service of a request: bypassed blocks, blocks in frames, and prefetches.
 
 use super::{
-    BlockState, Chain, Departed, Evicted, Fetch, FetchId, FetchOrigin, FrameId, Interval, Level,
-    Pattern, Purpose, RequestPlan, Residency, Running, UpperRequest, Verdict,
+    BlockState, Chain, Departed, Evicted, Fetch, FetchId, FetchInFlight, FetchOrigin, FrameId,
+    Interval, Level, Pattern, Purpose, RequestPlan, Residency, UpperRequest, Verdict,
 };
 use crate::coordinator::{EmptyNative, ReadmoreAs, SilentHits, SilentUse, Submissions};
 use crate::prefetch::{self, Ahead, FetchMode, LookupResult, Note, Seen};
-use crate::replacement::{ComingRun, Leaving, Refusal};
+use crate::replacement::{AdmittedRun, Refusal, Veto};
 
 impl Level {
     /// DIRECT: cached blocks are delivered silently, without the policy; others are read past the cache.
@@ -158,12 +158,12 @@ impl Level {
         let mut rest = blocks;
         while !rest.is_empty() {
             let (alike, pattern) = alike(rest, notes);
-            let coming = ComingRun {
+            let admitted = AdmittedRun {
                 blocks: alike,
                 origin,
                 pattern,
             };
-            if self.admit_run(&coming, &mut frames).is_err() {
+            if self.admit_run(&admitted, &mut frames).is_err() {
                 break;
             }
             rest.first += alike.len();
@@ -251,7 +251,7 @@ impl Level {
             last.ahead_from = block + 1;
             return;
         }
-        self.runs.push(Running {
+        self.runs.push(FetchInFlight {
             blocks: Interval::new(block, block),
             request,
             frames_from: block + 1,
@@ -289,7 +289,7 @@ impl Level {
             let run = match last {
                 Some(last) => last,
                 None => {
-                    self.runs.push(Running {
+                    self.runs.push(FetchInFlight {
                         blocks: Interval::new(first, end - 1),
                         request,
                         frames_from: first,
@@ -335,28 +335,31 @@ impl Level {
 
     /// Admits an absent block. Returns its frame, if there is one.
     pub(super) fn admit(&mut self, block: u64, origin: FetchOrigin) -> Option<FrameId> {
-        let coming = ComingRun {
+        let admitted = AdmittedRun {
             blocks: Interval::new(block, block),
             origin,
             pattern: Pattern::Random,
         };
         let mut frames = std::mem::take(&mut self.admitted);
         frames.clear();
-        let given = self.admit_run(&coming, &mut frames);
+        let given = self.admit_run(&admitted, &mut frames);
         let frame = frames.pop();
         self.admitted = frames;
         given.ok().and(frame)
     }
 
     /// Admits absent blocks while there are frames, and appends these to `frames`.
-    fn admit_run(&mut self, coming: &ComingRun, frames: &mut Vec<FrameId>) -> Result<(), Refusal> {
+    fn admit_run(
+        &mut self,
+        admitted: &AdmittedRun,
+        frames: &mut Vec<FrameId>,
+    ) -> Result<(), Refusal> {
         let had = frames.len();
         let (prefetcher, coordinator) = (&mut self.prefetcher, &mut self.coordinator);
         let (counts, departed) = (&mut self.counts, &mut self.departed);
-        let mut leave = |residency: &Residency, frame: FrameId, leaving| {
+        let mut leave = |residency: &Residency, frame: FrameId, veto| {
             let evicted = Evicted::from(residency, frame);
-            if leaving == Leaving::Asked
-                && prefetcher.on_evict(evicted.block) == Verdict::SecondChance
+            if veto == Veto::Possible && prefetcher.on_evict(evicted.block) == Verdict::SecondChance
             {
                 return Verdict::SecondChance;
             }
@@ -369,11 +372,11 @@ impl Level {
             }
             Verdict::Evict
         };
-        let given = self.cache.admit_run(coming, &mut leave, frames);
+        let given = self.cache.admit_run(admitted, &mut leave, frames);
         self.counts.refused += u64::from(given.is_err());
         if self.wishes.is_some() {
             let count = (frames.len() - had) as u64;
-            for block in Interval::of(coming.blocks.first, count).blocks() {
+            for block in Interval::of(admitted.blocks.first, count).blocks() {
                 self.unwish(Interval::new(block, block));
             }
         }
@@ -425,7 +428,7 @@ fn alike(blocks: Interval, notes: &[Note]) -> (Interval, Pattern) {
     (Interval::of(blocks.first, alike.count() as u64), first)
 }
 
-impl Running {
+impl FetchInFlight {
     /// Whether none of the run's blocks goes into a frame.
     fn is_all_past(&self) -> bool {
         self.frames_from > self.blocks.last

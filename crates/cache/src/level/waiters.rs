@@ -22,7 +22,7 @@ pub(super) struct Chain {
 
 /// The lists of a frame in flight.
 #[derive(Clone, Copy, Debug)]
-struct Coming {
+struct FrameInFlight {
     /// The first waiting request.
     head: u32,
     /// The next frame of the same fetch.
@@ -32,7 +32,7 @@ struct Coming {
 /// Lists of requests and of frames, by frame.
 #[derive(Debug)]
 pub(super) struct Waiters {
-    frames: Box<[Coming]>,
+    frames: Box<[FrameInFlight]>,
     nodes: Vec<WaiterNode>,
     empty: u32,
 }
@@ -48,7 +48,7 @@ impl Waiters {
     pub(super) fn new(frame_ids: usize) -> Self {
         Self {
             frames: vec![
-                Coming {
+                FrameInFlight {
                     head: NONE,
                     next: FrameId::HEAD,
                 };

@@ -20,11 +20,11 @@ pub enum Verdict {
 
 /// Whether the prefetcher can veto an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaving {
+pub enum Veto {
     /// It can.
-    Asked,
-    /// All others have had their second chance: the block is evicted.
-    Anyway,
+    Possible,
+    /// It cannot: all other blocks have had their second chance.
+    Impossible,
 }
 
 /// The reason that a block got no frame.
@@ -56,7 +56,7 @@ pub enum FirstTouch {
 
 /// Blocks that are to become resident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ComingRun {
+pub struct AdmittedRun {
     /// The blocks, all of them absent.
     pub blocks: Interval,
     /// The reason of the fetch.
@@ -67,7 +67,7 @@ pub struct ComingRun {
 
 /// A block that is to become resident.
 #[derive(Clone, Copy)]
-pub(crate) struct Coming {
+pub(crate) struct AdmittedBlock {
     pub(crate) block: u64,
     /// Its entry, if it is remembered.
     pub(crate) known: Option<FrameId>,
@@ -96,13 +96,13 @@ pub(crate) fn touch<R: Replacement + ?Sized>(
 pub(crate) fn admit_run<R: Replacement + ?Sized>(
     policy: &mut R,
     residency: &mut Residency,
-    run: &ComingRun,
-    leave: &mut dyn FnMut(&Residency, FrameId, Leaving) -> Verdict,
+    run: &AdmittedRun,
+    leave: &mut dyn FnMut(&Residency, FrameId, Veto) -> Verdict,
     frames: &mut Vec<FrameId>,
 ) -> Result<(), Refusal> {
     for block in run.blocks.blocks() {
         debug_assert!(!residency.is_resident(block), "block {block} has a frame");
-        let coming = Coming {
+        let admitted = AdmittedBlock {
             block,
             known: match residency.remembers() {
                 true => residency.find(block),
@@ -111,7 +111,7 @@ pub(crate) fn admit_run<R: Replacement + ?Sized>(
             origin: run.origin,
             pattern: run.pattern,
         };
-        frames.push(admit(policy, residency, coming, &mut *leave)?);
+        frames.push(admit(policy, residency, admitted, &mut *leave)?);
     }
     Ok(())
 }
@@ -121,35 +121,35 @@ pub(crate) fn admit_run<R: Replacement + ?Sized>(
 pub(crate) fn admit<R: Replacement + ?Sized>(
     policy: &mut R,
     residency: &mut Residency,
-    coming: Coming,
-    mut leave: impl FnMut(&Residency, FrameId, Leaving) -> Verdict,
+    admitted: AdmittedBlock,
+    mut leave: impl FnMut(&Residency, FrameId, Veto) -> Verdict,
 ) -> Result<FrameId, Refusal> {
-    if coming.block > MAX_BLOCK {
-        return Err(Refusal::NoSuchBlock(coming.block));
+    if admitted.block > MAX_BLOCK {
+        return Err(Refusal::NoSuchBlock(admitted.block));
     }
     if residency.in_flight() == residency.capacity() {
         return Err(Refusal::AllInFlight);
     }
-    let known = coming.known;
+    let known = admitted.known;
     let memory = known.map_or(GhostTag::NONE, |frame| policy.recall(residency, frame));
     let mut chances = residency.resident();
     while residency.is_full() {
         let victim = policy.victim(residency, memory);
         let victim = victim.expect("a frame that is not in flight");
-        let leaving = match chances {
-            0 => Leaving::Anyway,
-            _ => Leaving::Asked,
+        let veto = match chances {
+            0 => Veto::Impossible,
+            _ => Veto::Possible,
         };
-        match leave(residency, victim, leaving) {
-            Verdict::SecondChance if leaving == Leaving::Asked => {
+        match leave(residency, victim, veto) {
+            Verdict::SecondChance if veto == Veto::Possible => {
                 chances -= 1;
                 policy.refresh(residency, victim, Pattern::Random);
             }
             _ => policy.evict(residency, victim),
         }
     }
-    let frame = residency.enter(coming.block, known, coming.origin);
-    policy.insert(residency, frame, coming.pattern, memory);
+    let frame = residency.enter(admitted.block, known, admitted.origin);
+    policy.insert(residency, frame, admitted.pattern, memory);
     Ok(frame)
 }
 
@@ -207,13 +207,13 @@ fn replay_piece<R: Replacement + ?Sized>(
             touch(policy, residency, frame, pattern, first_touch);
             continue;
         }
-        let coming = Coming {
+        let admitted = AdmittedBlock {
             block,
             known,
             origin: FetchOrigin::Demand,
             pattern: Pattern::Random,
         };
-        let frame = admit(policy, residency, coming, |_, _, _| Verdict::Evict)?;
+        let frame = admit(policy, residency, admitted, |_, _, _| Verdict::Evict)?;
         residency.complete(frame);
         black_box(policy.warm_next(residency));
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::coordinator::tests::{Lower, asked};
 use crate::coordinator::{
-    ALL, Below, Coordinator, CoordinatorRules, Purpose, RequestPlan, UpperRequest, make,
+    ALL, Coordinator, CoordinatorRules, LowerCache, Purpose, RequestPlan, UpperRequest, make,
 };
 use crate::residency::FetchOrigin;
 use crate::settings::{AlgorithmSettings, Values};
@@ -22,7 +22,7 @@ fn literal() -> Readings {
 #[test]
 fn the_worked_trace() {
     let mut lower = Lower::new("none", 1000);
-    let below = Below { frames: 1000 };
+    let below = LowerCache { frames: 1000 };
     let (mut rule, mut queues) = (Rule::NEW, Queues::new(&below, 10));
     let readings = literal();
     // bypass_len and readmore_len after the step, DIRECT, NATIVE, the readmore queue's newest run.
@@ -306,7 +306,7 @@ fn a_queue_of_one_and_a_request_longer_than_the_queue() {
     }
     let mut pfc = Pfc::new(
         &AlgorithmSettings::of(super::PARAMETERS),
-        &Below { frames: 0 },
+        &LowerCache { frames: 0 },
     );
     pfc.plan(Instant::ZERO, &asked(0, 9), lower.cache.residency());
     assert!(
@@ -349,7 +349,7 @@ fn levels_in_a_row_each_have_their_own() {
 
 #[test]
 fn nothing_is_learned_from_what_is_passed() {
-    let below = Below { frames: 100 };
+    let below = LowerCache { frames: 100 };
     let mut pfc = make("pfc(a18=passed,a19=passed)", &below).expect("a line of the table");
     let lower = Lower::new("none", 100);
     let prefetch = UpperRequest {

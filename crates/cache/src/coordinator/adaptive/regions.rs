@@ -15,7 +15,7 @@ use block::Interval;
 
 /// A table of regions and arms.
 #[derive(Clone, Debug)]
-pub(super) struct PreparedGround {
+pub(super) struct PreparedRegions {
     /// The slots; their number is a power of two.
     slots: Box<[u16]>,
 }
@@ -42,11 +42,11 @@ const NEVER: u16 = u16::MAX;
 /// 2^64 divided by the golden ratio, made odd (Knuth, The Art of Computer Programming 3, 6.4).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-impl PreparedGround {
+impl PreparedRegions {
     /// An empty table for a lower cache of `frames` frames.
     pub(super) fn new(frames: u32) -> Self {
         let slots = 1usize << (frames / FRAMES).max(LEAST).ilog2();
-        PreparedGround {
+        PreparedRegions {
             slots: vec![NEVER; slots].into(),
         }
     }
@@ -96,58 +96,58 @@ impl PreparedGround {
 #[cfg(test)]
 mod tests {
     use super::super::Arm::{Alone, Coordinated};
-    use super::{LEAST, PreparedGround};
+    use super::{LEAST, PreparedRegions};
     use block::Interval;
 
     #[test]
     fn the_last_arm_that_asked_for_what_lies_before_prepared_it() {
-        let mut ground = PreparedGround::new(1 << 16);
+        let mut regions = PreparedRegions::new(1 << 16);
         let asked = Interval::new(100, 131);
-        assert_eq!(ground.prepared_by(asked), None);
-        ground.ask(asked, Coordinated);
-        assert_eq!(ground.prepared_by(asked), Some(Coordinated));
+        assert_eq!(regions.prepared_by(asked), None);
+        regions.ask(asked, Coordinated);
+        assert_eq!(regions.prepared_by(asked), Some(Coordinated));
         // What goes on from there, into a region that nobody asked for.
         assert_eq!(
-            ground.prepared_by(Interval::new(144, 147)),
+            regions.prepared_by(Interval::new(144, 147)),
             Some(Coordinated)
         );
-        assert_eq!(ground.prepared_by(Interval::new(161, 161)), None);
-        ground.ask(Interval::new(132, 143), Alone);
-        assert_eq!(ground.prepared_by(Interval::new(144, 147)), Some(Alone));
-        assert_eq!(ground.prepared_by(asked), Some(Coordinated));
+        assert_eq!(regions.prepared_by(Interval::new(161, 161)), None);
+        regions.ask(Interval::new(132, 143), Alone);
+        assert_eq!(regions.prepared_by(Interval::new(144, 147)), Some(Alone));
+        assert_eq!(regions.prepared_by(asked), Some(Coordinated));
         // Its own region where nothing before it was asked for.
-        ground.ask(Interval::new(1600, 1600), Coordinated);
+        regions.ask(Interval::new(1600, 1600), Coordinated);
         assert_eq!(
-            ground.prepared_by(Interval::new(1600, 1600)),
+            regions.prepared_by(Interval::new(1600, 1600)),
             Some(Coordinated)
         );
     }
 
     #[test]
     fn it_forgets_and_mistakes_few_regions_for_others() {
-        let mut ground = PreparedGround::new(0);
+        let mut regions = PreparedRegions::new(0);
         let region = |number: u64| Interval::of(16 * number + 1, 8);
-        (0..u64::from(LEAST)).for_each(|number| ground.ask(region(number), Coordinated));
+        (0..u64::from(LEAST)).for_each(|number| regions.ask(region(number), Coordinated));
         // Of as many regions as there are slots some take others' places.
-        let known = |ground: &PreparedGround, from: u64, count: u64| {
+        let known = |regions: &PreparedRegions, from: u64, count: u64| {
             let numbers = (from..from + count).filter(|&number| {
-                let arm = ground.prepared_by(region(number));
+                let arm = regions.prepared_by(region(number));
                 assert!(arm.is_none_or(|arm| arm == Coordinated));
                 arm.is_some()
             });
             numbers.count()
         };
-        assert!((30..=64).contains(&known(&ground, 0, 64)));
+        assert!((30..=64).contains(&known(&regions, 0, 64)));
         // One in 2^15 of the others has the same check.
-        assert!(known(&ground, 1000, 100_000) < 50);
+        assert!(known(&regions, 1000, 100_000) < 50);
     }
 
     #[test]
     fn hostile_blocks_are_survived() {
-        let mut ground = PreparedGround::new(1);
+        let mut regions = PreparedRegions::new(1);
         for (first, last) in [(0, u64::MAX), (u64::MAX, u64::MAX), (0, 0)] {
-            ground.ask(Interval::new(first, last), Coordinated);
-            let _ = ground.prepared_by(Interval::new(first, last));
+            regions.ask(Interval::new(first, last), Coordinated);
+            let _ = regions.prepared_by(Interval::new(first, last));
         }
     }
 }
