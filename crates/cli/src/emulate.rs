@@ -13,7 +13,7 @@ use lab::comparison::truth::Truth;
 use lab::named;
 use nbd::Context;
 use nbd::offer::{BlockSizes, Features, Offer, Text};
-use server::capture::{Belief, Recorder, Setting};
+use server::capture::{Belief, EngineSetting, Recorder};
 use server::clients::Bounds;
 use server::clock::{Clock, TimeScale};
 use server::config::{Log, LogFormat};
@@ -85,7 +85,7 @@ pub fn run(arguments: &EmulateArgs) -> Result<(), Exit> {
     let limits = Limits::suited_to(policy, &drive.belief);
     let recorder = match &arguments.capture {
         Some(path) => {
-            let setting = Setting::plain(belief(arguments, &drive)?, policy, limits);
+            let setting = EngineSetting::plain(belief(arguments, &drive)?, policy, limits);
             let file = File::create(path).map_err(|error| at(path, &error))?;
             let recorder = Recorder::begin(file, &setting);
             Some(recorder.map_err(|error| at(path, &error))?)

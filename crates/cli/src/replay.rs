@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lab::named::policy;
-use server::capture::event::Ending;
-use server::capture::{CaptureReader, Problem, Setting, replay};
+use server::capture::event::CaptureEnd;
+use server::capture::{CaptureReader, EngineSetting, ReplayError, replay};
 
 use crate::output::{Exit, print};
 
@@ -30,15 +30,15 @@ pub fn run(arguments: &ReplayArgs) -> Result<(), Exit> {
     let name = arguments.file.display();
     let file = File::open(&arguments.file);
     let file = file.map_err(|error| Exit::input(format!("{name}: {error}")))?;
-    let refused = |problem: Problem| match problem {
-        Problem::Difference(_) => Exit::failed(format!("{name}: {problem}")),
+    let refused = |problem: ReplayError| match problem {
+        ReplayError::Difference(_) => Exit::failed(format!("{name}: {problem}")),
         _ => Exit::input(format!("{name}: {problem}")),
     };
     let reader = CaptureReader::open(BufReader::new(file));
     let mut reader = reader.map_err(|damaged| refused(damaged.into()))?;
     let setting = match &arguments.policy {
         None => reader.setting().clone(),
-        Some(other) => Setting {
+        Some(other) => EngineSetting {
             policy: policy(other)?.name(),
             ..reader.setting().clone()
         },
@@ -54,8 +54,8 @@ pub fn run(arguments: &ReplayArgs) -> Result<(), Exit> {
         replayed.finished
     ))?;
     match replayed.ending {
-        Ending::Whole => Ok(()),
-        Ending::Behind => print("the capture ends early: its file was too slow\n"),
+        CaptureEnd::Whole => Ok(()),
+        CaptureEnd::Behind => print("the capture ends early: its file was too slow\n"),
     }
 }
 

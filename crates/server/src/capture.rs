@@ -11,7 +11,7 @@
 //!
 //! A file is a line `headtime capture 2` and frames: length (32 bits) and checksum (64 bits,
 //! FNV-1a) of the payload, little-endian, then the payload. The payload of the first frame is the
-//! [`Setting`], those of all others are [`Event`]s; no event lies in two frames. Both are in postcard's
+//! [`EngineSetting`], those of all others are [`Event`]s; no event lies in two frames. Both are in postcard's
 //! format. A file of another version is refused with its number.
 
 pub mod event;
@@ -25,8 +25,8 @@ pub use event::Event;
 pub use live::LiveEngine;
 pub use reader::{CaptureReader, Damaged};
 pub use recorder::Recorder;
-pub use replay::{Difference, Problem, Replayed, replay};
-pub use setting::{Belief, Setting, Tasks, Tracking, UnfitSetting};
+pub use replay::{Difference, ReplayError, Replayed, replay};
+pub use setting::{Belief, EngineSetting, Tasks, Tracking, UnfitSetting};
 
 /// The first line of each file, with the version of the format.
 pub const FIRST: &[u8] = b"headtime capture 2\n";

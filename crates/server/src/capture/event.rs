@@ -16,12 +16,12 @@ pub enum Event {
     /// The engine reported the end of a flush.
     Flushed(Flushed),
     /// The end of the capture.
-    End(Ending),
+    End(CaptureEnd),
 }
 
 /// The reason for which a capture ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
+pub enum CaptureEnd {
     /// The engine has ended.
     Whole,
     /// The file was slower than the engine, and the buffer was full. Later events are lost.

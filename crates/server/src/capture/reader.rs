@@ -5,13 +5,13 @@ use std::io::{self, Read};
 use serde::de::DeserializeOwned;
 
 use super::event::Event;
-use super::setting::Setting;
+use super::setting::EngineSetting;
 use super::{FIRST, FRAME, checksum};
 
 /// The reader of a capture.
 pub struct CaptureReader<R> {
     frames: Frames<R>,
-    setting: Setting,
+    setting: EngineSetting,
     /// The bytes of the frame that were read.
     taken: usize,
     is_over: bool,
@@ -79,7 +79,7 @@ impl<R: Read> CaptureReader<R> {
         if !frames.next()? {
             return frames.damaged(FIRST.len(), "a frame with what the engine is made of");
         }
-        let (setting, taken) = frames.take::<Setting>(0, "what the engine is made of")?;
+        let (setting, taken) = frames.take::<EngineSetting>(0, "what the engine is made of")?;
         if let Some(expected) = setting.unmet_condition() {
             return frames.damaged(0, expected);
         }
@@ -95,7 +95,7 @@ impl<R: Read> CaptureReader<R> {
     }
 
     /// The setting of the engine.
-    pub fn setting(&self) -> &Setting {
+    pub fn setting(&self) -> &EngineSetting {
         &self.setting
     }
 

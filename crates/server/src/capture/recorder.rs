@@ -16,8 +16,8 @@ use engine::{Input, Reply};
 use serde::Serialize;
 use tracing::{error, warn};
 
-use super::event::{Ending, Event};
-use super::setting::Setting;
+use super::event::{CaptureEnd, Event};
+use super::setting::EngineSetting;
 use super::{FIRST, frame};
 
 /// The writer of an engine's events to a file. The file is complete when the recorder is dropped.
@@ -27,7 +27,7 @@ pub struct Recorder {
     last: Instant,
     sender: Option<SyncSender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
-    ending: Ending,
+    ending: CaptureEnd,
 }
 
 /// The bytes of a full chunk: some ten thousand events. A choice.
@@ -41,7 +41,10 @@ impl Recorder {
     ///
     /// # Errors
     /// If the file cannot be written, or there is no thread.
-    pub fn begin(mut file: impl Write + Send + 'static, setting: &Setting) -> io::Result<Self> {
+    pub fn begin(
+        mut file: impl Write + Send + 'static,
+        setting: &EngineSetting,
+    ) -> io::Result<Self> {
         file.write_all(FIRST)?;
         file.write_all(&frame(&appended(Vec::new(), setting)))?;
         let (sender, chunks) = sync_channel::<Vec<u8>>(CHUNKS);
@@ -59,7 +62,7 @@ impl Recorder {
             last: Instant::ZERO,
             sender: Some(sender),
             writer: Some(writer),
-            ending: Ending::Whole,
+            ending: CaptureEnd::Whole,
         })
     }
 
@@ -71,7 +74,7 @@ impl Recorder {
 
     /// Records the next event.
     pub(super) fn record(&mut self, event: &Event) {
-        if self.ending == Ending::Behind {
+        if self.ending == CaptureEnd::Behind {
             return;
         }
         self.chunk = appended(std::mem::take(&mut self.chunk), event);
@@ -85,7 +88,7 @@ impl Recorder {
         let sent = self.sender.as_ref().map(|sender| sender.try_send(chunk));
         if let Some(Err(TrySendError::Full(_))) = sent {
             warn!("the capture's file is too slow: the capture ends here");
-            self.ending = Ending::Behind;
+            self.ending = CaptureEnd::Behind;
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::Read;
 use block::Instant;
 use engine::{Engine, Impossible, Reply};
 
-use super::event::{Ending, Event};
+use super::event::{CaptureEnd, Event};
 use super::reader::{CaptureReader, Damaged};
 use super::setting::UnfitSetting;
 
@@ -22,12 +22,12 @@ pub struct Replayed {
     /// The time of the last input.
     pub until: Instant,
     /// The reason for which the capture ends.
-    pub ending: Ending,
+    pub ending: CaptureEnd,
 }
 
 /// The reason for which a replay failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum ReplayError {
     /// The file is damaged.
     #[error(transparent)]
     Damaged(#[from] Damaged),
@@ -88,13 +88,13 @@ impl fmt::Display for Difference {
 pub fn replay<R: Read>(
     reader: &mut CaptureReader<R>,
     mut engine: Engine,
-) -> Result<Replayed, Problem> {
+) -> Result<Replayed, ReplayError> {
     let mut replayed = Replayed {
         events: 0,
         commands: 0,
         finished: 0,
         until: Instant::ZERO,
-        ending: Ending::Whole,
+        ending: CaptureEnd::Whole,
     };
     while let Some((offset, captured)) = reader.next_event()? {
         replayed.events += 1;
@@ -110,7 +110,7 @@ pub fn replay<R: Read>(
         }
         let at = replayed.until;
         let again =
-            again(&mut engine, at, &captured).map_err(|impossible| Problem::Impossible {
+            again(&mut engine, at, &captured).map_err(|impossible| ReplayError::Impossible {
                 number,
                 offset,
                 what: impossible,
@@ -138,9 +138,9 @@ fn again(engine: &mut Engine, now: Instant, captured: &Event) -> Result<Option<E
         }
         Event::Finished(_) => engine.poll_finished().map(Event::Finished),
         Event::Flushed(_) => engine.poll_flushed().map(Event::Flushed),
-        Event::End(Ending::Behind) => Some(captured.clone()),
+        Event::End(CaptureEnd::Behind) => Some(captured.clone()),
         // After the last event the engine has nothing to tell.
-        Event::End(Ending::Whole) => {
+        Event::End(CaptureEnd::Whole) => {
             let finished = engine.poll_finished().map(Event::Finished);
             let told = finished.or_else(|| engine.poll_flushed().map(Event::Flushed));
             Some(told.unwrap_or_else(|| captured.clone()))

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// The setting of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct EngineSetting {
     /// The belief of the drive.
     pub belief: Belief,
     /// The policy.
@@ -110,10 +110,10 @@ impl Belief {
     }
 }
 
-impl Setting {
+impl EngineSetting {
     /// An engine without tracking and background tasks.
     pub fn plain(belief: Belief, policy: NamedPolicy, limits: Limits) -> Self {
-        Setting {
+        EngineSetting {
             belief,
             policy: policy.name(),
             tracking: Tracking::Off,

@@ -127,12 +127,14 @@ impl Connection {
         }
     }
 
-    pub(super) fn took(&mut self, operation: &Operation) {
+    /// Counts an operation against the bounds of the client, until [`Connection::release_operation`].
+    pub(super) fn charge_operation(&mut self, operation: &Operation) {
         self.held += 1;
         self.owed += operation.bytes();
     }
 
-    pub(super) fn gave(&mut self, operation: &Operation) {
+    /// The operation has ended, or could not begin.
+    pub(super) fn release_operation(&mut self, operation: &Operation) {
         self.held -= 1;
         self.owed -= operation.bytes();
     }

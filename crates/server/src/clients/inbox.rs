@@ -1,7 +1,7 @@
 //! Received bytes that were not parsed.
 //!
 //! ```text
-//!   [ understood | not yet | free ]
+//!   [ consumed   | not yet | free ]
 //!              from        to
 //! ```
 
@@ -35,7 +35,7 @@ impl Inbox {
     }
 
     /// Removes `count` parsed bytes.
-    pub(super) fn understood(&mut self, count: usize) {
+    pub(super) fn consume(&mut self, count: usize) {
         self.from += count;
     }
 

@@ -86,7 +86,7 @@ impl Clients {
                 return ReadProgress::Wait;
             }
         };
-        connection.inbox.understood(size);
+        connection.inbox.consume(size);
         if let Err(failed) = request::check(&header, &connection.agreed, &connection.offer) {
             debug!(?header, %failed, "refused");
             connection.refuse(&header, failed);
@@ -204,7 +204,7 @@ impl Clients {
             };
         };
         // Counted before: an operation may be answered at once.
-        self.connections[place].took(&operation);
+        self.connections[place].charge_operation(&operation);
         let client = self.connections[place].client(place);
         let source = OperationSource::Connection { client, header };
         match volumes.begin(disk, source, operation, bytes) {
@@ -214,7 +214,7 @@ impl Clients {
             }
             Err(Stalled { bytes, .. }) => {
                 let connection = &mut self.connections[place];
-                connection.gave(&operation);
+                connection.release_operation(&operation);
                 let bytes = Some(bytes);
                 connection.reading = Reading::Ready {
                     header,

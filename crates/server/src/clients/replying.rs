@@ -96,7 +96,7 @@ impl Clients {
         };
         let place = client.place;
         let connection = &mut self.connections[place];
-        connection.gave(&operation);
+        connection.release_operation(&operation);
         if result.is_ok() {
             connection.served.requests += 1;
             if let Ask::Read | Ask::Write { .. } = operation.ask {

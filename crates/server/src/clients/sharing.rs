@@ -65,7 +65,7 @@ impl Clients {
     /// Frees memory of a connection.
     pub(super) fn take_back(&mut self, volumes: &mut Volumes, place: usize, bytes: Bytes) {
         self.charge(place, |memory| memory - bytes.capacity());
-        volumes.operations.give_back(bytes);
+        volumes.operations.free_bytes(bytes);
     }
 
     fn charge(&mut self, place: usize, change: impl FnOnce(usize) -> usize) {

@@ -69,7 +69,7 @@ impl EventLoop {
             }
         };
         let is_good = ended.result.is_ok();
-        volumes.streams.land(disk, ended.id, is_good);
+        volumes.streams.command_ended(disk, ended.id, is_good);
         let lost = disk.complete(ended.id, status, ended.account);
         self.count(ended, request.as_ref(), lost);
         let EventLoop {

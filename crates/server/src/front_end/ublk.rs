@@ -26,7 +26,7 @@ mod wire;
 use std::io;
 use std::thread::JoinHandle;
 
-pub use buffer::Buffer;
+pub use buffer::RequestBuffer;
 pub use control::{Control, DeviceState, ListedDevice};
 pub use exported::{DeviceCounters, Exported};
 pub use pending::Pending;

@@ -195,7 +195,7 @@ impl PendingOperation {
                 let in_edge = changed.start - start..changed.end - start;
                 buffer.bytes_mut()[place..place + block][in_edge].fill(0);
             }
-            false => keep(buffer, place, start..start + block, changed),
+            false => copy_unchanged(buffer, place, start..start + block, changed),
         }
     }
 
@@ -226,7 +226,7 @@ impl PendingOperation {
 }
 
 /// Copies the bytes of `edge` that are not `changed` from `place` of the buffer.
-fn keep(buffer: &mut Buffer, place: usize, edge: Range<usize>, changed: Range<usize>) {
+fn copy_unchanged(buffer: &mut Buffer, place: usize, edge: Range<usize>, changed: Range<usize>) {
     let bytes = buffer.bytes_mut();
     let before = place..place + (changed.start - edge.start);
     bytes.copy_within(before, edge.start);

@@ -141,7 +141,7 @@ impl Operations {
     }
 
     /// Frees the memory of an operation.
-    pub(crate) fn give_back(&mut self, bytes: Bytes) {
+    pub(crate) fn free_bytes(&mut self, bytes: Bytes) {
         if let Bytes::Own(buffer) = bytes {
             self.arena.free(buffer);
         }
@@ -251,7 +251,7 @@ impl Operations {
                     (Ok(()), Bytes::Mapped(memory)) => reply(Ok(mapped(memory))),
                     (Ok(()), _) => reply(Ok(&[])),
                 }
-                self.give_back(ended.bytes);
+                self.free_bytes(ended.bytes);
             }
             OperationSource::Copied(_) => (),
         }

@@ -226,7 +226,7 @@ impl Volumes {
         ) {
             Ok(()) => Ok(()),
             Err(Stalled { source, bytes }) => {
-                self.operations.give_back(bytes);
+                self.operations.free_bytes(bytes);
                 let OperationSource::Posted(reply) = source else {
                     unreachable!("the source does not change");
                 };

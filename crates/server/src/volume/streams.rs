@@ -305,8 +305,9 @@ impl VolumeStreams {
     }
 
     /// Ends a stream's command, and stores the blocks of a good read.
-    pub(crate) fn land(&mut self, disk: &Disk, id: CommandId, is_good: bool) {
-        self.transfers.land(disk, &mut self.table, id, is_good);
+    pub(crate) fn command_ended(&mut self, disk: &Disk, id: CommandId, is_good: bool) {
+        self.transfers
+            .command_ended(disk, &mut self.table, id, is_good);
     }
 
     /// Removes all blocks from the buffers of readers: the drive may have lost acknowledged writes.

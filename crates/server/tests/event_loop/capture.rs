@@ -12,7 +12,8 @@ use scheduler::background::Order;
 use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, WantedBlocks};
 use scheduler::preemption::{Aside, Landing, LastChunk, When};
 use server::capture::{
-    Belief, CaptureReader, FIRST, Problem, Replayed, Setting, Tasks, Tracking, frame, replay,
+    Belief, CaptureReader, EngineSetting, FIRST, ReplayError, Replayed, Tasks, Tracking, frame,
+    replay,
 };
 
 use crate::client::Client;
@@ -21,15 +22,15 @@ use crate::station::Served;
 /// Bytes of the drive that the load uses: all over it.
 const BYTES: u64 = 8 << 30;
 
-fn setting(tasks: Tasks) -> Setting {
+fn setting(tasks: Tasks) -> EngineSetting {
     let text = find("seagate-cheetah-9lp").expect("it is shipped").text;
     let belief = Belief::plain(text);
     let policy = scheduler::policy::find("sptf").expect("a policy");
     let limits = Limits::suited_to(policy, &belief.profile().expect("a profile"));
-    Setting {
+    EngineSetting {
         tracking: Tracking::On,
         tasks,
-        ..Setting::plain(belief, policy, limits)
+        ..EngineSetting::plain(belief, policy, limits)
     }
 }
 
@@ -65,7 +66,7 @@ fn load(served: &Served, requests: u64) {
 }
 
 /// A capture of the load; with background tasks beside it if the setting has them.
-fn capture(setting: &Setting, requests: u64) -> Vec<u8> {
+fn capture(setting: &EngineSetting, requests: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let served = Served::captured(folder, setting.clone(), 0.1, BYTES);
     if setting.tasks != Tasks::None {
@@ -98,7 +99,7 @@ fn capture(setting: &Setting, requests: u64) -> Vec<u8> {
     std::fs::read(folder.path().join("capture")).expect("a capture")
 }
 
-fn again(setting: &Setting, capture: &[u8]) -> Result<Replayed, Problem> {
+fn again(setting: &EngineSetting, capture: &[u8]) -> Result<Replayed, ReplayError> {
     let mut reader = CaptureReader::open(capture)?;
     replay(&mut reader, setting.engine()?)
 }
@@ -115,20 +116,26 @@ fn a_captured_run_replays_to_the_same_decisions() {
     assert_eq!(replayed.finished, 400 - flushes);
     assert!(replayed.commands > 400 - flushes);
     // Another policy, another belief: both choose differently sooner or later.
-    let other = Setting {
+    let other = EngineSetting {
         policy: "fcfs".to_owned(),
         ..setting.clone()
     };
     let difference = again(&other, &capture).expect_err("another policy");
-    assert!(matches!(difference, Problem::Difference(_)), "{difference}");
+    assert!(
+        matches!(difference, ReplayError::Difference(_)),
+        "{difference}"
+    );
     let slower = setting.belief.text.replace("rpm = 10045", "rpm = 9000");
     assert_ne!(slower, setting.belief.text);
-    let other = Setting {
+    let other = EngineSetting {
         belief: Belief::plain(slower),
         ..setting
     };
     let difference = again(&other, &capture).expect_err("another belief");
-    assert!(matches!(difference, Problem::Difference(_)), "{difference}");
+    assert!(
+        matches!(difference, ReplayError::Difference(_)),
+        "{difference}"
+    );
     let text = difference.to_string();
     assert!(
         text.contains("captured: gives command") && text.contains("replayed: "),
@@ -188,7 +195,7 @@ fn the_rules_of_preemption_are_captured_too() {
         Preemption::as_in_paper(&belief),
         other,
     ] {
-        let setting = Setting {
+        let setting = EngineSetting {
             preemption: Some(rules),
             ..plain.clone()
         };
@@ -203,7 +210,10 @@ fn the_rules_of_preemption_are_captured_too() {
         assert_eq!(replayed.finished, 80);
         assert!(replayed.commands > 80, "some went in parts: {replayed:?}");
         let difference = again(&plain, &capture).expect_err("without preemption");
-        assert!(matches!(difference, Problem::Difference(_)), "{difference}");
+        assert!(
+            matches!(difference, ReplayError::Difference(_)),
+            "{difference}"
+        );
     }
 }
 
@@ -236,12 +246,15 @@ fn the_rules_of_background_tasks_are_captured_too() {
         assert_eq!(reader.setting(), &setting);
         let replayed = again(reader.setting(), &capture).expect("the same decisions");
         assert!(replayed.commands > replayed.finished, "{replayed:?}");
-        let other = Setting {
+        let other = EngineSetting {
             tasks: Tasks::By(Rules::default()),
             ..setting
         };
         let difference = again(&other, &capture).expect_err("other rules");
-        assert!(matches!(difference, Problem::Difference(_)), "{difference}");
+        assert!(
+            matches!(difference, ReplayError::Difference(_)),
+            "{difference}"
+        );
     }
 }
 
@@ -254,7 +267,7 @@ fn damage_is_found_with_its_place() {
     let problem_of = |bytes: &[u8]| {
         let problem = again(&setting, bytes).expect_err("it is damaged");
         let text = problem.to_string();
-        assert!(matches!(problem, Problem::Damaged(_)), "{text}");
+        assert!(matches!(problem, ReplayError::Damaged(_)), "{text}");
         assert!(
             text.starts_with("byte ") && text.contains("expected "),
             "{text}"
@@ -274,8 +287,8 @@ fn damage_is_found_with_its_place() {
 }
 
 /// A setting that can be: no text, no policy, the least limits.
-fn least(tasks: Tasks) -> Setting {
-    Setting {
+fn least(tasks: Tasks) -> EngineSetting {
+    EngineSetting {
         belief: Belief::plain(""),
         policy: String::new(),
         tracking: Tracking::Off,
@@ -290,7 +303,7 @@ fn least(tasks: Tasks) -> Setting {
     }
 }
 
-fn bytes(setting: &Setting) -> Vec<u8> {
+fn bytes(setting: &EngineSetting) -> Vec<u8> {
     postcard::to_allocvec(setting).expect("memory takes everything")
 }
 

@@ -13,7 +13,7 @@ use nbd::Context;
 use nbd::offer::{BlockSizes, Features, Offer, Text};
 use scheduler::policy::find;
 use server::cache_setting::CacheSetting;
-use server::capture::{Recorder, Setting};
+use server::capture::{EngineSetting, Recorder};
 use server::clients::Bounds;
 use server::clock::{Clock, TimeScale};
 use server::config::{Address, Remote};
@@ -331,7 +331,7 @@ impl Served {
 
     /// A drive that behaves as it is believed to, under an engine that is captured to the file
     /// `capture` in the folder.
-    pub fn captured(folder: TempDir, setting: Setting, scale: f64, bytes: u64) -> Served {
+    pub fn captured(folder: TempDir, setting: EngineSetting, scale: f64, bytes: u64) -> Served {
         let truth = Arc::new(setting.belief.profile().expect("a profile"));
         let (image, capture) = (folder.path().join("image"), folder.path().join("capture"));
         let scale = TimeScale::new(scale).expect("a scale");

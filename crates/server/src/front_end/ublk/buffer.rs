@@ -15,12 +15,12 @@ use crate::arena::{Memory, PAGE};
 /// A buffer that is aligned to [`PAGE`], so that drives can access it directly. Its address does not
 /// change when the buffer is moved.
 #[derive(Debug)]
-pub struct Buffer {
+pub struct RequestBuffer {
     base: NonNull<u8>,
     length: usize,
 }
 
-impl Buffer {
+impl RequestBuffer {
     /// A buffer of `length` zero bytes. The kernel allocates its pages on first use.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Buffer {
             )?
         };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Buffer { base, length })
+        Ok(RequestBuffer { base, length })
     }
 
     /// The first `length` bytes.
@@ -72,7 +72,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl Drop for RequestBuffer {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`. Who was given the address has ended: a buffer is with its request
         // until that has ended, and then with the queue, whose ring is dropped before it.
@@ -82,7 +82,7 @@ impl Drop for Buffer {
 }
 
 // SAFETY: the mapping belongs to the buffer alone, wherever that is.
-unsafe impl Send for Buffer {}
+unsafe impl Send for RequestBuffer {}
 
 #[cfg(test)]
 mod tests {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn buffers_are_aligned_and_stay_where_they_are() {
         for length in [0, 1, 512, 4096, 524_288] {
-            let mut buffer = Buffer::new(length).expect("memory");
+            let mut buffer = RequestBuffer::new(length).expect("memory");
             let address = buffer.address();
             assert_eq!(address % PAGE as u64, 0);
             assert!(buffer.bytes(length).iter().all(|&byte| byte == 0));

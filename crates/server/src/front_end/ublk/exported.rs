@@ -140,7 +140,7 @@ mod tests {
     use scheduler::policy::find;
 
     use super::super::pending::{Request, RequestResults};
-    use super::super::{Buffer, Volume as _};
+    use super::super::{RequestBuffer, Volume as _};
     use super::*;
     use crate::clients::Bounds;
     use crate::clock::{Clock, TimeScale};
@@ -221,7 +221,7 @@ mod tests {
 
         /// Submits it with these bytes, those of a read to be overwritten.
         fn submit(&mut self, ask: Ask, offset: u64, length: u64, fill: u8) {
-            let mut buffer = Buffer::new(length as usize).expect("memory");
+            let mut buffer = RequestBuffer::new(length as usize).expect("memory");
             buffer.bytes_mut(length as usize).fill(fill);
             let tag = self.next;
             self.next += 1;
@@ -236,7 +236,7 @@ mod tests {
         }
 
         /// All ends until so many requests have ended, in the order of submission.
-        fn ended(&mut self, count: usize) -> Vec<(Result<(), OperationError>, Buffer)> {
+        fn ended(&mut self, count: usize) -> Vec<(Result<(), OperationError>, RequestBuffer)> {
             let mut all = Vec::new();
             while all.len() < count {
                 let mut doorbell = [PollFd::new(self.ends.doorbell(), PollFlags::IN)];
@@ -255,7 +255,7 @@ mod tests {
             offset: u64,
             length: u64,
             fill: u8,
-        ) -> (Result<(), OperationError>, Buffer) {
+        ) -> (Result<(), OperationError>, RequestBuffer) {
             self.submit(ask, offset, length, fill);
             self.ended(1).remove(0)
         }

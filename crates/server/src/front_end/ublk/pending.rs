@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::buffer::Buffer;
+use super::buffer::RequestBuffer;
 use crate::arena::Memory;
 use block::operation::{Ask, OperationError};
 
@@ -16,7 +16,7 @@ use block::operation::{Ask, OperationError};
 pub struct Pending {
     request: Request,
     /// Taken when it ends.
-    buffer: Option<Buffer>,
+    buffer: Option<RequestBuffer>,
     results: Arc<RequestResults>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Request {
 #[derive(Debug)]
 pub(super) struct RequestResult {
     pub tag: u16,
-    pub buffer: Buffer,
+    pub buffer: RequestBuffer,
     pub result: Result<(), OperationError>,
 }
 
@@ -46,7 +46,11 @@ pub(super) struct RequestResults {
 }
 
 impl Pending {
-    pub(super) fn new(request: Request, buffer: Buffer, results: &Arc<RequestResults>) -> Self {
+    pub(super) fn new(
+        request: Request,
+        buffer: RequestBuffer,
+        results: &Arc<RequestResults>,
+    ) -> Self {
         Pending {
             request,
             buffer: Some(buffer),
@@ -170,7 +174,7 @@ mod tests {
             offset: 0,
             length: 512,
         };
-        Pending::new(request, Buffer::new(4096).expect("memory"), ends)
+        Pending::new(request, RequestBuffer::new(4096).expect("memory"), ends)
     }
 
     #[test]

@@ -27,7 +27,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::pending::{Request, RequestResult};
 use super::wire::{self, DESCRIPTION_BYTES};
-use super::{Buffer, DeviceSetting, Pending, RequestResults, UblkError, Volume};
+use super::{DeviceSetting, Pending, RequestBuffer, RequestResults, UblkError, Volume};
 use block::operation::{self, Ask};
 
 /// The user data of the doorbell's completions. Those of commands have their tag.
@@ -74,7 +74,7 @@ struct Queue {
     descriptions: Descriptions,
     file: File,
     /// The buffer of each tag while the driver has the tag's command.
-    buffers: Vec<Option<Buffer>>,
+    buffers: Vec<Option<RequestBuffer>>,
     results: Arc<RequestResults>,
     volume: Box<dyn Volume>,
     /// The number of tags that the driver does not use any more.
@@ -94,7 +94,7 @@ impl Queue {
         builder.setup_single_issuer().setup_defer_taskrun();
         let ring = builder.build(entries).or_else(|_| IoUring::new(entries))?;
         let longest = setting.longest as usize;
-        let buffers = (0..setting.depth).map(|_| Buffer::new(longest).map(Some));
+        let buffers = (0..setting.depth).map(|_| RequestBuffer::new(longest).map(Some));
         Ok(Queue {
             ring,
             descriptions,

@@ -5,7 +5,7 @@ use engine::Limits;
 use headtime_client::private;
 use scheduler::Preemption;
 
-use crate::capture::{Belief, Recorder, Setting, Tasks, Tracking};
+use crate::capture::{Belief, EngineSetting, Recorder, Tasks, Tracking};
 use crate::config::{self, BackEnd, DriveModel};
 use crate::featureless;
 
@@ -35,11 +35,11 @@ pub(super) fn begin(
         },
         _ => Belief::plain(featureless::text(&config.name, blocks, block_bytes)),
     };
-    let setting = Setting {
+    let setting = EngineSetting {
         tracking,
         tasks,
         preemption,
-        ..Setting::plain(belief, config.policy, limits)
+        ..EngineSetting::plain(belief, config.policy, limits)
     };
     let begun = private::create_file(path).and_then(|file| Recorder::begin(file, &setting));
     begun

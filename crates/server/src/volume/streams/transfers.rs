@@ -107,7 +107,7 @@ impl StreamTransfers {
     }
 
     /// Ends a command, and stores the blocks of a good read in its stream's buffer.
-    pub(super) fn land(
+    pub(super) fn command_ended(
         &mut self,
         disk: &Disk,
         table: &mut StreamTable,
