@@ -273,3 +273,6 @@ fn minutes(text: &str) -> Result<f64, String> {
         false => Err(expected.to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;
