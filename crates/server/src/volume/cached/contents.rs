@@ -445,3 +445,190 @@ impl CacheContents {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use block::Direction;
+    use cache::coordinator::Purpose;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::arena::{Arena, Buffer};
+
+    const BLOCKS: u64 = 12;
+
+    /// What happens next.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// A read of a block, whose fetch ends at once and may evict another block.
+        Read(u64),
+        /// A write of a block is stored, if it fits, or goes to the volume.
+        Store(u64),
+        /// A write of a block goes to the volume.
+        Through(u64),
+        /// The next write of pages begins.
+        Begin,
+        /// The oldest write in flight ends.
+        End,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0..BLOCKS).prop_map(Step::Read),
+            4 => (0..BLOCKS).prop_map(Step::Store),
+            1 => (0..BLOCKS).prop_map(Step::Through),
+            2 => Just(Step::Begin),
+            3 => Just(Step::End),
+        ]
+    }
+
+    /// Contents over a volume, each of whose blocks has one value.
+    struct Owner {
+        contents: CacheContents,
+        arena: Arena,
+        /// What the volume has, and what it will have.
+        volume: [u8; BLOCKS as usize],
+        latest: [u8; BLOCKS as usize],
+        writes: Vec<WriteInFlight>,
+        serial: u64,
+    }
+
+    struct WriteInFlight {
+        id: RequestId,
+        blocks: Interval,
+        buffer: Buffer,
+        /// The serial of a write of pages.
+        pages: Option<u64>,
+    }
+
+    impl Owner {
+        fn take_step(&mut self, step: &Step) {
+            self.serial += 1;
+            let (id, serial) = (RequestId(self.serial), self.serial);
+            match *step {
+                Step::Read(block) => self.read(id, block),
+                Step::Store(block) | Step::Through(block) => {
+                    let value = (serial % 250) as u8 + 1;
+                    let mut buffer = self.arena.allocate(PAGE as usize).expect("memory");
+                    buffer.bytes_mut().fill(value);
+                    let bytes = VolumeBytes::page(block, buffer.memory());
+                    self.latest[block as usize] = value;
+                    let may_store = matches!(step, Step::Store(_));
+                    if may_store && self.contents.store(Instant::ZERO, serial, &bytes, 1) {
+                        return self.arena.free(buffer);
+                    }
+                    self.contents.submit_change(id, bytes);
+                    self.writes.push(WriteInFlight {
+                        id,
+                        blocks: bytes.blocks(),
+                        buffer,
+                        pages: None,
+                    });
+                }
+                Step::Begin => {
+                    let Some(next) = self.contents.next_write((3, BLOCKS)) else {
+                        return;
+                    };
+                    let blocks = next.blocks();
+                    let length = (blocks.len() * PAGE) as usize;
+                    let buffer = self.arena.allocate(length).expect("memory");
+                    let to = VolumeBytes::page(blocks.first, buffer.memory());
+                    self.contents.begin_write(id, &next, to);
+                    self.writes.push(WriteInFlight {
+                        id,
+                        blocks,
+                        buffer,
+                        pages: Some(next.serial()),
+                    });
+                }
+                Step::End if self.writes.is_empty() => {}
+                Step::End => {
+                    let ended = self.writes.remove(0);
+                    let values = ended
+                        .buffer
+                        .bytes()
+                        .chunks(PAGE as usize)
+                        .map(|page| page[0]);
+                    for (block, value) in ended.blocks.blocks().zip(values) {
+                        self.volume[block as usize] = value;
+                    }
+                    if let Some(serial) = ended.pages {
+                        self.contents.end_write(serial, ended.blocks.len(), Ok(()));
+                    }
+                    assert!(self.contents.end_change(ended.id).is_some());
+                    self.arena.free(ended.buffer);
+                }
+            }
+        }
+
+        fn read(&mut self, id: RequestId, block: u64) {
+            let asked = UpperRequest {
+                client: 0,
+                file: 0,
+                blocks: Interval::new(block, block),
+                within: Interval::of(0, BLOCKS),
+                purpose: Purpose::Demand,
+                direction: Direction::Read,
+            };
+            self.contents
+                .submit(Instant::ZERO, id, asked)
+                .expect("room");
+            while let Some((fetch, framed)) = self.contents.poll_fetch() {
+                let mut buffer = self.arena.allocate(PAGE as usize).expect("memory");
+                buffer.bytes_mut().fill(self.volume[block as usize]);
+                let fetched = VolumeBytes::page(block, buffer.memory());
+                self.contents.fill(&fetched, framed);
+                self.contents
+                    .complete(Instant::ZERO, fetch.id, Ending::Done);
+                self.arena.free(buffer);
+            }
+            assert!(self.contents.poll_answered().is_some());
+        }
+
+        /// Bytes that are read from the volume now get the latest values, and pages have them.
+        fn check(&mut self) {
+            for block in 0..BLOCKS {
+                let latest = self.latest[block as usize];
+                let mut buffer = self.arena.allocate(PAGE as usize).expect("memory");
+                let read = VolumeBytes::page(block, buffer.memory());
+                buffer.bytes_mut().fill(self.volume[block as usize]);
+                self.contents.apply_newer(&read);
+                assert!(buffer.bytes().iter().all(|&byte| byte == latest), "{block}");
+                buffer.bytes_mut().fill(latest);
+                self.contents.copy_to(&read);
+                assert!(buffer.bytes().iter().all(|&byte| byte == latest), "{block}");
+                self.arena.free(buffer);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_and_what_is_in_pages_is_what_the_volume_will_have(
+            pages in 2..16u64,
+            steps in prop::collection::vec(step(), 1..60),
+        ) {
+            let setting = CacheSetting {
+                bytes: pages * PAGE,
+                replacement: "lru".to_owned(),
+                prefetch: "none".to_owned(),
+                coordinator: "none".to_owned(),
+                readmore: Readmore::Ordinary,
+                writes: Writes::Back,
+                ahead: Class::BestEffort(6),
+            };
+            let mut owner = Owner {
+                contents: CacheContents::new(&setting).expect("contents"),
+                arena: Arena::map(4 << 20).expect("memory"),
+                volume: [0; BLOCKS as usize],
+                latest: [0; BLOCKS as usize],
+                writes: Vec::new(),
+                serial: 0,
+            };
+            for step in &steps {
+                owner.take_step(step);
+                owner.check();
+            }
+        }
+    }
+}
