@@ -135,7 +135,7 @@ pub fn run(arguments: &EmulateArgs) -> Result<(), Exit> {
     }
     drop(listeners);
     let report = lateness(&station);
-    station.stop();
+    station.stop().map_err(Exit::failed)?;
     print(&report)
 }
 

@@ -11,7 +11,7 @@ use server::control::{Bounds, Listeners, Plane, Service as _, listen, listen_htt
 use server::service::Running;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::output::{Exit, print};
 
@@ -61,12 +61,12 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     let notifier = notifier()?;
     say(&notifier, &Message::Ready);
     listen_to_signals(&running, signals)?;
-    running.wait();
+    let ended = running.wait();
     say(&notifier, &Message::Stopping);
     drop(plane);
     // A socket's file is useless after its service.
     let _ = std::fs::remove_file(&control.socket);
-    Ok(())
+    ended.map_err(Exit::failed)
 }
 
 fn read(file: Option<&Path>) -> Result<Config, Exit> {
@@ -97,6 +97,9 @@ fn listeners(control: &config::Control) -> Result<Listeners, Exit> {
     if let Some(address) = control.http {
         let listener = listen_http(address)
             .map_err(|error| Exit::input(format!("http {address}: {error}")))?;
+        if !address.ip().is_loopback() {
+            warn!(%address, "other machines may read the status page without TLS (insecure = true)");
+        }
         http.push(listener);
     }
     Ok(Listeners {

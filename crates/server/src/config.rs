@@ -247,6 +247,16 @@ pub struct Nbd {
     pub listen: Listen,
     /// The certificates, if it uses TLS.
     pub tls: Option<Tls>,
+    /// Whether other machines may connect without TLS.
+    pub insecure: Switch,
+}
+
+impl Nbd {
+    /// Whether clients at this address of the listener may speak without TLS from other machines.
+    pub fn is_open(&self, address: SocketAddr) -> bool {
+        let is_encrypted = (self.tls.as_ref()).is_some_and(|tls| tls.need == TlsNeed::Required);
+        !address.ip().is_loopback() && !is_encrypted
+    }
 }
 
 /// A listening socket.
@@ -305,6 +315,8 @@ pub struct Control {
     pub http: Option<SocketAddr>,
     /// Whether HTTP clients may begin tasks, drain and stop. Every user of this machine may connect.
     pub http_actions: Actions,
+    /// Whether other machines may reach the page, which has no TLS.
+    pub insecure: Switch,
 }
 
 /// The requests that are allowed over HTTP.

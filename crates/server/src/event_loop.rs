@@ -161,17 +161,17 @@ impl EventLoop {
     /// Serves until the loop is stopped and all operations have ended.
     ///
     /// # Errors
-    /// If the ring fails as a whole.
+    /// If the ring fails as a whole, or acknowledged data could not be written.
     pub fn run(&mut self) -> io::Result<()> {
         while !self.is_over() {
             self.turn()?;
         }
         // What clients were told is written is on the medium when the service is gone.
-        self.volumes.flush_at_the_end(&mut self.disk);
+        let flushes = self.volumes.flush_at_the_end(&mut self.disk);
         while !self.is_over() {
             self.turn()?;
         }
-        Ok(())
+        self.volumes.check_end(&flushes)
     }
 
     /// Refuses new clients and operations. The loop ends when the pending operations have ended.

@@ -135,11 +135,17 @@ impl Listener {
     /// If it is not a listening socket.
     pub fn inherited(socket: OwnedFd, shown: Shown, terms: impl Into<Terms>) -> io::Result<Self> {
         let family = rustix::net::getsockname(&socket)?.address_family();
-        let door = match family {
-            rustix::net::AddressFamily::UNIX => Door::Unix(UnixListener::from(socket)),
-            _ => Door::Tcp(TcpListener::from(socket)),
+        let (door, address) = match family {
+            rustix::net::AddressFamily::UNIX => (Door::Unix(UnixListener::from(socket)), None),
+            _ => {
+                let listener = TcpListener::from(socket);
+                let address = listener.local_addr()?;
+                (Door::Tcp(listener), Some(address))
+            }
         };
-        Self::run(door, shown, terms.into())
+        let mut listening = Self::run(door, shown, terms.into())?;
+        listening.address = address;
+        Ok(listening)
     }
 
     /// The address of a TCP listener.

@@ -41,7 +41,7 @@ use devices::ExportedDevices;
 use doors::{Welcome, listen};
 use drives::Drive;
 
-/// An error at the start of a service.
+/// An error at the start or the end of a service.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The configuration is invalid.
@@ -60,6 +60,14 @@ pub enum ServeError {
     Listen {
         /// The address, path or device of the front end.
         what: String,
+        /// The cause.
+        error: io::Error,
+    },
+    /// A drive's event loop has failed, or acknowledged data could not be written.
+    #[error("drive {name}: {error}")]
+    Ended {
+        /// The name of the drive.
+        name: String,
         /// The cause.
         error: io::Error,
     },
@@ -156,7 +164,10 @@ impl Running {
     }
 
     /// Waits until the service is to end. It ends front ends first, then pending operations, then drives.
-    pub fn wait(&self) {
+    ///
+    /// # Errors
+    /// If a drive's event loop has failed, or its acknowledged data could not be written: the first of them.
+    pub fn wait(&self) -> Result<(), ServeError> {
         let mut state = locked(&self.state);
         while *state == status::ServiceState::Serving {
             let woken = self.changed.wait(state);
@@ -167,8 +178,11 @@ impl Running {
         drop(doors.listeners);
         drop(doors.mounts);
         doors.devices.stop();
+        let mut ended = Ok(());
         for drive in &self.drives {
-            drive.stop();
+            let name = drive.name().to_owned();
+            let stopped = drive.stop();
+            ended = ended.and(stopped.map_err(|error| ServeError::Ended { name, error }));
         }
         // Scans save the blocks that their programs have acknowledged.
         let sinks = std::mem::take(&mut *locked(&self.sinks));
@@ -176,6 +190,7 @@ impl Running {
             sink.leave();
         }
         info!("all drives have stopped");
+        ended
     }
 
     /// Changes the lengths of volumes to those of the new configuration: all or none. The answer is a

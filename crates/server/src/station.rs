@@ -12,7 +12,7 @@ use crate::event_loop::mailbox::Mailbox;
 /// The thread of a running loop.
 pub struct Station {
     mailbox: Mailbox,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Station {
@@ -34,15 +34,19 @@ impl Station {
             match build(theirs) {
                 Ok(mut event_loop) => {
                     let _ = tell.send(Ok(()));
-                    if let Err(error) = event_loop.run() {
-                        error!(%error, "the event loop has failed");
+                    let ended = event_loop.run();
+                    if let Err(error) = &ended {
+                        error!(%error, "the drive's service has ended with an error");
                     }
+                    closing.close();
+                    ended
                 }
                 Err(error) => {
                     let _ = tell.send(Err(error));
+                    closing.close();
+                    Ok(())
                 }
             }
-            closing.close();
         })?;
         let made = told.recv();
         made.map_err(|_| io::Error::other("the event loop's thread has failed"))??;
@@ -58,21 +62,26 @@ impl Station {
     }
 
     /// Stops the loop, and waits until its pending operations have ended.
-    pub fn stop(mut self) {
-        self.end();
+    ///
+    /// # Errors
+    /// If the loop has failed, or acknowledged data could not be written.
+    pub fn stop(mut self) -> io::Result<()> {
+        self.end()
     }
 
-    fn end(&mut self) {
+    fn end(&mut self) -> io::Result<()> {
         let _ = self.mailbox.call(EventLoop::stop);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let Some(thread) = self.thread.take() else {
+            return Ok(());
+        };
+        let panicked = |_| Err(io::Error::other("the event loop's thread has failed"));
+        thread.join().unwrap_or_else(panicked)
     }
 }
 
 impl Drop for Station {
     fn drop(&mut self) {
-        self.end();
+        let _ = self.end();
     }
 }
 

@@ -18,6 +18,8 @@
 //! | `PostedQueue` | operations of front ends on other threads | `posted` |
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::operation::{Ask, OperationError};
 use block::{Class, CommandId, Direction, Durability, Extent, Lba, RequestId};
@@ -294,7 +296,8 @@ impl Volumes {
     }
 
     /// Flushes all volumes at the end of the service.
-    pub(crate) fn flush_at_the_end(&mut self, disk: &mut Disk) {
+    pub(crate) fn flush_at_the_end(&mut self, disk: &mut Disk) -> LastFlushes {
+        let flushes = LastFlushes::default();
         for export in 0..self.operations.exports.all().len() {
             let operation = Operation {
                 export,
@@ -302,15 +305,44 @@ impl Volumes {
                 offset: 0,
                 length: 0,
             };
-            let reply: operation::Reply = Box::new(|result| {
-                if let Err(failed) = result {
-                    tracing::error!(%failed, "the last flush has failed");
+            let failed = Arc::clone(&flushes.failed);
+            let reply: operation::Reply = Box::new(move |result| {
+                if let Err(error) = result {
+                    tracing::error!(%error, "the last flush has failed");
+                    failed.fetch_add(1, Ordering::Relaxed);
                 }
             });
             // Other flushes are the only operations: there is room.
             let _ = self.begin(disk, OperationSource::Posted(reply), operation, Bytes::None);
         }
+        flushes
     }
+
+    /// Checks at the end of the service that all acknowledged data were written.
+    ///
+    /// # Errors
+    /// If a cache has lost unwritten bytes since it began, or a last flush failed.
+    pub(crate) fn check_end(&self, flushes: &LastFlushes) -> io::Result<()> {
+        let lost: u64 = (self.caches.status().iter())
+            .map(|cache| cache.lost_bytes_total)
+            .sum();
+        let failed = flushes.failed.load(Ordering::Relaxed);
+        match (lost, failed) {
+            (0, 0) => Ok(()),
+            (0, _) => Err(io::Error::other(format!(
+                "{failed} of the last flushes failed: acknowledged writes may be lost"
+            ))),
+            _ => Err(io::Error::other(format!(
+                "{lost} acknowledged bytes could not be written"
+            ))),
+        }
+    }
+}
+
+/// The flushes at the end of the service: the number of those that failed.
+#[derive(Debug, Default)]
+pub(crate) struct LastFlushes {
+    failed: Arc<AtomicU64>,
 }
 
 /// Operations and streams.

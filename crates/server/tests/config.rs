@@ -221,6 +221,26 @@ fn everything_that_can_be_said_is_understood() {
 }
 
 #[test]
+fn other_machines_are_served_without_tls_only_where_insecure_says_so() {
+    for (local, open) in [
+        (
+            "tcp = \"10810\"",
+            "tcp = \"192.0.2.1:10810\"\ninsecure = true",
+        ),
+        ("http = \"8385\"", "http = \"0.0.0.0\"\ninsecure = true"),
+    ] {
+        let config = parse(&FULL.replacen(local, open, 1)).expect("it is said");
+        let is_open = [config.nbd[0].insecure, config.control.insecure];
+        assert!(is_open.contains(&Switch::On), "{open}");
+        let without = open.replace("\ninsecure = true", "");
+        assert!(
+            parse(&FULL.replacen(local, &without, 1)).is_err(),
+            "{without}"
+        );
+    }
+}
+
+#[test]
 fn a_device_goes_through_the_kernel_without_write_cache_unless_told() {
     let more = ", passthrough = true, write_cache = true, look_ahead = false";
     assert!(FULL.contains(more));

@@ -82,7 +82,8 @@ impl Demonstration {
 impl Drop for Demonstration {
     fn drop(&mut self) {
         control::Service::stop(&*self.service);
-        self.service.wait();
+        // The image is a temporary file: nothing of it is kept.
+        let _ = self.service.wait();
         drop(self.plane.take());
     }
 }

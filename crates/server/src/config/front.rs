@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use block::Switch;
 use document::{DocumentError, Field, Section, most_similar};
 
-use super::fields::path;
+use super::fields::{path, switch};
 use super::size::bytes;
 use super::{
     Actions, Control, DriveConfig, Fuse, Limits, Listen, Log, LogFormat, Nbd, Places, Tls, TlsNeed,
@@ -15,19 +16,32 @@ use super::{
 pub(super) fn nbd(root: &Section<'_>, places: &Places) -> Result<Vec<Nbd>, DocumentError> {
     let mut listeners: Vec<Nbd> = Vec::new();
     for table in root.sections("nbd")? {
-        table.only(&["unix", "tcp", "activated", "tls"])?;
+        table.only(&["unix", "tcp", "activated", "tls", "insecure"])?;
         let listen = listen(&table, places)?;
         if listeners.iter().any(|other| other.listen == listen) {
             let problem = "the same socket twice: expected another one".to_owned();
             return Err(table.error(problem));
         }
-        listeners.push(Nbd {
+        let listener = Nbd {
             tls: tls(&table, places)?,
+            insecure: switch(&table, "insecure", Switch::Off)?,
             listen,
-        });
+        };
+        if let Listen::Tcp(address) = listener.listen
+            && listener.insecure == Switch::Off
+            && listener.is_open(address)
+            && let Some(tcp) = table.get("tcp")
+        {
+            return Err(tcp.mismatch(NBD_OPEN));
+        }
+        listeners.push(listener);
     }
     Ok(listeners)
 }
+
+/// What a listener needs that other machines reach.
+const NBD_OPEN: &str = "tls with required = true for other machines, an address of this machine such as \
+     127.0.0.1, or insecure = true";
 
 fn listen(table: &Section<'_>, places: &Places) -> Result<Listen, DocumentError> {
     match (table.get("unix"), table.get("tcp"), table.get("activated")) {
@@ -144,7 +158,7 @@ pub(super) fn ublk(
 
 /// The control plane.
 pub(super) fn control(root: &Section<'_>, places: &Places) -> Result<Control, DocumentError> {
-    let known = ["socket", "http", "http_actions"];
+    let known = ["socket", "http", "http_actions", "insecure"];
     let table = root.section("control", &known)?;
     let table = table.as_ref();
     let place = table.and_then(|table| table.get("socket"));
@@ -152,18 +166,32 @@ pub(super) fn control(root: &Section<'_>, places: &Places) -> Result<Control, Do
         Some(value) => socket(&value, places)?,
         None => places.control_socket(),
     };
-    let http = table.and_then(|table| table.get("http"));
+    let http_field = table.and_then(|table| table.get("http"));
+    let http = (http_field.as_ref()).map(|value| address(value, HTTP_PORT));
+    let http = http.transpose()?;
+    let insecure = table.map(|table| switch(table, "insecure", Switch::Off));
+    let insecure = insecure.transpose()?.unwrap_or(Switch::Off);
+    if let (Some(address), Some(field), Switch::Off) = (http, http_field, insecure)
+        && !address.ip().is_loopback()
+    {
+        return Err(field.mismatch(PAGE_OPEN));
+    }
     let actions = table.and_then(|table| table.get("http_actions"));
     let actions = actions.map(|value| value.boolean()).transpose()?;
     Ok(Control {
         socket,
-        http: http.map(|value| address(&value, HTTP_PORT)).transpose()?,
+        http,
+        insecure,
         http_actions: match actions {
             Some(true) => Actions::Allowed,
             _ => Actions::Refused,
         },
     })
 }
+
+/// What a page needs that other machines reach.
+const PAGE_OPEN: &str = "an address of this machine such as 127.0.0.1, since the page has no TLS, or \
+     insecure = true";
 
 /// The default port of the page. A choice: IANA has not assigned it.
 const HTTP_PORT: u16 = 8384;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use block::Switch;
 use headtime_client::private;
 use tracing::warn;
 
@@ -52,6 +53,7 @@ pub(super) fn listen(
                 inherited(&mut activated, name, shown, terms),
             ),
         };
+        let listener = listener.and_then(|listener| checked(nbd, listener));
         listeners.push(listener.map_err(|error| ServeError::Listen { what, error })?);
     }
     for name in activated.names() {
@@ -61,6 +63,27 @@ pub(super) fn listen(
         );
     }
     Ok(listeners)
+}
+
+/// Refuses a listener that other machines reach without TLS, unless the configuration allows it. A socket of
+/// systemd has its address only now.
+fn checked(nbd: &config::Nbd, listener: Listener) -> io::Result<Listener> {
+    let Some(address) = listener.address().filter(|address| nbd.is_open(*address)) else {
+        return Ok(listener);
+    };
+    match nbd.insecure {
+        Switch::On => {
+            warn!(%address, "other machines may read and write the exports without TLS (insecure = true)");
+            Ok(listener)
+        }
+        Switch::Off => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "other machines reach {address} without TLS: expected [nbd.tls] with required = true, \
+                 an address of this machine, or insecure = true"
+            ),
+        )),
+    }
 }
 
 fn inherited(

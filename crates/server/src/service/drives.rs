@@ -318,11 +318,12 @@ impl Drive {
     }
 
     /// Ends the pending operations, and then the loop.
-    pub(super) fn stop(&self) {
+    ///
+    /// # Errors
+    /// If the loop has failed, or acknowledged data could not be written.
+    pub(super) fn stop(&self) -> io::Result<()> {
         let mut station = self.station.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(station) = station.take() {
-            station.stop();
-        }
+        station.take().map_or(Ok(()), Station::stop)
     }
 }
 

@@ -404,10 +404,15 @@ impl Served {
     }
 
     /// Ends it, and waits for that.
-    pub fn stop(mut self) -> TempDir {
+    pub fn stop(self) -> TempDir {
+        self.end().0
+    }
+
+    /// Ends it. The result is that of the loop.
+    pub fn end(mut self) -> (TempDir, std::io::Result<()>) {
         self.listener.take();
-        self.station.take().expect("it runs").stop();
-        self.folder
+        let ended = self.station.take().expect("it runs").stop();
+        (self.folder, ended)
     }
 }
 

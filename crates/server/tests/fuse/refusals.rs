@@ -117,7 +117,8 @@ fn when_the_drive_is_gone_there_are_errors_and_nobody_waits() {
     };
     let volume = scene.open();
     volume.write_all_at(&[1; 512], 0).expect("written");
-    scene.station.take().expect("a drive").stop();
+    let ended = scene.station.take().expect("a drive").stop();
+    ended.expect("all was written");
     let mut bytes = [0; 512];
     assert!(number(volume.read_at(&mut bytes, 0)).is_some());
     assert!(number(volume.write_at(&bytes, 0)).is_some());

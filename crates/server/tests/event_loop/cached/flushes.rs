@@ -98,6 +98,28 @@ fn what_could_not_be_written_is_told_once_to_each_client_that_was_there() {
     served.stop();
 }
 
+#[test]
+fn a_service_that_could_not_write_acknowledged_data_ends_with_an_error() {
+    for (fails, problem) in [
+        (Fails::Nothing, None),
+        (
+            Fails::Writes,
+            Some("acknowledged bytes could not be written"),
+        ),
+        (Fails::Flushes, Some("acknowledged writes may be lost")),
+    ] {
+        let (served, _mood) = two_volumes(fails);
+        assert_eq!(ends(&served, vec![page(0)]), [DONE]);
+        let (_folder, ended) = served.end();
+        let text = ended.err().map(|error| error.to_string());
+        assert_eq!(text.is_some(), problem.is_some(), "{text:?}");
+        assert!(
+            text.unwrap_or_default()
+                .contains(problem.unwrap_or_default())
+        );
+    }
+}
+
 /// A flush of another volume, or what is to be durable by itself, is not told in its place.
 #[test]
 fn what_could_not_be_written_is_told_to_a_flush_of_its_volume_whatever_comes_between() {
