@@ -17,7 +17,7 @@ use headtime_client::wire;
 use tracing::info;
 
 use crate::clients::Seats;
-use crate::config::{self, Access, Config, Places};
+use crate::config::{Access, Config, Places};
 use crate::control::notify::Activated;
 use crate::control::{self, Changes};
 use crate::event_loop::EventLoop;
@@ -33,6 +33,7 @@ use crate::why::{Query, Slow};
 mod devices;
 mod doors;
 mod drives;
+mod reload;
 mod slow;
 mod streams;
 mod tasks;
@@ -40,6 +41,7 @@ mod tasks;
 use devices::ExportedDevices;
 use doors::{Welcome, listen};
 use drives::Drive;
+use reload::{changes, same_but_for_what_changes};
 
 /// An error at the start or the end of a service.
 #[derive(Debug, thiserror::Error)]
@@ -405,62 +407,6 @@ impl control::Service for Running {
     fn stop(&self) {
         self.turn(status::ServiceState::Stopping);
     }
-}
-
-/// Whether the drives differ only in settings that a reload can change.
-fn same_but_for_what_changes(old: &Config, new: &Config) -> bool {
-    let fixed = |drive: &config::DriveConfig| {
-        let mut drive = drive.clone();
-        drive.exports.clear();
-        drive.impact_ppm = 0;
-        for volume in &mut drive.volumes {
-            volume.size = None;
-        }
-        drive
-    };
-    old.drives
-        .iter()
-        .map(fixed)
-        .eq(new.drives.iter().map(fixed))
-}
-
-/// The differences of a new configuration: those that a reload applies, and those that need a restart.
-fn changes(old: &Config, new: &Config) -> Changes {
-    let mut changes = Changes::default();
-    let later = |what: &str| format!("{what} differs from what is in force");
-    let same_drives = same_but_for_what_changes(old, new);
-    if !same_drives {
-        changes.after_restart.push(later("[[drive]]"));
-    }
-    for (place, (old, new)) in old.drives.iter().zip(&new.drives).enumerate() {
-        if same_drives && old.exports != new.exports {
-            let name = &old.name;
-            changes.applied.push(format!(
-                "the exports of drive {name} (number {}), for clients that come from now on",
-                place + 1
-            ));
-        }
-        if same_drives && old.impact_ppm != new.impact_ppm {
-            let percent = f64::from(new.impact_ppm) / 1e4;
-            changes.applied.push(format!(
-                "background tasks on drive {} may lengthen the foreground by {percent} %",
-                old.name
-            ));
-        }
-    }
-    let rest = [
-        ("[[nbd]]", old.nbd == new.nbd),
-        ("[fuse]", old.fuse == new.fuse),
-        ("[ublk]", old.ublk == new.ublk),
-        ("[control]", old.control == new.control),
-        ("[log]", old.log == new.log),
-        ("[limits]", old.limits == new.limits),
-    ];
-    let differing = rest.iter().filter(|(_, is_same)| !is_same);
-    changes
-        .after_restart
-        .extend(differing.map(|(what, _)| later(what)));
-    changes
 }
 
 fn directory(drives: &[Drive]) -> Directory {
