@@ -11,6 +11,8 @@
 //! of every other cylinder take their turns backwards, where a head switch is not longer than the
 //! seek to the next cylinder: heads are numbered in the order of their blocks.
 
+use std::sync::Mutex;
+
 use block::{Duration, Extent, Lba};
 use drive::Geometry;
 
@@ -81,6 +83,10 @@ pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
         .findings(|findings| layout(&findings.map, found.pattern, &anchors, &skipped, blocks));
     let geometry = Geometry::indexed(&layout.description).map_err(|_| NoLayout::NoPattern)?;
     let confidence = check::check(&timer, &layout, &geometry).await;
+    let alone = layout.pattern.surfaces == 1 && prober.device().offers == Offers::Nothing;
+    if alone && confidence.ppm() < ALONE {
+        return Err(NoLayout::NoPattern);
+    }
     prober.findings(|findings| {
         findings.layout = Some(TrackLayout {
             confidence,
@@ -118,6 +124,10 @@ fn laid(map: &TrackMap, pattern: Pattern, anchors: &[Lba], blocks: u64) -> Vec<L
     rows::lay(&skews::strips(map), pattern, anchors, blocks)
 }
 
+/// One surface is what is left if no pattern fits. Without cache control, where more patterns are missed,
+/// so many parts in a million of the checks have to come true. A choice.
+const ALONE: u32 = 900_000;
+
 /// In how many pieces cylinders are looked for. A choice.
 const PIECES: usize = 3;
 
@@ -153,14 +163,17 @@ async fn anchors(timer: &TrackTimer<'_>, found: &Recognised, spans: &[TrackSpan]
         .findings(|findings| uncertain(&findings.map, &found.pattern));
     let end = timer.prober.now() + ANCHORING;
     if timer.prober.device().offers == Offers::Nothing {
+        let rows = Mutex::new(anchors);
+        let rows_in = &rows;
         let work = pieces.into_iter().take(ANCHORS).map(|piece| async move {
-            match timer.prober.now() < end {
-                true => recognise::row_in(timer, piece, spans, &found.pattern, limit, 0).await,
-                false => None,
+            let row = recognise::row_in(timer, piece, spans, &found.pattern, limit, 0).await;
+            if let (Some(row), Ok(mut rows)) = (row, rows_in.lock()) {
+                rows.push(row.first);
             }
         });
-        let rows = timer.prober.rounds(work.collect()).await;
-        anchors.extend(rows.into_iter().flatten().map(|row| row.first));
+        let work = timer.prober.rounds(work.collect());
+        timer.prober.within(end, work).await;
+        let mut anchors = rows.into_inner().unwrap_or_default();
         anchors.sort_unstable();
         return anchors;
     }

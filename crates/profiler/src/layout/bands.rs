@@ -56,10 +56,10 @@ pub(super) async fn hinted(
 pub(super) async fn joined(timer: &TrackTimer<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
     let (from, over) = across(timer, bands, boundary)?;
     // As far within the band.
-    let within = -(bands.tracks / 2);
+    let within = timer.beside(&from, -timer.spacing())?;
     let pairs = [
         (from, timer.beside(&from, over)?),
-        (from, timer.beside(&from, within)?),
+        (within, timer.beside(&within, -(bands.tracks / 2))?),
     ];
     let times = timer.times(&pairs).await;
     Some(times[0]? < times[1]? - EQUAL)
@@ -156,7 +156,7 @@ async fn together(timer: &TrackTimer<'_>, first: &FoundTrack, tracks: i64) -> Ve
     let mut pairs = Vec::new();
     let mut over = tracks;
     for place in 0..at_once {
-        let from = timer.beside(first, 2 * place);
+        let from = timer.beside(first, timer.spacing() * place);
         let to = from.and_then(|from| timer.beside(&from, over));
         pairs.extend(from.zip(to));
         over = farther(over);
@@ -218,10 +218,7 @@ async fn over_all(
 ) -> Option<Vec<(i64, f64)>> {
     let mut pairs = Vec::new();
     for (place, &over) in (0..).zip(distances) {
-        let place = match timer.prober.device().offers {
-            Offers::CacheControl => 0,
-            Offers::Nothing => 2 * place,
-        };
+        let place = timer.spacing() * place;
         pairs.push((
             timer.beside(from, place)?,
             timer.beside(from, over - place)?,

@@ -299,9 +299,9 @@ impl Near {
         let mut pairs = Vec::new();
         for boundary in 0..3 {
             let (from, over) = across(timer, bands, boundary)?;
-            for over in [over, -(bands.tracks / 2)] {
-                pairs.push((from, timer.beside(&from, over)?));
-            }
+            pairs.push((from, timer.beside(&from, over)?));
+            let from = timer.beside(&from, -timer.spacing())?;
+            pairs.push((from, timer.beside(&from, -(bands.tracks / 2))?));
         }
         let times = timer.times(&pairs).await;
         let times = times.into_iter().collect::<Option<Vec<f64>>>()?;

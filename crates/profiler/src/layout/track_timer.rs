@@ -34,6 +34,15 @@ impl TrackTimer<'_> {
         None
     }
 
+    /// Tracks between those of two measurements that belong together: without cache control a track
+    /// that another one has read would be in the buffer.
+    pub fn spacing(&self) -> i64 {
+        match self.prober.device().offers {
+            Offers::CacheControl => 0,
+            Offers::Nothing => 2,
+        }
+    }
+
     /// Times from tracks to others. Without cache control they are measured in rounds, so that their
     /// reads evict each other's.
     pub async fn times(&self, pairs: &[(FoundTrack, FoundTrack)]) -> Vec<Option<f64>> {

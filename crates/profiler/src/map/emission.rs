@@ -124,6 +124,16 @@ impl TrackMap {
         let place = self
             .pieces
             .partition_point(|other| other.first < piece.first);
+        let is_free = |place: usize| {
+            let before = place.checked_sub(1).map(|index| &self.pieces[index]);
+            let after = self.pieces.get(place);
+            before.is_none_or(|before| before.end() <= piece.first)
+                && after.is_none_or(|after| piece.end() <= after.first)
+        };
+        if !is_free(place) {
+            // Another explorer was there first. What is left out stays unknown.
+            return;
+        }
         let before = place.checked_sub(1).map(|index| &mut self.pieces[index]);
         if let Some(before) = before
             && before.goes_on_with(&piece, late)

@@ -148,6 +148,7 @@ impl Explorer {
     /// Leaps and walks to the end.
     async fn run(&mut self) -> Result<(), NoTrack> {
         while self.first < self.to {
+            self.look_out();
             for candidate in self.candidates() {
                 if self.leap(candidate).await? > 0 {
                     break;
@@ -156,6 +157,19 @@ impl Explorer {
             self.walk().await?;
         }
         Ok(())
+    }
+
+    /// Ends where another explorer has begun meanwhile.
+    fn look_out(&mut self) {
+        let next = self.prober.findings(|findings| {
+            let pieces = &findings.map.pieces;
+            let after = pieces.partition_point(|piece| piece.first < self.first);
+            pieces.get(after).map(|piece| piece.first)
+        });
+        if let Some(next) = next {
+            self.limit = self.limit.min(next);
+            self.to = self.to.min(next);
+        }
     }
 
     /// What may come next, the most likely first.

@@ -110,6 +110,10 @@ pub(super) async fn trace(
 /// its sectors, as a share of one of them. Choices.
 const POINTS: (f64, f64) = (1e-3, 0.1);
 
+/// A line with nearly as many blocks as there are sectors on a turn has all of them: most tracks have no
+/// spare sectors, and the ends of the line tell the number to about half a sector. A choice.
+const WHOLE: f64 = 1.5;
+
 /// The same behind a host that delays sightings: the earliest of some sightings of a block is the
 /// block's angle, and the ends of the line are sighted most often.
 async fn trace_late(
@@ -133,7 +137,7 @@ async fn trace_late(
         let at = on * 2;
         let seen = observer.earliest(Lba(first.0 + at), few).await?;
         let misfit = apart(end + forward(pitch * at as f64), seen);
-        if misfit.abs() > (SAME * pitch).max(error * 3.0) {
+        if misfit.abs() > (SAME * pitch).max(observer.late()) {
             off = at;
             break;
         }
@@ -165,11 +169,13 @@ async fn trace_late(
         let expected = begin + forward(pitch * on as f64);
         pitch = least(pitch + apart(expected, seen) / on as f64);
     }
+    let (blocks, turn) = (on as u32 + 1, 1.0 / pitch);
+    let whole = (turn - f64::from(blocks)).abs() < WHOLE;
     Ok(SectorLine {
         first,
         end,
-        sectors: (1.0 / pitch).round() as u32,
-        blocks: on as u32 + 1,
+        sectors: if whole { blocks } else { turn.round() as u32 },
+        blocks,
     })
 }
 

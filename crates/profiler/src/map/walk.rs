@@ -19,6 +19,10 @@ const FEWEST: u32 = 4;
 /// ship.
 const DEFECTS: u32 = 16;
 
+/// Where delays hide sectors, a track with so few more or fewer blocks than were thought to be on a turn
+/// has no spare sectors. A choice: a line tells their number to about one.
+const SPARE: u32 = 2;
+
 /// Blocks at the end of a zone that may fit the next track as well. A choice: lines of 300 and of
 /// 310 sectors are a third of a sector apart after 10 blocks.
 const MOST_TAKEN: u64 = 40;
@@ -43,21 +47,29 @@ impl Explorer {
         let blocks = expected.map_or(self.sectors, |kind| kind.blocks);
         let turn = expected.map(|kind| kind.turn);
         let mut traced = self.trace(blocks, turn).await?;
-        if traced.blocks + traced.slipped() < blocks
+        let blurred = self.observer.is_blurred(self.sectors);
+        let defects = if blurred { SPARE } else { 0 };
+        if traced.blocks + traced.slipped() + defects < blocks
             && self.first.0 + u64::from(blocks) < self.limit.0
         {
             // A landing by chance behind the end of a zone?
             let line = line::trace(&mut self.observer, self.first, self.limit).await;
             let longer = traced.blocks * 2;
             // Where delays hide sectors, the line of another zone is not seen to leave this one's.
-            let blurred = self.observer.is_blurred(self.sectors);
             let other = |line: &SectorLine| {
-                line.is_long() && (line.blocks >= longer || blurred) && line.sectors != self.sectors
+                line.is_long()
+                    && (line.blocks >= longer || blurred)
+                    && line.sectors.abs_diff(self.sectors) > defects
             };
             if let Some(line) = line.ok().filter(other) {
                 self.enter(line.end - width(line.sectors), line.sectors);
                 traced = self.trace(line.sectors, None).await?;
             }
+        }
+        let as_usual = expected.is_none_or(|kind| kind.blocks == traced.blocks);
+        let nearly = (1..=SPARE).contains(&self.sectors.abs_diff(traced.blocks));
+        if as_usual && nearly && traced.next.is_some() && blurred {
+            self.enter(self.start, traced.blocks);
         }
         let mut next = Lba(self.first.0 + u64::from(traced.blocks));
         if traced.blocks < FEWEST && next < self.limit {

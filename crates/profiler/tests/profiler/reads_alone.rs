@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
 use drive::{Profile, VirtualDrive};
+use profiler::findings::ArmTimings;
 use profiler::procedure::complete;
-use profiler::rehearsal::rehearse;
+use profiler::rehearsal::{DelayedDrive, HostJitter, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
 
 use crate::harness::{noisy, shipped};
 
 /// What is found in ten minutes of the drive's time.
-fn found(truth: &Arc<Profile>) -> Findings {
-    let mut drive = VirtualDrive::imperfect(Arc::clone(truth), noisy(), 7);
+fn found(truth: &Arc<Profile>, jitter: HostJitter) -> Findings {
+    let drive = VirtualDrive::imperfect(Arc::clone(truth), noisy(), 7);
     let device = DriveIdentity::of(&drive, Offers::Nothing, WritePermission::Forbidden);
     let budget = Duration::from_secs(600);
     let mut profiler = Profiler::new(device, Findings::default(), |prober| {
         complete(prober, budget)
     });
+    let mut drive = DelayedDrive::new(drive, jitter, 7);
     rehearse(&mut profiler, &mut drive, Instant::ZERO, budget);
     profiler.findings()
 }
@@ -31,7 +33,7 @@ const BLOCKS: u64 = 1000;
 fn drives_of_zones_are_known_in_ten_minutes() {
     for name in ["seagate-cheetah-18lp", "seagate-cheetah-4lp"] {
         let truth = Arc::new(shipped(name));
-        let findings = found(&truth);
+        let findings = found(&truth, HostJitter::default());
         let ppm = findings.spindle.period_ps as f64 / truth.spindle.period_ps() as f64 * 1e6 - 1e6;
         assert!(ppm.abs() < 5.0, "{name}: {ppm} ppm off");
         let blocks = truth.geometry.sectors().0;
@@ -49,14 +51,59 @@ fn drives_of_zones_are_known_in_ten_minutes() {
         let layout = findings.layout.expect("a layout");
         assert_eq!(layout.pattern.surfaces, truth.geometry.surfaces(), "{name}");
         let arm = findings.arm.expect("seeks");
-        let off = arm.read.iter().map(|point| {
-            let is = truth.seek.read().time(point.distance).as_millis_f64();
-            (point.mean.as_millis_f64() - is).abs() * 1e3
-        });
-        let mean = off.sum::<f64>() / arm.read.len() as f64;
-        assert!(mean < 100.0, "{name}: seeks are {mean:.1} us off");
+        let off = seeks_off(&arm, &truth);
+        assert!(off < 100.0, "{name}: seeks are {off:.1} us off");
         let sure = [layout.confidence, arm.confidence, findings.map_confidence];
         let sure = sure.map(|confidence| confidence.ppm() > 800_000);
         assert_eq!(sure, [true; 3], "{name}");
     }
+}
+
+/// The mean error of the measured seeks, in microseconds.
+fn seeks_off(arm: &ArmTimings, truth: &Profile) -> f64 {
+    let off = arm.read.iter().map(|point| {
+        let is = truth.seek.read().time(point.distance).as_millis_f64();
+        (point.mean.as_millis_f64() - is).abs() * 1e3
+    });
+    off.sum::<f64>() / arm.read.len() as f64
+}
+
+/// Delays of 30 us in the mean hide sectors of 18 us, and one outcome in 200 is stalled.
+#[test]
+fn a_host_that_delays_hides_no_track_and_no_seek() {
+    let jitter = HostJitter {
+        mean: Duration::from_micros(30),
+        stalls_ppm: 5_000,
+        longest_stall: Duration::from_millis(4),
+        ..HostJitter::default()
+    };
+    let truth = Arc::new(shipped("seagate-cheetah-18lp"));
+    let findings = found(&truth, jitter);
+    let ppm = findings.spindle.period_ps as f64 / truth.spindle.period_ps() as f64 * 1e6 - 1e6;
+    assert!(ppm.abs() < 5.0, "{ppm} ppm off");
+    let host = findings.host;
+    assert!(
+        host.mean > Duration::from_micros(10) && host.p99 > host.late,
+        "{host:?}"
+    );
+    let blocks = truth.geometry.sectors().0;
+    let (mut known, mut exact) = (0, 0);
+    for number in 0..BLOCKS {
+        let lba = Lba(blocks / BLOCKS * number);
+        let Some(found) = findings.map.track_of(lba) else {
+            continue;
+        };
+        let is = truth.geometry.track_of(lba).expect("a track");
+        known += 1;
+        exact += u64::from(
+            (found.first, found.sectors) == (is.first, is.sectors)
+                && found.first.0 + u64::from(found.blocks) == is.last.0 + 1,
+        );
+    }
+    assert!(known * 10 > BLOCKS * 9, "{known} of {BLOCKS} known");
+    assert!(exact * 100 > known * 99, "{exact} of {known} exact");
+    let layout = findings.layout.expect("a layout");
+    assert_eq!(layout.pattern.surfaces, truth.geometry.surfaces());
+    let off = seeks_off(&findings.arm.expect("seeks"), &truth);
+    assert!(off < 100.0, "seeks are {off:.1} us off");
 }
