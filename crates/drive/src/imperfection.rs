@@ -30,6 +30,15 @@ pub struct Imperfections {
     /// Background media scan: the period and the length of a slice. It begins when the arm is free,
     /// and is not interrupted.
     pub media_scan: Periodic,
+    /// A background scan of the drive's own at irregular moments: their mean distance, and the mean
+    /// length of a slice. It begins when the arm is free, is not interrupted, and leaves the arm
+    /// anywhere.
+    pub irregular_scan: Periodic,
+    /// The look-ahead that the drive finishes before it takes up the next command.
+    pub held_look_ahead: HeldLookAhead,
+    /// Whether a write that does not cover whole sectors of the medium (512e) reads them first, which
+    /// costs a revolution.
+    pub unaligned_writes: UnalignedWrites,
     /// The share of tracks with a sector that needs a second read, which costs a revolution; and
     /// the additional cost.
     pub media_retry: Chance,
@@ -55,6 +64,36 @@ pub enum DurableWrites {
     Kept,
     /// They end when the buffer holds them, as all others do.
     Broken,
+}
+
+/// A look-ahead that delays the next command (Lumb et al., FAST 2002, 3.2). None by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeldLookAhead {
+    /// The blocks behind a read that are read before the next command. It ends with the track at the
+    /// latest.
+    pub blocks: u32,
+    /// The reads after which the drive does so.
+    pub after: AheadTrigger,
+}
+
+/// The reads after which a drive holds on to its look-ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AheadTrigger {
+    /// Those on the track where the arm was: the drive expects sequential ones.
+    #[default]
+    SameTrack,
+    /// All.
+    EveryRead,
+}
+
+/// What a drive with 4 KiB sectors behind 512-byte blocks pays for writes of parts of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnalignedWrites {
+    /// Nothing.
+    #[default]
+    Free,
+    /// A revolution: the sector is read, and written when it comes again.
+    ReadFirst,
 }
 
 /// The deviations from a moment on.
@@ -93,6 +132,8 @@ pub(crate) struct Luck {
     commands: u64,
     recalibrations: u64,
     scans: u64,
+    /// The next slice of the irregular scan, once it was drawn.
+    next_slice: Option<Instant>,
     /// The second for which the spindle's speed was drawn.
     turned: u64,
     nominal: Spindle,
@@ -116,6 +157,7 @@ impl Luck {
             commands: 0,
             recalibrations: 0,
             scans: 0,
+            next_slice: None,
             turned: 0,
             nominal,
         }
@@ -155,6 +197,36 @@ impl Luck {
             self.turned = second;
         }
         drifts
+    }
+
+    /// Until when an arm that has been free since `free_at` is busy with the irregular scan, if a
+    /// command comes at `now`; and a number of chance for where it leaves the arm. `None` without a
+    /// slice since the last command.
+    pub(crate) fn slice(&mut self, free_at: Instant, now: Instant) -> Option<(Instant, u64)> {
+        let scan = self.imperfections.irregular_scan;
+        if scan.every.is_zero() {
+            return None;
+        }
+        let mut until = None;
+        loop {
+            let next = match self.next_slice {
+                // Of a long idle time the last slices count.
+                Some(next) => next.max(now.saturating_sub(scan.every * FORGOTTEN_SLICES)),
+                None => now + self.around(scan.every),
+            };
+            self.next_slice = Some(next);
+            if next > now {
+                return until;
+            }
+            let ends = free_at.max(next) + self.around(scan.costs);
+            until = Some((ends, self.dice.next_u64()));
+            self.next_slice = Some(next + self.around(scan.every));
+        }
+    }
+
+    /// A time between nothing and twice the mean.
+    fn around(&mut self, mean: Duration) -> Duration {
+        Duration::from_nanos(1 + self.below(2 * mean.as_nanos() + 1))
     }
 
     /// How long the drive is busy with itself before it takes up a command at `now`, if its arm
@@ -252,6 +324,24 @@ impl Luck {
             .filter(|&blocks| blocks > 0)
     }
 
+    /// The blocks that a look-ahead still reads when the next command comes, if `is_same_track` says
+    /// whether the read was on the track where the arm was.
+    pub(crate) fn held_look_ahead(&self, is_same_track: impl FnOnce() -> bool) -> u32 {
+        let held = self.imperfections.held_look_ahead;
+        match held.after {
+            _ if held.blocks == 0 => 0,
+            AheadTrigger::SameTrack if !is_same_track() => 0,
+            AheadTrigger::SameTrack | AheadTrigger::EveryRead => held.blocks,
+        }
+    }
+
+    /// Whether a write of this extent reads sectors first, if one has so many blocks.
+    pub(crate) fn reads_first(&self, extent: Extent, sector: u64) -> bool {
+        let is_part = |lba: Lba| !lba.0.is_multiple_of(sector.max(1));
+        self.imperfections.unaligned_writes == UnalignedWrites::ReadFirst
+            && (is_part(extent.start()) || is_part(extent.end()))
+    }
+
     /// Whether a write with FUA is one.
     pub(crate) fn keeps_durable(&self) -> bool {
         self.imperfections.durable_writes == DurableWrites::Kept
@@ -305,6 +395,10 @@ pub(crate) enum PassDirection {
     Reads,
     Writes,
 }
+
+/// Slices of the irregular scan before this many mean distances are not drawn. A choice: none of them
+/// lasts as long.
+const FORGOTTEN_SLICES: u64 = 64;
 
 /// How often a drive tries to read a bad sector before it gives up: a choice.
 const RETRIES: u64 = 8;

@@ -61,6 +61,8 @@ pub(crate) struct Actuator {
     pub(crate) turn: Instant,
     /// The end of its bus transfers.
     bus_free: Instant,
+    /// Its look-ahead is not given up before.
+    ahead_until: Instant,
 }
 
 /// The submission and the start of a command.
@@ -173,6 +175,7 @@ impl DriveService {
             arm.free_at = arm.free_at.min(now);
             arm.turn = arm.turn.min(now);
             arm.bus_free = arm.bus_free.min(now);
+            arm.ahead_until = arm.ahead_until.min(now);
         }
         for ahead in self.buffer.aheads.iter_mut().flatten() {
             let (next, position) = (ahead.next, ahead.position);
@@ -264,7 +267,20 @@ impl DriveService {
             let spindle = self.luck.spindle(self.truth.spindle, taken.at);
             Arc::make_mut(&mut self.truth).spindle = spindle;
         }
-        let stall = self.luck.stall(self.arms[arm].free_at, taken.at);
+        let free_at = self.arms[arm].free_at;
+        let sliced = self.luck.slice(free_at, taken.at);
+        if let Some((until, chance)) = sliced {
+            self.stop_ahead(arm, taken.at);
+            let blocks = u128::from(self.truth.geometry.sectors().0);
+            let block = Lba(((u128::from(chance) * blocks) >> 64) as u64);
+            // A block of another arm's share leaves this one where it was.
+            let is_own = self.arm_of(block) == arm;
+            let place = self.truth.geometry.locate(block).filter(|_| is_own);
+            let arm = &mut self.arms[arm];
+            arm.position = place.map_or(arm.position, |place| SeekTarget::from(&place).position);
+            arm.free_at = arm.free_at.max(until);
+        }
+        let stall = self.luck.stall(free_at, taken.at);
         if stall.is_zero() {
             return taken;
         }

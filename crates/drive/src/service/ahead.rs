@@ -4,7 +4,7 @@ use block::{Direction, Extent, Instant};
 
 use super::DriveService;
 use super::pass::share_end;
-use crate::mechanics::SeekTarget;
+use crate::mechanics::{Position, SeekTarget};
 
 impl DriveService {
     /// Begins or extends the look-ahead of a segment after a read of `extent`, with the arm free at
@@ -65,9 +65,40 @@ impl DriveService {
         buffer.aheads[arm] = None;
     }
 
-    /// Ends an arm's look-ahead at its current position. An arm that is moving to another track is
-    /// free when it has settled there.
+    /// Keeps the look-ahead that has begun after a read of `extent` until the drive gives it up, if
+    /// it delays the next command.
+    pub(super) fn hold_ahead(&mut self, arm: usize, extent: Extent, from: Position) {
+        let DriveService {
+            truth, arms, luck, ..
+        } = self;
+        let Some(ahead) = self.buffer.aheads[arm] else {
+            return;
+        };
+        let blocks = luck.held_look_ahead(|| from == ahead.position);
+        if blocks == 0 {
+            return;
+        }
+        let Some(track) = truth.geometry.track_of(extent.last()) else {
+            return;
+        };
+        let left = (track.last.0 + 1).min(ahead.limit);
+        let left = left.saturating_sub(extent.end().0).min(u64::from(blocks));
+        let sector = truth.spindle.time_of(track.width);
+        arms[arm].ahead_until = arms[arm].free_at + sector * left;
+    }
+
+    /// Ends an arm's look-ahead at its current position, or where the drive gives it up. An arm that
+    /// is moving to another track is free when it has settled there.
     pub(super) fn stop_ahead(&mut self, arm: usize, now: Instant) {
+        let held = self.arms[arm].ahead_until;
+        let now = match held > now && self.buffer.aheads[arm].is_some() {
+            true => {
+                let arm = &mut self.arms[arm];
+                arm.free_at = arm.free_at.max(held);
+                held
+            }
+            false => now,
+        };
         self.follow_ahead(arm, now);
         let Some(ahead) = self.buffer.aheads[arm].take() else {
             return;

@@ -140,6 +140,13 @@ impl DriveService {
         let DriveService {
             truth, arms, luck, ..
         } = self;
+        let sector = u64::from(truth.physical_block_bytes / truth.block_bytes.max(1));
+        if luck.reads_first(extent, sector) {
+            // The sector is read in the first pass, and written in the next.
+            let turn = truth.spindle.period();
+            current.at += turn;
+            travel.rotation += turn;
+        }
         let mut before = 0;
         let mut begins = None;
         for run in truth.geometry.runs(extent) {

@@ -8,7 +8,7 @@ use crate::buffer::{BufferLookup, OngoingLookAhead};
 use crate::flow::ReadFlow;
 use crate::geometry::TrackExtent;
 use crate::imperfection::{Mishap, PassDirection};
-use crate::mechanics::{Pass, SeekTarget};
+use crate::mechanics::{Pass, Position, SeekTarget};
 
 /// A read that has started.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,8 @@ struct OngoingRead {
     arm: usize,
     extent: Extent,
     taken: CommandTimes,
+    /// Where the arm was before.
+    from: Position,
 }
 
 impl DriveService {
@@ -36,7 +38,12 @@ impl DriveService {
                 (BufferLookup::Nothing, 0)
             }
         };
-        let read = OngoingRead { arm, extent, taken };
+        let read = OngoingRead {
+            arm,
+            extent,
+            taken,
+            from: self.arms[arm].position,
+        };
         let served = match found {
             BufferLookup::All => self.read_hit(read, segment),
             BufferLookup::Coming(from) => self.read_coming(read, segment, from),
@@ -76,7 +83,9 @@ impl DriveService {
     }
 
     fn read_hit(&mut self, read: OngoingRead, segment: usize) -> ServiceRecord {
-        let OngoingRead { arm, extent, taken } = read;
+        let OngoingRead {
+            arm, extent, taken, ..
+        } = read;
         let overhead = self.overhead(self.truth.overheads.read_hit);
         let ready = taken.ready(overhead);
         let mut flow = self.flow(&read, ready);
@@ -94,7 +103,9 @@ impl DriveService {
 
     /// Serves a read from a look-ahead in progress, which continues without repositioning.
     fn read_coming(&mut self, read: OngoingRead, segment: usize, from: Lba) -> ServiceRecord {
-        let OngoingRead { arm, extent, taken } = read;
+        let OngoingRead {
+            arm, extent, taken, ..
+        } = read;
         let Some(ahead) = self.buffer.aheads[arm].take() else {
             return self.read_rest(read, segment, from);
         };
@@ -227,6 +238,7 @@ impl DriveService {
         let arm = self.arm_of(read.extent.last());
         let at = self.arms[arm].free_at;
         self.look_ahead(arm, segment, read.extent, at);
+        self.hold_ahead(arm, read.extent, read.from);
     }
 
     /// Completes a read whose bus transfer ends at `end`. A failed read ends with its last attempt.

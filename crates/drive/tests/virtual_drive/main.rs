@@ -6,6 +6,7 @@ mod catalog;
 mod faults;
 mod mechanics;
 mod oracle;
+mod outside;
 mod play;
 mod power;
 mod properties;

@@ -4,7 +4,9 @@ use block::{
     Action, Command, CommandId, Duration, Instant, Lba, Outcome, Refused, Switch, Urgency,
 };
 use drive::firmware::{LookAhead, QueueOrder, WriteBack};
-use drive::imperfection::{Chance, DurableWrites, Periodic};
+use drive::imperfection::{
+    AheadTrigger, Chance, DurableWrites, HeldLookAhead, Periodic, UnalignedWrites,
+};
 use drive::{Imperfections, Profile, VirtualDrive};
 use proptest::prelude::*;
 
@@ -90,7 +92,7 @@ pub fn luck() -> impl Strategy<Value = Imperfections> {
         noise,
         speed,
         (chance.clone(), chance),
-        (periodic.clone(), periodic),
+        (periodic.clone(), periodic.clone(), periodic),
         extents,
         grown,
         hang,
@@ -105,6 +107,15 @@ pub fn luck() -> impl Strategy<Value = Imperfections> {
                 overhead_noise: noise.1,
                 recalibration: periods.0,
                 media_scan: periods.1,
+                irregular_scan: periods.2,
+                held_look_ahead: HeldLookAhead {
+                    blocks: u32::from(zone.is_none()) * 7,
+                    after: match hang {
+                        Some(_) => AheadTrigger::EveryRead,
+                        None => AheadTrigger::SameTrack,
+                    },
+                },
+                unaligned_writes: UnalignedWrites::ReadFirst,
                 media_retry: chances.1,
                 unreadable,
                 grown_defects: grown,

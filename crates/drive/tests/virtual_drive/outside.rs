@@ -1,0 +1,122 @@
+//! What matters outside of a drive's firmware: a look-ahead that delays the next command, sectors that
+//! are read before parts of them are written, and a scan of the drive's own at irregular moments.
+
+use block::{Action, Duration};
+use drive::firmware::LookAhead;
+use drive::imperfection::{AheadTrigger, HeldLookAhead, Periodic, UnalignedWrites};
+use drive::{Imperfections, Profile, VirtualDrive};
+
+use crate::play::Play;
+use crate::small::*;
+
+fn imperfect(profile: Profile, imperfections: Imperfections) -> Play {
+    Play::new(VirtualDrive::imperfect(arc(profile), imperfections, 7))
+}
+
+fn held(blocks: u32, after: AheadTrigger) -> Imperfections {
+    Imperfections {
+        held_look_ahead: HeldLookAhead { blocks, after },
+        ..Imperfections::default()
+    }
+}
+
+fn ahead() -> Profile {
+    buffered(|rules| rules.look_ahead = LookAhead::Track)
+}
+
+/// How long the last of three reads, which comes with the second, waits for the arm.
+fn wait_for_arm(imperfections: Imperfections, second: Action) -> Duration {
+    let mut play = imperfect(ahead(), imperfections);
+    play.then(read(210, 2));
+    // What is held after the first is over.
+    let now = play.now + micros(100_000);
+    play.submit(now, second);
+    let far = play.submit(now, read(1_000, 2));
+    play.drain();
+    play.of(far).account().queue
+}
+
+#[test]
+fn a_held_look_ahead_delays_the_next_command_by_its_blocks() {
+    let [none, some, more] =
+        [0, 4, 8].map(|blocks| wait_for_arm(held(blocks, AheadTrigger::EveryRead), read(60, 2)));
+    let sectors = |blocks: u64| Duration::from_nanos(SECTOR * blocks);
+    assert!(
+        some.saturating_sub(none)
+            .as_nanos()
+            .abs_diff(sectors(4).as_nanos())
+            < 1_000
+    );
+    assert!(
+        more.saturating_sub(none)
+            .as_nanos()
+            .abs_diff(sectors(8).as_nanos())
+            < 1_000
+    );
+}
+
+#[test]
+fn it_ends_with_its_track() {
+    let [some, most] =
+        [4, 1_000].map(|blocks| wait_for_arm(held(blocks, AheadTrigger::EveryRead), read(74, 2)));
+    assert_eq!(some, most, "four blocks are left of the track");
+}
+
+#[test]
+fn a_read_on_another_track_triggers_none_that_waits_for_sequential_ones() {
+    let far = read(60, 2);
+    let held = |blocks| wait_for_arm(held(blocks, AheadTrigger::SameTrack), far);
+    assert_eq!(held(8), held(0));
+    // On the track of the first, before what its look-ahead has read.
+    let near = |blocks| wait_for_arm(self::held(blocks, AheadTrigger::SameTrack), read(202, 2));
+    let more = near(8).saturating_sub(near(0));
+    assert!(more.as_nanos().abs_diff(8 * SECTOR) < 1_000, "{more:?}");
+}
+
+#[test]
+fn a_write_of_a_part_of_a_sector_costs_a_revolution_and_a_whole_one_nothing() {
+    let of_4096 = with_lines(&[("physical_block_bytes = 512", "physical_block_bytes = 4096")]);
+    let took = |unaligned_writes, action| {
+        let imperfections = Imperfections {
+            unaligned_writes,
+            ..Imperfections::default()
+        };
+        imperfect(of_4096.clone(), imperfections)
+            .serve(at(0), action)
+            .took()
+    };
+    let more = |action| {
+        let free = took(UnalignedWrites::Free, action);
+        took(UnalignedWrites::ReadFirst, action).saturating_sub(free)
+    };
+    let revolution = Duration::from_nanos(REVOLUTION);
+    assert_eq!(more(write(8, 8)), Duration::ZERO);
+    assert_eq!(more(write(9, 8)), revolution);
+    assert_eq!(more(write(8, 1)), revolution);
+    assert_eq!(more(read(9, 3)), Duration::ZERO);
+}
+
+#[test]
+fn a_scan_of_the_drives_own_delays_commands_at_irregular_moments() {
+    let scanning = Imperfections {
+        irregular_scan: Periodic {
+            every: Duration::from_millis(400),
+            costs: Duration::from_millis(30),
+        },
+        ..Imperfections::default()
+    };
+    let delayed = |imperfections: Imperfections| -> Vec<u64> {
+        let mut play = imperfect(bare(), imperfections);
+        let took = (0..2_000).map(|turn| (turn, play.then(read(turn % 2 * 400, 2)).took()));
+        let slow = took.filter(|(_, took)| *took > Duration::from_nanos(2 * REVOLUTION));
+        slow.map(|(turn, _)| turn).collect()
+    };
+    assert!(delayed(Imperfections::default()).is_empty());
+    let slow = delayed(scanning.clone());
+    assert!((25..200).contains(&slow.len()), "{}", slow.len());
+    let mut apart: Vec<u64> = slow.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    apart.sort_unstable();
+    apart.dedup();
+    assert!(apart.len() > 10, "{apart:?}");
+    assert_eq!(slow, delayed(scanning), "the same seed gives the same scan");
+}
