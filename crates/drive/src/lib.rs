@@ -19,7 +19,7 @@ pub use angle::{Angle, Spindle};
 pub use geometry::Geometry;
 pub use imperfection::Imperfections;
 pub use mechanics::{Position, Positioning, SeekTarget};
-pub use profile::confidence::{Confidence, ProfilePart};
+pub use profile::confidence::{Certainty, Confidence, ProfilePart};
 pub use profile::{Profile, Provenance};
 pub use seek::{SeekCurve, SeekTable};
 pub use virtual_drive::{Lost, VirtualDrive};

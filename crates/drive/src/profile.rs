@@ -23,7 +23,7 @@ mod layout;
 
 use std::sync::Arc;
 
-use block::{Duration, Sectors, Switch};
+use block::{Duration, Extent, Sectors, Switch};
 use document::{Document, DocumentError, Field, Section};
 
 use crate::angle::Spindle;
@@ -31,7 +31,7 @@ use crate::firmware::{BufferRules, Bus, LookAhead, Overheads, QueueRules, WriteB
 use crate::geometry::Geometry;
 use crate::seek::{SeekCurve, SeekTable};
 pub use chunks::Chunks;
-use confidence::Confidence;
+use confidence::{Certainty, Confidence};
 
 /// The source of a profile's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,6 +174,13 @@ impl Profile {
         let unfitted = self.unfitted.as_ref();
         switched.unfitted = unfitted.map(|drive| Arc::new(drive.switched(look_ahead, write_cache)));
         switched
+    }
+
+    /// Whether the positions of all blocks of `extent` were measured.
+    #[inline]
+    pub fn certainty(&self, extent: Extent) -> Certainty {
+        let confidence = self.confidence.as_ref();
+        confidence.map_or(Certainty::Known, |known| known.certainty(extent))
     }
 
     /// The capacity in bytes.

@@ -153,6 +153,7 @@ impl DriveBelief {
             // It ends when the arm is there.
             Approach::SeekOnly => Head {
                 free: now,
+                certainty: route.certainty(),
                 ..course.head
             },
         };

@@ -11,7 +11,7 @@ use block::{Direction, Duration, Extent, Instant};
 use drive::firmware::WriteBack;
 use drive::geometry::TrackExtent;
 use drive::mechanics::Pass;
-use drive::{Angle, Position, Profile, SeekTarget};
+use drive::{Angle, Certainty, Position, Profile, SeekTarget};
 use scheduler::{Sight, View};
 
 /// The head between two commands.
@@ -23,6 +23,9 @@ pub struct Head {
     pub free: Instant,
     /// The direction of the command that held it last.
     pub previous: Direction,
+    /// Whether its track, and the angle at which it became free, are known. Before the command at the
+    /// drive has ended, `free` may be whole revolutions off all the same.
+    pub certainty: Certainty,
 }
 
 /// How the blocks of a command lie on the medium.
@@ -42,6 +45,8 @@ pub struct Route {
     behind: Duration,
     /// From its first sector until the bus takes the first block of a read: the watermark has passed.
     held: Duration,
+    /// Whether the positions of its blocks were measured.
+    certainty: Certainty,
 }
 
 /// What is believed of one command.
@@ -55,6 +60,8 @@ pub struct Course {
     pub distance: u32,
     /// The head after it.
     pub head: Head,
+    /// Whether both ends of its way are known: otherwise it predicts nothing.
+    pub certainty: Certainty,
 }
 
 /// A command that ends further than this part of a revolution from any moment at which its last
@@ -74,6 +81,7 @@ impl Head {
         },
         free: Instant::ZERO,
         previous: Direction::Read,
+        certainty: Certainty::Known,
     };
 
     /// The situation of a command that is given to the drive at `now`, with this head next.
@@ -111,7 +119,9 @@ impl Head {
                 position: route.last,
                 free: start + pass.total() + route.rest,
                 previous: route.direction,
+                certainty: route.certainty,
             },
+            certainty: self.certainty.and(route.certainty),
         }
     }
 
@@ -150,7 +160,10 @@ impl Head {
                 position,
                 free: start + seek,
                 previous: Direction::Read,
+                // No sector tells when the arm is there, if it is not known where it was.
+                certainty: self.certainty.and(route.certainty),
             },
+            certainty: self.certainty.and(route.certainty),
         }
     }
 
@@ -170,7 +183,9 @@ impl Head {
                 position: route.last,
                 free: self.free + pass.total() + route.rest,
                 previous: route.direction,
+                certainty: self.certainty.and(route.certainty),
             },
+            certainty: self.certainty.and(route.certainty),
         }
     }
 }
@@ -239,6 +254,13 @@ impl Course {
         route: &Route,
         (before, now): (Instant, Instant),
     ) -> Head {
+        if self.head.certainty == Certainty::Guessed {
+            // Its last sector passed at an angle that only its end tells.
+            return Head {
+                free: now.saturating_sub(route.tail(belief, &self.pass)),
+                ..self.head
+            };
+        }
         let expected = self.head.free.as_nanos();
         let period = belief.spindle.period().as_nanos();
         let free = match self.revolutions(belief, route, (before, now)) {
@@ -292,6 +314,7 @@ impl Route {
             behind: carried.since(at),
             held,
             blocks,
+            certainty: belief.certainty(extent),
         })
     }
 
@@ -411,6 +434,11 @@ impl Route {
     /// Whether all of it is on this track.
     pub fn is_on_track(&self, track: Position) -> bool {
         self.rest.is_zero() && self.target().position == track
+    }
+
+    /// Whether the positions of its blocks were measured.
+    pub fn certainty(&self) -> Certainty {
+        self.certainty
     }
 
     /// How wide a sector of its first track is.

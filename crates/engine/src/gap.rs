@@ -7,6 +7,7 @@
 //! ```
 
 use block::{Direction, Duration, Extent, Instant, Outcome};
+use drive::Certainty;
 use profiler::tracker::BeliefMode;
 use scheduler::PieceId;
 use scheduler::background::{
@@ -286,6 +287,9 @@ impl GapStage {
         let head = cx.expected_head();
         let route = cx.route(piece);
         let course = head.course(belief, cx.now, route);
+        if course.certainty == Certainty::Guessed {
+            return None;
+        }
         // A head that lands inside the request's blocks takes the rest of them first, and there is
         // no gap.
         if !course.pass.wrapped.is_zero() {

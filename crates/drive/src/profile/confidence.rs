@@ -54,7 +54,31 @@ impl ProfilePart {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Confidence {
     parts: [Option<f64>; ProfilePart::ALL.len()],
-    known: Box<[Extent]>,
+    /// `None` if the profile does not state them.
+    known: Option<Box<[Extent]>>,
+}
+
+/// Whether the positions of blocks were measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Certainty {
+    /// They were, or the profile does not distinguish.
+    #[default]
+    Known,
+    /// The profile fills a gap between measured tracks: angle and track are wrong in general, the
+    /// cylinder is near.
+    Guessed,
+}
+
+impl Certainty {
+    /// Known if both are.
+    #[must_use]
+    #[inline]
+    pub fn and(self, other: Certainty) -> Certainty {
+        match self {
+            Certainty::Known => other,
+            Certainty::Guessed => Certainty::Guessed,
+        }
+    }
 }
 
 impl Confidence {
@@ -71,14 +95,53 @@ impl Confidence {
 
     /// The blocks whose tracks are exactly known: ascending, disjoint.
     pub fn known(&self) -> &[Extent] {
-        &self.known
+        self.known.as_deref().unwrap_or(&[])
     }
 
     /// Whether the track of a block is exactly known.
     pub fn is_known(&self, lba: Lba) -> bool {
-        let after = self.known.partition_point(|extent| extent.start() <= lba);
-        let extent = after.checked_sub(1).map(|index| self.known[index]);
-        extent.is_some_and(|extent| lba < extent.end())
+        self.known_from(lba).is_some()
+    }
+
+    /// Whether the positions of all blocks of `extent` were measured. A profile that does not state
+    /// its known blocks distinguishes none.
+    pub fn certainty(&self, extent: Extent) -> Certainty {
+        if self.known.is_none() {
+            return Certainty::Known;
+        }
+        let mut next = extent.start();
+        while next < extent.end() {
+            match self.known_from(next) {
+                Some(known) => next = known.end(),
+                None => return Certainty::Guessed,
+            }
+        }
+        Certainty::Known
+    }
+
+    /// The same confidence with other known blocks.
+    ///
+    /// # Panics
+    /// If the extents are not ascending and disjoint.
+    #[must_use]
+    pub fn with_known(self, known: Vec<Extent>) -> Self {
+        let mut pairs = known.windows(2);
+        assert!(
+            pairs.all(|pair| pair[0].end() <= pair[1].start()),
+            "known blocks are ascending and disjoint"
+        );
+        Confidence {
+            known: Some(known.into()),
+            ..self
+        }
+    }
+
+    /// The extent of known blocks that has this one.
+    fn known_from(&self, lba: Lba) -> Option<Extent> {
+        let known = self.known();
+        let after = known.partition_point(|extent| extent.start() <= lba);
+        let extent = known[after.checked_sub(1)?];
+        (lba < extent.end()).then_some(extent)
     }
 }
 
@@ -121,17 +184,17 @@ pub(super) fn read(field: &Field, blocks: u64) -> Result<Confidence, DocumentErr
             confidence.parts[part as usize] = Some(field.number_within(0.0..=1.0)?);
         }
     }
-    confidence.known = read_known(&section, blocks)?.into();
+    confidence.known = read_known(&section, blocks)?;
     Ok(confidence)
 }
 
 /// `[[first, blocks], ...]`
-fn read_known(section: &Section, blocks: u64) -> Result<Vec<Extent>, DocumentError> {
+fn read_known(section: &Section, blocks: u64) -> Result<Option<Box<[Extent]>>, DocumentError> {
     let Some(field) = section.get("known") else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let mut end = 0;
-    field.list_of(|extent| {
+    let known = field.list_of(|extent| {
         let [first, length] = extent.array("[first, blocks]")?;
         let (first, length) = (first.u64()?, length.u64()?);
         let known = Extent::new(Lba(first), Sectors(length));
@@ -145,5 +208,6 @@ fn read_known(section: &Section, blocks: u64) -> Result<Vec<Extent>, DocumentErr
                  all on the drive"
             ))),
         }
-    })
+    })?;
+    Ok(Some(known.into()))
 }

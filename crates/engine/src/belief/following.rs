@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use block::{Direction, Duration, Extent, Instant, Lba, Outcome};
-use drive::{Profile, SeekCurve};
+use drive::{Certainty, Profile, SeekCurve};
 use profiler::Confidence;
 use profiler::tracker::{BeliefMode, PredictionOutcome, Tracker, Travel};
 use scheduler::policy::{NamedPolicy, find};
@@ -105,13 +105,13 @@ impl DriveBelief {
         if self.calibration_due(busy)? > now {
             return None;
         }
-        let blocks = self.capacity().0;
         let follower = self.follower.as_mut()?;
         follower.tracker.calibrate(now);
         for _ in 0..PLACES {
             follower.places += 1;
-            let extent = Extent::block(spread(follower.places, blocks));
-            if Route::new(&self.profile, extent, Direction::Read).is_some() {
+            let extent = Extent::block(place(&self.profile, follower.places));
+            let route = Route::new(&self.profile, extent, Direction::Read);
+            if route.is_some_and(|route| route.certainty() == Certainty::Known) {
                 follower.tallies.calibrations += 1;
                 return Some(extent);
             }
@@ -208,9 +208,26 @@ const CALM: Duration = Duration::from_millis(10);
 /// they are. A choice.
 const PLACES: u32 = 8;
 
-/// The block of the n-th of many reads that are far from each other, so that no buffer holds them: the
-/// golden section spreads them over the disk.
-fn spread(n: u64, blocks: u64) -> Lba {
+/// The block of the n-th calibration read: a known one, if the profile says which are.
+fn place(belief: &Profile, n: u64) -> Lba {
+    let known = belief.confidence.as_ref().map_or(&[][..], |c| c.known());
+    let blocks = known.iter().map(|extent| extent.length().0).sum();
+    if blocks == 0 {
+        return Lba(spread(n, belief.geometry.sectors().0));
+    }
+    let mut left = spread(n, blocks);
+    for extent in known {
+        match left.checked_sub(extent.length().0) {
+            Some(rest) => left = rest,
+            None => return Lba(extent.start().0 + left),
+        }
+    }
+    Lba(0)
+}
+
+/// The n-th of many numbers below `blocks` that are far from each other, so that no buffer holds their
+/// blocks: the golden section spreads them over the disk.
+fn spread(n: u64, blocks: u64) -> u64 {
     let far = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    Lba(((u128::from(far) * u128::from(blocks)) >> 64) as u64)
+    ((u128::from(far) * u128::from(blocks)) >> 64) as u64
 }

@@ -1,6 +1,7 @@
 //! The log of commands that have ended, from which explanations are made.
 
 use block::{Instant, Outcome};
+use drive::Certainty;
 
 use super::DriveBelief;
 use super::explanation::{Answered, Believed, Held, Whose};
@@ -34,6 +35,9 @@ impl DriveBelief {
     fn believed(&self, now: Instant, sent: &SentCommand) -> Option<Believed> {
         let route = sent.route.as_ref()?;
         let course = sent.course(&self.head, &self.profile, route);
+        if course.certainty == Certainty::Guessed {
+            return None;
+        }
         let revolutions = self.revolutions(now, &course, route);
         let by = match revolutions.filter(|_| sent.approach == Approach::Seek) {
             Some(_) => Answered::Medium,

@@ -2,6 +2,7 @@
 //! again.
 
 use block::{Outcome, Status};
+use drive::Certainty;
 use scheduler::PieceId;
 
 use super::row::Stages;
@@ -55,7 +56,9 @@ impl Stages<'_> {
         let cx = &mut self.cx;
         let course = cx.belief.resync(cx.now, sent, route);
         cx.dispatch.resync(sent.id, cx.belief.head.free);
-        if sent.is_buffered || sent.approach != Approach::Seek {
+        // A way with a guessed end teaches nothing.
+        let is_guessed = course.certainty == Certainty::Guessed;
+        if sent.is_buffered || sent.approach != Approach::Seek || is_guessed {
             cx.belief.track_silently();
             return;
         }

@@ -11,7 +11,7 @@
 //! ```
 
 use block::{Direction, Duration, Extent, Instant, Sectors, Switch};
-use drive::Position;
+use drive::{Certainty, Position};
 use profiler::tracker::BeliefMode;
 use scheduler::PieceId;
 use scheduler::ordering::PriorityLevel;
@@ -46,6 +46,9 @@ pub(super) fn fill(
     let head = cx.expected_head();
     let to = cx.route(piece);
     let before = head.course(belief, cx.now, to);
+    if before.certainty == Certainty::Guessed {
+        return None;
+    }
     let held = before.pass.seek + before.pass.transfer;
     let landing = landing(cx, preemption, level, held).unwrap_or(FILLED_LANDING);
     let landing = landing + belief.head_switch;
@@ -75,6 +78,9 @@ pub(super) fn fill(
         return None;
     }
     let route = cx.belief.route_of(extent, direction)?;
+    if route.certainty() == Certainty::Guessed {
+        return None;
+    }
     let filled = match (is_hidden(direction), direction) {
         // When the drive writes it is its own business.
         (true, Direction::Write) => return None,
@@ -119,6 +125,9 @@ pub(super) fn depart(
     let head = cx.expected_head();
     let route = cx.route(piece);
     let course = head.course_in_order(belief, cx.now, route);
+    if course.certainty == Certainty::Guessed {
+        return GO;
+    }
     let slack = match is_merged {
         true => Duration::ZERO,
         false => {

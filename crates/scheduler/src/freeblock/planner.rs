@@ -4,12 +4,15 @@
 //! best plan so far. Here bounds on the yield of a place end the search when nothing better is
 //! possible. [`PlanRules::tracks`] ends it sooner.
 //!
+//! Where only a part of the tracks was measured, plans read no others. Reads in idle time do.
+//!
 //! Among plans of equal worth the first one counts: in one command with B, then on B's cylinder, on
 //! A's, and then the nearer ones.
 
 mod goal;
 mod ground;
 mod idle;
+mod known;
 mod merged;
 mod outline;
 mod route;

@@ -7,6 +7,7 @@ use block::{
     Action, Class, Command, CommandId, Direction, Duration, Extent, Instant, Lba, Request,
     RequestId, Sectors,
 };
+use drive::Profile;
 use drive::invented::{self, SimpleDrive};
 use engine::{Engine, Limits, Rules};
 use scheduler::background::{Order, TaskId, TaskPhase};
@@ -42,7 +43,11 @@ pub struct Foreground {
 
 impl Scene {
     pub fn new(rules: Rules) -> Self {
-        let profile = Arc::new(invented::profile());
+        Scene::believing(invented::profile(), rules)
+    }
+
+    pub fn believing(belief: Profile, rules: Rules) -> Self {
+        let profile = Arc::new(belief);
         let policy = find("sptf").expect("a policy of the table");
         let engine = Engine::new(Arc::clone(&profile), &|| policy.make(), Limits::default());
         Scene {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use block::{Direction, Duration};
 use drive::Profile;
 
+use super::known::KnownTracks;
 use super::outline::{COUNTED, Outlines};
 use crate::freeblock::wanted::Grain;
 
@@ -19,6 +20,7 @@ pub(super) struct SearchBounds {
     /// The fewest sectors of a track.
     sparse: u32,
     outlines: Outlines,
+    known: KnownTracks,
 }
 
 impl SearchBounds {
@@ -42,6 +44,7 @@ impl SearchBounds {
             dense: [dense.into(), upwards.into(), downwards],
             sparse: sparse(profile),
             outlines: Outlines::new(profile),
+            known: KnownTracks::new(profile),
         }
     }
 
@@ -71,6 +74,12 @@ impl SearchBounds {
     #[inline]
     pub fn outlines(&self) -> &Outlines {
         &self.outlines
+    }
+
+    /// The tracks whose positions were measured.
+    #[inline]
+    pub fn known(&self) -> &KnownTracks {
+        &self.known
     }
 
     /// A lower bound of all seek times over `distance` cylinders or more.

@@ -244,6 +244,7 @@ impl Planning<'_> {
         let at_destination = |visit: &Visit| visit.position == gap.destination.position;
         if gap.direction == Direction::Write
             || self.rules.merging == Merging::Never
+            || !self.ground.known().has(gap.destination.position)
             || route.merged.is_some()
             || route.visits.iter().any(at_destination)
         {

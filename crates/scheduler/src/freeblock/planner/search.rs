@@ -165,8 +165,10 @@ impl<'a> CylinderSearch<'a> {
             if *self.left == 0 {
                 return;
             }
-            if rules.wanted.may_have(cursor.at as u32, self.few) {
-                self.cylinder(cursor.at as u32);
+            let cylinder = cursor.at as u32;
+            if rules.wanted.may_have(cylinder, self.few) && self.ground.known().has_any_on(cylinder)
+            {
+                self.cylinder(cylinder);
             }
             cursor.at += cursor.step;
         }
@@ -210,11 +212,14 @@ impl<'a> CylinderSearch<'a> {
             if *self.left == 0 {
                 return;
             }
+            let position = Position { cylinder, head };
+            if !self.ground.known().has(position) {
+                continue;
+            }
             *self.left -= 1;
             if tracks.most(head) <= self.few {
                 continue;
             }
-            let position = Position { cylinder, head };
             if passing.is_some_and(|passing| !self.may_gain(position, &passing)) {
                 continue;
             }
