@@ -17,8 +17,8 @@
 //! The keys are a sorted vector. With the thousand requests of an engine, moving four kilobytes
 //! costs less than the descent of a balanced tree.
 
-use block::{Direction, Duration, Instant};
-use drive::{Position, Profile, SeekTarget};
+use block::{Direction, Duration, Extent, Instant};
+use drive::{Certainty, Position, Profile, SeekTarget};
 
 use crate::policy::{EligibleRequest, PieceId, View};
 
@@ -63,6 +63,9 @@ pub struct PositioningTimes<'a> {
     /// The moment at which the arm begins to move for a read, and for a write.
     read: Instant,
     write: Instant,
+    /// The rotational latency of all requests, if the head is on a track that was not measured: half
+    /// a revolution. The seek decides then.
+    unpredicted: Option<Duration>,
 }
 
 impl ByCylinder {
@@ -137,11 +140,18 @@ impl<'a> Outward<'a> {
 impl<'a> PositioningTimes<'a> {
     /// The positioning times of a situation.
     pub fn new(view: &View<'a>) -> Self {
+        let belief = view.belief;
         PositioningTimes {
-            belief: view.belief,
+            belief,
             head: view.head,
             read: view.start(Direction::Read),
             write: view.start(Direction::Write),
+            unpredicted: match certainty_of(belief, view.head) {
+                Certainty::Known => None,
+                Certainty::Guessed => {
+                    Some(Duration::from_nanos(belief.spindle.period().as_nanos() / 2))
+                }
+            },
         }
     }
 
@@ -155,6 +165,9 @@ impl<'a> PositioningTimes<'a> {
     /// The rotational latency of a request after that seek.
     #[inline]
     pub fn rotation(&self, seek: Duration, to: &Candidate) -> Duration {
+        if let Some(latency) = self.unpredicted {
+            return latency;
+        }
         let start = match to.direction {
             Direction::Read => self.read,
             Direction::Write => self.write,
@@ -169,6 +182,17 @@ impl<'a> PositioningTimes<'a> {
         let read = belief.seek.read().farthest_within(time);
         read.max(belief.seek.write().farthest_within(settled))
     }
+}
+
+/// Whether the track under the head was measured.
+fn certainty_of(belief: &Profile, head: Position) -> Certainty {
+    if belief.confidence.is_none() {
+        return Certainty::Known;
+    }
+    let track = belief.geometry.track_at(head.cylinder, head.head);
+    track.map_or(Certainty::Guessed, |track| {
+        belief.certainty(Extent::block(track.first))
+    })
 }
 
 /// The key: by cylinder, then by ticket.

@@ -3,6 +3,10 @@
 //! Seltzer, Chen, Ousterhout, USENIX Winter 1990; Jacobson, Wilkes, HPL-CSP-91-7, 1991. The policy
 //! is as good as the belief: a wrong belief about the head costs whole revolutions. Not for loads
 //! with bounds on single requests: far requests starve.
+//!
+//! Where the belief knows a part of the tracks, and the head is on another one, the nearest request
+//! goes first: no rotational latency can be predicted. From a known track, guessed angles compete with
+//! predicted ones, so that both kinds of requests are chosen as often.
 
 use block::Duration;
 
