@@ -1,7 +1,9 @@
 //! The flags of the truth: noise, switches and bus of a drive.
 
 use clap::{Args, ValueEnum};
-use lab::comparison::truth::{LateSeeks, OnOff, TruthSettings, late_seeks};
+use lab::comparison::truth::{
+    HeldAhead, LateSeeks, OnOff, OwnScan, TruthSettings, held_ahead, late_seeks, own_scan,
+};
 
 /// The truth of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
@@ -12,6 +14,17 @@ pub struct TruthArguments {
     /// Seeks in 1,000 that settle late, and their delay in milliseconds, such as 10:1.5
     #[arg(long, help_heading = HEADING, value_name = "PERMILLE:MS", value_parser = late_seeks)]
     pub late_seeks: Option<LateSeeks>,
+    /// Blocks of look-ahead that delay the next command after a second read of a track (64), or
+    /// after every read (64:every)
+    #[arg(long, help_heading = HEADING, value_name = "BLOCKS", value_parser = held_ahead)]
+    pub held_ahead: Option<HeldAhead>,
+    /// A scan of the drive's own at irregular moments: mean distance and length of its slices in
+    /// milliseconds, such as 400:20
+    #[arg(long, help_heading = HEADING, value_name = "EVERY:MS", value_parser = own_scan)]
+    pub own_scan: Option<OwnScan>,
+    /// Whether writes of parts of the medium's sectors (512e) read them first [default: off]
+    #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
+    pub read_first: Option<SwitchWord>,
     /// The drive's look-ahead [default: on, if the drive has it]
     #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub look_ahead: Option<SwitchWord>,
@@ -47,6 +60,9 @@ impl TruthArguments {
         TruthSettings {
             seek_noise_us: self.seek_noise_us,
             late_seeks: self.late_seeks,
+            held_ahead: self.held_ahead,
+            own_scan: self.own_scan,
+            read_first: self.read_first.map(Into::into),
             look_ahead: self.look_ahead.map(Into::into),
             write_cache: self.write_cache.map(Into::into),
             bus_mb_s: self.bus_mb_s,

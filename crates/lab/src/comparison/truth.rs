@@ -2,7 +2,7 @@
 //!
 //! | flag | the drive | the belief |
 //! |---|---|---|
-//! | `--seek-noise-us`, `--late-seeks` | as set | as in the profile: results are *noisy* |
+//! | `--seek-noise-us`, `--late-seeks`, `--held-ahead`, `--own-scan`, `--read-first` | as set | as in the profile: results are *noisy* |
 //! | `--look-ahead`, `--write-cache`, `--bus-mb-s` | as set | the same: the host sets it |
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use block::{Duration, Switch};
 use drive::firmware::Bus;
-use drive::imperfection::Chance;
+use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
 use drive::{Imperfections, Profile, Provenance};
 use serde::Serialize;
 
@@ -24,6 +24,12 @@ pub struct TruthSettings {
     pub seek_noise_us: Option<f64>,
     /// Seeks in 1,000 that settle late, and their delay in milliseconds, such as 10:1.5.
     pub late_seeks: Option<LateSeeks>,
+    /// Look-ahead that the drive finishes before it takes up the next command.
+    pub held_ahead: Option<HeldAhead>,
+    /// A scan of the drive's own at irregular moments.
+    pub own_scan: Option<OwnScan>,
+    /// Whether writes of parts of the medium's sectors (512e) read them first.
+    pub read_first: Option<OnOff>,
     /// The drive's look-ahead. Default: on, if the drive has it.
     pub look_ahead: Option<OnOff>,
     /// The drive's write cache. Default: on, if the drive has it; off with --scan.
@@ -39,6 +45,34 @@ pub struct LateSeeks {
     /// The number of late seeks in a thousand.
     pub permille: f64,
     /// Their delay.
+    pub ms: f64,
+}
+
+/// A look-ahead that delays the next command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HeldAhead {
+    /// The blocks that the drive still reads; at most to the end of the track.
+    pub blocks: u32,
+    /// The reads after which it does.
+    pub after: AheadReads,
+}
+
+/// The reads after which a drive holds on to its look-ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AheadReads {
+    /// Those on the track where the arm was.
+    SameTrack,
+    /// All.
+    Every,
+}
+
+/// A scan of the drive's own: mean distance and mean length of its slices, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OwnScan {
+    /// The mean time between two slices.
+    pub every_ms: f64,
+    /// The mean length of a slice.
     pub ms: f64,
 }
 
@@ -68,6 +102,12 @@ pub struct Truth {
 pub struct Stated {
     seek_noise_us: f64,
     late_seeks: Option<LateSeeks>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_ahead: Option<HeldAhead>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_scan: Option<OwnScan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_first: Option<OnOff>,
     look_ahead: OnOff,
     write_cache: OnOff,
     bus_mb_s: Option<f64>,
@@ -98,11 +138,34 @@ impl TruthSettings {
             },
             _ => Chance::default(),
         };
+        let irregular_scan = match self.own_scan {
+            Some(scan) => Periodic {
+                every: nanos(
+                    within("own-scan", Some(scan.every_ms), 1.0, LATEST_MS * 60.0)?,
+                    1e6,
+                ),
+                costs: nanos(within("own-scan", Some(scan.ms), 0.0, LATEST_MS)?, 1e6),
+            },
+            None => Periodic::default(),
+        };
+        let held_look_ahead = self.held_ahead.map(|held| HeldLookAhead {
+            blocks: held.blocks,
+            after: match held.after {
+                AheadReads::SameTrack => AheadTrigger::SameTrack,
+                AheadReads::Every => AheadTrigger::EveryRead,
+            },
+        });
         Ok(Truth {
             given: *self,
             imperfections: Imperfections {
                 seek_noise: nanos(noise_us, 1e3),
                 settle_retry,
+                irregular_scan,
+                held_look_ahead: held_look_ahead.unwrap_or_default(),
+                unaligned_writes: match self.read_first {
+                    Some(OnOff::On) => UnalignedWrites::ReadFirst,
+                    Some(OnOff::Off) | None => UnalignedWrites::Free,
+                },
                 ..Imperfections::default()
             },
             seed,
@@ -112,7 +175,7 @@ impl TruthSettings {
 
     /// Whether random events occur.
     pub fn is_chance(&self) -> bool {
-        self.seek_noise_us.is_some() || self.late_seeks.is_some()
+        self.seek_noise_us.is_some() || self.late_seeks.is_some() || self.own_scan.is_some()
     }
 }
 
@@ -184,6 +247,25 @@ impl Truth {
             let ms = late.costs.as_millis_f64();
             differs.push(format!("{permille} in 1,000 seeks {ms} ms late"));
         }
+        if let Some(held) = self.given.held_ahead {
+            let after = match held.after {
+                AheadReads::SameTrack => "a second read of a track",
+                AheadReads::Every => "a read",
+            };
+            differs.push(format!(
+                "look-ahead over {} blocks after {after} delays the next command",
+                held.blocks
+            ));
+        }
+        if let Some(scan) = self.given.own_scan {
+            differs.push(format!(
+                "a scan of its own for {} ms in {} ms",
+                scan.ms, scan.every_ms
+            ));
+        }
+        if self.given.read_first == Some(OnOff::On) {
+            differs.push("sectors that are read before parts of them are written".to_owned());
+        }
         let differs = match differs.is_empty() {
             true => None,
             false => Some(format!("does not know: {}", differs.join(", "))),
@@ -221,6 +303,9 @@ impl Truth {
         Stated {
             seek_noise_us: given.seek_noise_us.unwrap_or(0.0),
             late_seeks: given.late_seeks,
+            held_ahead: given.held_ahead,
+            own_scan: given.own_scan,
+            read_first: given.read_first,
             look_ahead: given.look_ahead.unwrap_or_default(),
             write_cache: given.write_cache.unwrap_or_default(),
             bus_mb_s: given.bus_mb_s,
@@ -270,6 +355,31 @@ pub fn late_seeks(text: &str) -> Result<LateSeeks, String> {
     match parsed {
         Some((permille, ms)) => Ok(LateSeeks { permille, ms }),
         None => Err("expected PERMILLE:MS, such as 10:1.5".to_owned()),
+    }
+}
+
+/// Parses `64`, `64:same-track` or `64:every`.
+pub fn held_ahead(text: &str) -> Result<HeldAhead, String> {
+    let (blocks, after) = text.split_once(':').unwrap_or((text, "same-track"));
+    let after = match after {
+        "same-track" => Some(AheadReads::SameTrack),
+        "every" => Some(AheadReads::Every),
+        _ => None,
+    };
+    match (blocks.parse(), after) {
+        (Ok(blocks), Some(after)) => Ok(HeldAhead { blocks, after }),
+        _ => Err("expected BLOCKS, BLOCKS:same-track or BLOCKS:every, such as 64".to_owned()),
+    }
+}
+
+/// Parses `400:20`.
+pub fn own_scan(text: &str) -> Result<OwnScan, String> {
+    let parsed = text
+        .split_once(':')
+        .and_then(|(every, ms)| Some((every.parse().ok()?, ms.parse().ok()?)));
+    match parsed {
+        Some((every_ms, ms)) => Ok(OwnScan { every_ms, ms }),
+        None => Err("expected EVERY_MS:MS, such as 400:20".to_owned()),
     }
 }
 

@@ -9,7 +9,7 @@ use simulator::replay::AddressFit;
 
 use super::measure::MEASURES;
 use super::{Experiment, ExperimentSetting, SETTINGS, Value};
-use crate::comparison::truth::{OnOff, TruthSettings, late_seeks};
+use crate::comparison::truth::{OnOff, TruthSettings, held_ahead, late_seeks, own_scan};
 use crate::comparison::{ComparisonSettings, ComparisonSetup};
 use crate::{Failure, Label, named};
 
@@ -190,6 +190,15 @@ fn set(
             let late = late_seeks(&text()).map_err(|why| format!("\"{value}\": {why}"))?;
             to.truth.late_seeks = Some(late);
         }
+        "held_ahead" => {
+            let held = held_ahead(&text()).map_err(|why| format!("\"{value}\": {why}"))?;
+            to.truth.held_ahead = Some(held);
+        }
+        "own_scan" => {
+            let scan = own_scan(&text()).map_err(|why| format!("\"{value}\": {why}"))?;
+            to.truth.own_scan = Some(scan);
+        }
+        "read_first" => to.truth.read_first = Some(word(value, &SWITCHES)?),
         "look_ahead" => to.truth.look_ahead = Some(word(value, &SWITCHES)?),
         "write_cache" => to.truth.write_cache = Some(word(value, &SWITCHES)?),
         "bus_mb_s" => to.truth.bus_mb_s = number(),
@@ -325,6 +334,9 @@ mod tests {
             let value = match (setting.name, setting.kind) {
                 ("fit", _) => Value::Text("wrap".to_owned()),
                 ("late_seeks", _) => Value::Text("10:1.5".to_owned()),
+                ("held_ahead", _) => Value::Text("64:every".to_owned()),
+                ("own_scan", _) => Value::Text("400:20".to_owned()),
+                ("read_first", _) => Value::Text("on".to_owned()),
                 ("look_ahead" | "write_cache", _) => Value::Text("off".to_owned()),
                 ("same_track", _) => Value::Text("on".to_owned()),
                 ("phases", _) => Value::Text("alternate".to_owned()),

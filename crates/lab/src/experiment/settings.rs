@@ -100,6 +100,21 @@ pub const SETTINGS: &[ExperimentSetting] = &[
         Kind::Text,
         "\"PERMILLE:MS\", not in the belief",
     ),
+    truth(
+        "held_ahead",
+        Kind::Text,
+        "\"BLOCKS\" or \"BLOCKS:every\": look-ahead that delays the next command",
+    ),
+    truth(
+        "own_scan",
+        Kind::Text,
+        "\"EVERY_MS:MS\": a scan of the drive's own",
+    ),
+    truth(
+        "read_first",
+        Kind::Text,
+        "\"on\": parts of sectors (512e) are read before they are written",
+    ),
     truth("look_ahead", Kind::Text, "\"on\" or \"off\""),
     truth("write_cache", Kind::Text, "\"on\" or \"off\""),
     truth("bus_mb_s", Kind::Number, "bandwidth of the host's bus"),
