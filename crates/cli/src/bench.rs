@@ -8,6 +8,8 @@ use crate::output::Exit;
 
 mod adopt;
 mod caches;
+mod impact;
+mod partial;
 mod players;
 mod preemption;
 mod schedulers;
@@ -44,6 +46,10 @@ enum What {
     Schedulers(schedulers::SchedulersBenchArgs),
     /// Largest number of guaranteed streams beside a greedy load and a scan, in virtual time
     Streams(streams::StreamsBenchArgs),
+    /// Free blocks and their impact where a part of a drive's tracks is known, in virtual time
+    Partial(partial::PartialBenchArgs),
+    /// Cost of a scan to the foreground under truths that no belief has, in virtual time
+    Impact(impact::ImpactBenchArgs),
 }
 
 /// Runs the command.
@@ -60,6 +66,8 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Players(arguments) => players::run(arguments),
         What::Schedulers(arguments) => schedulers::run(arguments),
         What::Streams(arguments) => streams::run(arguments),
+        What::Partial(arguments) => partial::run(arguments),
+        What::Impact(arguments) => impact::run(arguments),
     }
 }
 
@@ -71,4 +79,5 @@ const EXAMPLES: &str = "Examples:
   headtime bench preemption --time-scale 1,4
   headtime bench players --seconds 10 --only-ours
   headtime bench adopt --drive quantum-atlas-10k --via nbd --minutes 3
-  headtime bench streams --hours 1 --policy sptf,fcfs --memory 4";
+  headtime bench streams --hours 1 --policy sptf,fcfs --memory 4
+  headtime bench partial --seeds 1 --json";

@@ -3,7 +3,10 @@
 //! Each benchmark runs all of its candidates on this machine in one run. Quote the ratios.
 
 pub mod adopt;
+pub mod beside;
 pub mod caches;
+pub mod impact;
+pub mod partial;
 pub mod players;
 pub mod preemption;
 pub mod schedulers;

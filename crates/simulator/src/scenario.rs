@@ -12,7 +12,7 @@ use engine::{Engine, Gaps, Limits, Preempted, Rules, Tallies};
 use profiler::tracker::BeliefMode;
 use scheduler::Preemption;
 use scheduler::background::{Order, TaskProgress, TaskRefused};
-use scheduler::freeblock::WantedBlocks;
+use scheduler::freeblock::{Losses, WantedBlocks};
 use scheduler::policy::NamedPolicy;
 
 use crate::driver::Driver;
@@ -88,6 +88,8 @@ pub struct ScanResult {
     /// The scheduler's estimate of its cost, as a fraction of the mean response time over the last
     /// few thousand requests.
     pub impact: f64,
+    /// The foreground's response times, and the estimated loss, over the whole run.
+    pub losses: Losses,
     /// The end of the run.
     pub end: Instant,
     /// The blocks that were not read.
@@ -203,6 +205,7 @@ impl Scenario {
                 gaps: engine.background().gaps(),
                 guards: engine.background().guards(),
                 impact: engine.background().impact(),
+                losses: engine.background().losses(),
                 end: ran.over,
                 left: engine.background().left(scan.task)?.clone(),
             })

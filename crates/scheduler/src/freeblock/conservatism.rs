@@ -86,6 +86,11 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// The share of all response times that was lost; zero if no request ended.
+    pub fn share(&self) -> f64 {
+        self.impact_since(Losses::default()).unwrap_or(0.0)
+    }
+
     /// The share of the response times since `before` that was lost; `None` if no request ended.
     pub fn impact_since(&self, before: Losses) -> Option<f64> {
         let lost = (self.lost - before.lost) as f64;
