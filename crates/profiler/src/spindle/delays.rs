@@ -47,7 +47,8 @@ pub(super) async fn measure(
             break;
         }
     }
-    let believed = PlatterClock::new(steadiness.period_ps, Angle::ZERO, now[0]);
+    // By the clock's phase: the first of them may have been stalled.
+    let believed = PlatterClock::new(steadiness.period_ps, clock.angle_at(now[0]), now[0]);
     let Some(last) = earliest(&believed, &now) else {
         return Ok(());
     };
