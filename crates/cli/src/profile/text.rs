@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use block::Duration;
 use lab::profiling::behind::BehindFigures;
 use lab::profiling::check::Checked;
 use lab::profiling::found::{FoundDrive, ProfilingEnd};
 use lab::profiling::report::{FoundZone, ProfileFigures, figures};
-use profiler::belief;
+use profiler::{Offers, belief};
 
 use super::progress::known;
 use crate::output::{Exit, grouped};
@@ -39,6 +40,18 @@ pub fn report(found: &FoundDrive) -> Result<String, Exit> {
         let _ = writeln!(
             text,
             "  revolution  {micros:.4} us, which wanders by {wander:.2} ppm between sightings"
+        );
+    }
+    if found.device.offers == Offers::Nothing && !found.findings.host.floor.is_zero() {
+        let host = &found.findings.host;
+        let micros = |time: Duration| time.as_millis_f64() * 1e3;
+        let _ = writeln!(
+            text,
+            "  host        the buffer answers in {:.0} us, 99 % of the time within {:.0} us more; nine of ten \
+             reads from the medium end at most {:.0} us late",
+            micros(host.floor),
+            micros(host.p99),
+            micros(host.late)
         );
     }
     for failed in &figures.failed {
