@@ -232,7 +232,8 @@ mod tests {
                 line.foreground_loss_percent < line.budget_percent + 1.0,
                 "{line:?}"
             );
-            assert!(line.guessed_ms < 1.3 * line.known_ms, "{line:?}");
+            // Requests that nobody predicts wait no third longer than in plain order.
+            assert!(line.guessed_ms < 1.3 * line.plain_ms, "{line:?}");
             assert!(line.baseline_ms < 1.02 * line.plain_ms, "{line:?}");
         }
     }
