@@ -76,6 +76,12 @@ fn read(file: Option<&Path>) -> Result<Config, Exit> {
             .map_err(Exit::input);
     };
     let name = file.display().to_string();
+    // A pipe or a device may have no end, and a reload reads the file again.
+    if file.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(Exit::input(format!(
+            "{name}: expected a configuration in a regular file"
+        )));
+    }
     let text =
         std::fs::read_to_string(file).map_err(|error| Exit::input(format!("{name}: {error}")))?;
     let base = file.parent().unwrap_or(Path::new("."));

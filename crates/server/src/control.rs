@@ -18,6 +18,7 @@ mod page;
 mod plane;
 pub mod protocol;
 mod socket;
+mod unique_keys;
 
 pub use client::{AskError, ask};
 pub use desk::Bounds;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
@@ -104,6 +104,8 @@ pub struct Running {
 struct Doors {
     listeners: Vec<Listener>,
     mounts: Vec<fuse::Mount>,
+    /// Folders that did not exist before: parents first. They go when nothing is mounted in them.
+    mount_folders: Vec<PathBuf>,
     devices: ExportedDevices,
 }
 
@@ -134,17 +136,16 @@ impl Running {
         let shown = Arc::new(RwLock::new(directory(&drives)));
         let seats = Seats::new(config.limits.connections as usize);
         let refused = Arc::default();
+        let welcome = Welcome {
+            seats: &seats,
+            refused: &refused,
+        };
+        let listeners = listen(&config, &shown, activated, &welcome)?;
+        let (mounts, mount_folders) = mount(&config, &drives)?;
         let doors = Doors {
-            listeners: listen(
-                &config,
-                &shown,
-                activated,
-                &Welcome {
-                    seats: &seats,
-                    refused: &refused,
-                },
-            )?,
-            mounts: mount(&config, &drives)?,
+            listeners,
+            mounts,
+            mount_folders,
             devices: ExportedDevices::begin(&config, &drives)?,
         };
         Ok(Arc::new(Running {
@@ -179,6 +180,10 @@ impl Running {
         let doors = std::mem::take(&mut *locked(&self.doors));
         drop(doors.listeners);
         drop(doors.mounts);
+        for folder in doors.mount_folders.iter().rev() {
+            // One that is in use, or has files now, stays.
+            let _ = std::fs::remove_dir(folder);
+        }
         doors.devices.stop();
         let mut ended = Ok(());
         for drive in &self.drives {
@@ -423,25 +428,44 @@ fn directory(drives: &[Drive]) -> Directory {
     }
 }
 
-/// Mounts one folder a drive, so that a slow drive holds up no other.
-fn mount(config: &Config, drives: &[Drive]) -> Result<Vec<fuse::Mount>, ServeError> {
+/// Mounts one folder a drive, so that a slow drive holds up no other. Returns the mounts, and the folders that
+/// were made for them.
+fn mount(
+    config: &Config,
+    drives: &[Drive],
+) -> Result<(Vec<fuse::Mount>, Vec<PathBuf>), ServeError> {
+    let (mut mounts, mut made) = (Vec::new(), Vec::new());
     let Some(fuse) = &config.fuse else {
-        return Ok(Vec::new());
+        return Ok((mounts, made));
     };
-    let mut mounts = Vec::new();
     for drive in drives {
         let folder = match drives.len() {
             1 => fuse.mount.clone(),
             _ => fuse.mount.join(drive.name()),
         };
-        let made = std::fs::create_dir_all(&folder);
-        let mounted = made.and_then(|()| fuse::Mount::begin(&folder, drive.files()));
+        made.extend(missing_folders(&folder));
+        let mounted = std::fs::create_dir_all(&folder)
+            .and_then(|()| fuse::Mount::begin(&folder, drive.files()));
         mounts.push(mounted.map_err(|error| ServeError::Listen {
             what: folder.display().to_string(),
             error,
         })?);
     }
-    Ok(mounts)
+    Ok((mounts, made))
+}
+
+/// A folder and its parents, as far as they do not exist: parents first.
+fn missing_folders(folder: &Path) -> Vec<PathBuf> {
+    let above = folder.ancestors();
+    let missing = above.take_while(|folder| {
+        // A dead mount is there, although its metadata are not.
+        std::fs::symlink_metadata(folder)
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    });
+    let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+    missing.retain(|folder| !folder.as_os_str().is_empty());
+    missing.reverse();
+    missing
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -295,8 +295,10 @@ impl Volumes {
         }
     }
 
-    /// Flushes all volumes at the end of the service.
+    /// Flushes all volumes at the end of the service. Losses that a client's flush has reported are not reported
+    /// again.
     pub(crate) fn flush_at_the_end(&mut self, disk: &mut Disk) -> LastFlushes {
+        self.caches.forget_reported_losses();
         let flushes = LastFlushes::default();
         for export in 0..self.operations.exports.all().len() {
             let operation = Operation {

@@ -1,6 +1,10 @@
 //! The service as a whole: what it serves, tells and reads in free time.
 
 use crate::scanned::{BYTES, Service, assembled, config, contents};
+use std::path::Path;
+use std::process::Command;
+
+use assert_cmd::cargo::cargo_bin;
 use block::operation::Ask;
 use nbd::Style;
 use nbd::request::Asked;
@@ -62,6 +66,44 @@ fn what_cannot_be_scanned_or_served_is_refused_with_what_was_expected() {
     assert!(!is_good);
     assert!(text.contains("no task 7 is under way"), "{text}");
     service.end();
+}
+
+#[test]
+fn a_configuration_without_an_end_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    for path in [pipe.as_path(), Path::new("/dev/zero"), folder.path()] {
+        let output = Command::new(cargo_bin("headtime"))
+            .arg("serve")
+            .arg(path)
+            .output()
+            .expect("it runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(
+            text.contains("expected a configuration in a regular file"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_mount_folder_that_the_service_made_goes_with_it() {
+    if !Path::new("/dev/fuse").exists() {
+        eprintln!("skipped: no /dev/fuse");
+        return;
+    }
+    let service = Service::start(&[], "[fuse]\nmount = \"made/volumes\"\n");
+    assert!(service.path("made/volumes/small").exists(), "it is mounted");
+    let folder = service.end();
+    assert!(!folder.path().join("made").exists(), "the service made it");
+    std::fs::create_dir(folder.path().join("made")).expect("a folder");
+    let again = config("[fuse]\nmount = \"made/volumes\"\n");
+    let folder = Service::start_in(folder, &again).end();
+    assert!(folder.path().join("made").exists(), "it was there before");
+    assert!(!folder.path().join("made/volumes").exists());
 }
 
 #[test]

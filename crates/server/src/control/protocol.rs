@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Scan;
+use super::unique_keys::UniqueKeys;
 use crate::tasks::Steer;
 use crate::why::Query;
 
@@ -148,8 +149,9 @@ pub fn parse(line: &[u8]) -> Result<Ask, String> {
             "more than {LONGEST_LINE} bytes: expected a shorter line"
         ));
     }
-    let value: Value =
-        serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}: {example}"))?;
+    let not_json = |error| format!("not JSON: {error}: {example}");
+    let value: Value = serde_json::from_slice(line).map_err(not_json)?;
+    let UniqueKeys = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let Value::Object(mut fields) = value else {
         return Err(format!("not an object: {example}"));
     };

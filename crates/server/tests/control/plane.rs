@@ -214,6 +214,10 @@ fn what_is_wrong_is_said_and_the_client_may_go_on() {
         ("[]\n", "not an object"),
         ("{\"ask\":\"status\"}\n", "no version"),
         (
+            "{\"version\":1,\"ask\":\"status\",\"ask\":\"stop\"}\n",
+            "the key \"ask\" twice: expected it once",
+        ),
+        (
             "{\"version\":2,\"ask\":\"status\"}\n",
             "version 2: expected 1",
         ),

@@ -31,17 +31,33 @@ pub struct Ram {
 /// Bytes of a block. A choice: the smallest that any client uses.
 const BLOCK: u32 = 512;
 
+/// Bytes of memory of this machine.
+fn memory_of_machine() -> u64 {
+    let system = rustix::system::sysinfo();
+    system
+        .totalram
+        .saturating_mul(u64::from(system.mem_unit.max(1)))
+}
+
 impl Ram {
     /// A device of `bytes` bytes, all zero.
     ///
     /// # Errors
-    /// If the number is zero or no multiple of 512, or the address space has no room.
+    /// If the number is zero or no multiple of 512, the machine has less memory, or the address space has no
+    /// room.
     pub fn new(bytes: u64) -> io::Result<Self> {
         let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
         if length == 0 || !bytes.is_multiple_of(u64::from(BLOCK)) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("{bytes} bytes: expected a multiple of {BLOCK}, not zero"),
+            ));
+        }
+        let machine = memory_of_machine();
+        if bytes > machine {
+            return Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!("{bytes} bytes: expected at most {machine}, the memory of this machine"),
             ));
         }
         // SAFETY: a new private mapping touches no memory that anybody has.
@@ -160,3 +176,15 @@ impl Drop for Ram {
 
 // SAFETY: the mapping belongs to the device alone.
 unsafe impl Send for Ram {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_larger_than_the_machine_is_refused() {
+        let problem = Ram::new(1 << 50).err().map(|error| error.to_string());
+        assert!(problem.is_some_and(|text| text.contains("the memory of this machine")));
+        Ram::new(1 << 20).expect("a mebibyte");
+    }
+}

@@ -75,6 +75,12 @@ impl Losses {
 }
 
 impl Caches {
+    /// Forgets the losses that a client's flush has reported: the last flushes of the service fail for those
+    /// that nobody knows.
+    pub(in crate::volume) fn forget_reported_losses(&mut self) {
+        self.losses.0.retain(|loss| loss.notified.is_empty());
+    }
+
     /// Writes the pages that a flush has to wait for. Other durable operations wait for no pages, and are not
     /// notified of losses.
     pub(in crate::volume) fn flush(

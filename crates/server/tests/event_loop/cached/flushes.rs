@@ -120,6 +120,21 @@ fn a_service_that_could_not_write_acknowledged_data_ends_with_an_error() {
     }
 }
 
+/// A drive that failed once, and said so, is no reason for an exit code for ever.
+#[test]
+fn a_failed_flush_that_a_client_was_told_of_does_not_end_the_service_with_an_error() {
+    let (served, mood) = two_volumes(Fails::Flushes);
+    let mut client = known(&served);
+    assert_eq!(flushed(&mut client), FAILED);
+    change(&mood, Fails::Nothing);
+    drop(client);
+    served.wait_for_connections(0);
+    served
+        .end()
+        .1
+        .expect("the loss was told, and nothing new is lost");
+}
+
 /// A flush of another volume, or what is to be durable by itself, is not told in its place.
 #[test]
 fn what_could_not_be_written_is_told_to_a_flush_of_its_volume_whatever_comes_between() {
