@@ -81,7 +81,7 @@ impl From<Box<dyn Error>> for Exit {
 /// JSON, so that names of files and clients cannot steer the terminal.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub fn print_answer(text: &str) -> Result<(), Exit> {
     print(&without_controls(text))
 }

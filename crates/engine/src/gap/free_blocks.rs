@@ -390,12 +390,14 @@ impl FreeBlocks {
     }
 }
 
-/// For how long the bus carries a block of a read, if blocks take less under the head somewhere.
+/// For how long the bus carries a block of a read, if it falls behind the medium somewhere: it begins when the
+/// watermark has passed.
 fn slow_bus(belief: &Profile) -> Option<Duration> {
     let zones = belief.geometry.zones();
     let most = zones.iter().map(|zone| zone.sectors_per_track).max()?;
     let block = belief.bus.read_block;
-    (block * u64::from(most) > belief.spindle.period()).then_some(block)
+    let left = 1000 - u64::from(belief.buffer.read_watermark.min(1000));
+    (block * u64::from(most) * 1000 > belief.spindle.period() * left).then_some(block)
 }
 
 /// The best plan for the first level of tasks for which there is one.

@@ -59,6 +59,8 @@ pub(super) fn slow_bus(
     };
     Some(SlowBus {
         block,
+        watermark: belief.buffer.read_watermark,
+        reselect: belief.overheads.read_reselect,
         free,
         needed,
     })

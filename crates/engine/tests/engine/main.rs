@@ -13,5 +13,6 @@ mod impact;
 mod order;
 mod parts;
 mod patience;
+mod slow_bus;
 mod streaming;
 mod untrusted;

@@ -47,13 +47,18 @@ pub struct Gap {
 ///
 /// ```text
 ///   medium   |==1==|==2==|==3==|                    |==B==|
-///   bus      ' |=====1=====|=====2=====|=====3=====|   |=====B=====|
-///         begins                                  free needed
+///   bus      '     |=====1=====|=====2=====|=====3=====|   |=====B=====|
+///         begins held                                free needed
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowBus {
     /// The transfer time of one block of a read.
     pub block: Duration,
+    /// The share of a read's blocks that have passed under the head when the bus begins, in thousandths;
+    /// at least one block.
+    pub watermark: u16,
+    /// The time to reconnect to the bus.
+    pub reselect: Duration,
     /// The end of earlier transfers.
     pub free: Instant,
     /// The latest end of all transfers at which B is not delayed.
@@ -61,18 +66,34 @@ pub struct SlowBus {
 }
 
 impl SlowBus {
-    /// The bus after `blocks` more blocks, of which the first arrives under the head at `begins`.
+    /// The bus after a read of `blocks` blocks that pass under the head from `begins` to `ends`.
     #[must_use]
-    pub fn after(self, begins: Instant, blocks: u64) -> SlowBus {
-        let free = self.free.max(begins) + self.block * blocks;
+    pub fn after(self, (begins, ends): (Instant, Instant), blocks: u64) -> SlowBus {
+        let starts = begins + self.held(ends.since(begins), blocks);
+        let free = self.free.max(starts) + self.block * blocks;
         SlowBus { free, ..self }
     }
 
-    /// The number of blocks that the bus transfers in time if the first arrives under the head at
-    /// `begins`.
-    pub fn room(&self, begins: Instant) -> u64 {
-        let time = self.needed.since(self.free.max(begins)).as_nanos();
-        time / self.block.as_nanos().max(1)
+    /// The time from the first sector of a read until the bus begins, if its `blocks` blocks pass under the
+    /// head in `sweep`.
+    pub fn held(&self, sweep: Duration, blocks: u64) -> Duration {
+        let passed = (blocks * u64::from(self.watermark) / 1000).max(1);
+        let sweep = sweep.as_nanos() * passed / blocks.max(1);
+        Duration::from_nanos(sweep) + self.reselect
+    }
+
+    /// The largest number of blocks that the bus transfers in time, if the first arrives under the head at
+    /// `begins`, and the others follow each after a `sector`.
+    pub fn room(&self, begins: Instant, sector: Duration) -> u64 {
+        let block = self.block.as_nanos().max(1);
+        let after_others = self.needed.since(self.free).as_nanos() / block;
+        let time = self.needed.since(begins + self.reselect).as_nanos();
+        let after_first = time.saturating_sub(sector.as_nanos()) / block;
+        let each = 1000 * block + u64::from(self.watermark) * sector.as_nanos();
+        let behind_watermark = u128::from(time) * 1000 / u128::from(each);
+        after_others
+            .min(after_first)
+            .min(behind_watermark.try_into().unwrap_or(u64::MAX))
     }
 
     /// The delay of B by the bus.

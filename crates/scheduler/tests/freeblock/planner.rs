@@ -116,12 +116,15 @@ proptest! {
     fn no_plan_keeps_a_slow_bus_for_too_long(
         situation in situation(Moved::Some),
         (block, held) in (1u64..4_000_000, 0u64..1_000_000),
+        (watermark, reselect) in (0u16..=1000, 0u64..200_000),
         stops in 1u8..=4,
         two in any::<bool>(),
     ) {
         let gap = situation.gap;
         let bus = SlowBus {
             block: Duration::from_nanos(block),
+            watermark,
+            reselect: Duration::from_nanos(reselect),
             free: gap.leaves + Duration::from_nanos(held),
             needed: gap.begins,
         };
@@ -130,7 +133,7 @@ proptest! {
         let rules = PlanRules { stops, ranges, ..situation.rules() };
         let plan = Planner::new(Arc::clone(&situation.profile)).plan(&situation.set(), &gap, &rules);
         if let Some(plan) = plan {
-            let after = |bus: SlowBus, stop: &Stop| bus.after(stop.begins, stop.extent.length().0);
+            let after = |bus: SlowBus, stop: &Stop| bus.after((stop.begins, stop.ends), stop.extent.length().0);
             prop_assert!(plan.stops().fold(bus, after).late().is_zero(), "{plan:?}");
         }
     }

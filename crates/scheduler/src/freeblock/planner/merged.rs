@@ -70,7 +70,9 @@ pub(super) fn merged(
         let back = width * u128::from(sector.checked_sub(begins.sector)?);
         let comes = turning.at(way.checked_sub(back)?);
         let blocks = u64::from(before - start);
-        if approach.bus.is_some_and(|bus| bus.room(comes) < blocks) {
+        let ends = turning.at(way);
+        let delays = |bus: SlowBus| !bus.after((comes, ends), blocks).late().is_zero();
+        if approach.bus.is_some_and(delays) {
             first = start + 1;
             continue;
         }
@@ -80,7 +82,7 @@ pub(super) fn merged(
             wanted: slices.wanted(slice..inside.end),
             slack: comes.since(arrives),
             begins: comes,
-            ends: turning.at(way),
+            ends,
         };
         return Some(stop);
     }

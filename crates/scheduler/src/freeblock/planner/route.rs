@@ -71,7 +71,7 @@ impl Planning<'_> {
     fn keeps_pace(&self, route: &Route) -> bool {
         let gap = self.gap;
         let bus = self.bus(&route.visits).map(|bus| match route.merged {
-            Some(merged) => bus.after(merged.begins, merged.extent.length().0),
+            Some(merged) => bus.after((merged.begins, merged.ends), merged.extent.length().0),
             None => bus,
         });
         if bus.is_some_and(|bus| !bus.late().is_zero()) {
@@ -104,7 +104,7 @@ impl Planning<'_> {
     ) -> impl Iterator<Item = (Instant, Instant)> {
         let (handover, mut bus) = (self.gap.handover, self.gap.bus);
         stops.map(move |stop| {
-            bus = bus.map(|bus| bus.after(stop.begins, stop.extent.length().0));
+            bus = bus.map(|bus| bus.after((stop.begins, stop.ends), stop.extent.length().0));
             // The handover has the last block on the bus.
             let carried = bus.map_or(stop.ends, |bus| bus.free.saturating_sub(bus.block));
             (stop.ends, stop.ends.max(carried) + handover)
@@ -234,7 +234,8 @@ impl Planning<'_> {
     /// A slow bus after these visits.
     fn bus(&self, visits: &[Visit]) -> Option<SlowBus> {
         let stops = visits.iter().flat_map(|visit| visit.stops).flatten();
-        let after = |bus: SlowBus, stop: Stop| bus.after(stop.begins, stop.extent.length().0);
+        let after =
+            |bus: SlowBus, stop: Stop| bus.after((stop.begins, stop.ends), stop.extent.length().0);
         Some(stops.fold(self.gap.bus?, after))
     }
 

@@ -183,9 +183,9 @@ impl Visiting<'_> {
             let from = sectors.lower_from(first.ways.1 + u128::from(pause.raw()));
             let end = lower_end.min(first.blocks.0 - piece.first);
             let from = self.index(piece, from).min(end);
-            let begins = self.turning.at(first.ways.0);
+            let passes = (self.turning.at(first.ways.0), self.turning.at(first.ways.1));
             let blocks = u64::from(first.blocks.1 - first.blocks.0);
-            let bus = bus.map(|bus| bus.after(begins, blocks));
+            let bus = bus.map(|bus| bus.after(passes, blocks));
             let second = self.swept(piece, Sweep::Lower, from..end, bus);
             let both = first.wanted + count(second);
             if let (true, Some(second)) = (both > count(one).max(than), second) {
@@ -213,7 +213,9 @@ impl Visiting<'_> {
         let first = self.slices.first(inside.clone())?;
         let start = self.slices.blocks_of(first..first + 1).start;
         let begins = self.sector(piece, start);
-        let carried = bus.map(|bus| bus.room(self.turning.at(self.sectors.turned(sweep, begins))));
+        let comes = self.turning.at(self.sectors.turned(sweep, begins));
+        let width = self.profile.spindle.time_of(self.track.width);
+        let carried = bus.map(|bus| bus.room(comes, width));
         let inside = match carried {
             Some(most) if most < u64::from(end - start) => {
                 self.slices.inside(start..start + most as u32)
