@@ -14,7 +14,8 @@ use proptest::prelude::*;
 /// Two at a time, as the engine keeps them: given when the one before the last has ended.
 const AT_DRIVE: usize = 2;
 
-fn profile(mb_s: f64, watermark: u16) -> Profile {
+/// A drive without caches, with a bus of this rate that begins when this share of a read has passed.
+pub fn profile(mb_s: f64, watermark: u16) -> Profile {
     let shipped = catalog::find("seagate-cheetah-9lp").expect("a shipped drive");
     let profile = shipped.profile().expect("a valid profile");
     let mut profile = profile.switched(Switch::Off, Switch::Off);

@@ -2,27 +2,16 @@
 
 use std::sync::Arc;
 
-use block::{
-    Class, Direction, Durability, Extent, Instant, Lba, Request, RequestId, Sectors, Switch,
-};
-use drive::firmware::Bus;
-use drive::{Profile, VirtualDrive, catalog};
+use block::{Class, Direction, Durability, Extent, Instant, Lba, Request, RequestId, Sectors};
+use drive::{Profile, VirtualDrive};
 use engine::{Engine, Limits, Rules};
 use scheduler::background::Order;
 use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::find;
 
-const REQUESTS: u64 = 200;
+use crate::forecast::profile;
 
-/// A drive without caches, with a bus of this rate that begins when this share of a read has passed.
-fn profile(mb_s: f64, watermark: u16) -> Profile {
-    let shipped = catalog::find("seagate-cheetah-9lp").expect("a shipped drive");
-    let profile = shipped.profile().expect("a valid profile");
-    let mut profile = profile.switched(Switch::Off, Switch::Off);
-    profile.bus = Bus::at(mb_s, profile.block_bytes);
-    profile.buffer.read_watermark = watermark;
-    profile
-}
+const REQUESTS: u64 = 200;
 
 /// Requests at random places of a scanned drive, four at a time. Returns the free reads, and the requests that
 /// they made half a revolution late.
