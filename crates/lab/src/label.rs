@@ -3,7 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
+use drive::profile::Provenance;
 use serde::Serialize;
+
+use crate::named;
 
 /// The relation between the belief of a result's scheduler and the truth of its drive. Results of different
 /// labels are never mixed.
@@ -21,13 +24,36 @@ pub enum Label {
 }
 
 impl Label {
-    /// The label of an emulated drive whose seeks have this noise. A belief from a file counts as profiled.
-    pub(crate) fn of_emulation(belief: Option<&Path>, seek_noise_us: f64) -> Label {
-        match (belief, seek_noise_us > 0.0) {
-            (Some(_), _) => Label::External,
-            (None, true) => Label::Noisy,
-            (None, false) => Label::InFirmware,
+    /// The label of a belief with this provenance, or of the truth as belief (`None`).
+    pub fn of(belief: Option<Provenance>) -> Label {
+        match belief {
+            Some(Provenance::Profiled) => Label::External,
+            Some(_) => Label::Assumed,
+            None => Label::InFirmware,
         }
+    }
+
+    /// The label of the same belief beside a truth with noise.
+    #[must_use]
+    pub fn with_noise(self) -> Label {
+        match self {
+            Label::InFirmware => Label::Noisy,
+            label => label,
+        }
+    }
+
+    /// The label of an emulated drive whose seeks have this noise. A belief from a file that cannot be read
+    /// counts as assumed.
+    pub(crate) fn of_emulation(belief: Option<&Path>, seek_noise_us: f64) -> Label {
+        let Some(file) = belief else {
+            let known = Label::of(None);
+            return match seek_noise_us > 0.0 {
+                true => known.with_noise(),
+                false => known,
+            };
+        };
+        let profile = named::drive(&file.display().to_string());
+        profile.map_or(Label::Assumed, |found| Label::of(Some(found.provenance)))
     }
 
     /// The word for reports.
@@ -44,5 +70,26 @@ impl Label {
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_belief_is_external_only_if_a_profiler_found_it() {
+        let of = |provenance| Label::of(Some(provenance));
+        assert_eq!(of(Provenance::Profiled), Label::External);
+        assert_eq!(of(Provenance::Profiled).with_noise(), Label::External);
+        assert_eq!(of(Provenance::Measured), Label::Assumed);
+        assert_eq!(of(Provenance::Measured).with_noise(), Label::Assumed);
+        assert_eq!(Label::of(None), Label::InFirmware);
+        assert_eq!(Label::of(None).with_noise(), Label::Noisy);
+        let shipped = Path::new("quantum-atlas-10k");
+        assert_eq!(Label::of_emulation(Some(shipped), 60.0), Label::Assumed);
+        let missing = Path::new("/nowhere.toml");
+        assert_eq!(Label::of_emulation(Some(missing), 0.0), Label::Assumed);
+        assert_eq!(Label::of_emulation(None, 60.0), Label::Noisy);
     }
 }

@@ -72,17 +72,18 @@ impl ImpactBenchArgs {
 
 fn table(figures: &[ImpactFigures]) -> String {
     let mut text = format!(
-        "{:<20} {:<10} {:<24} {:>4} {:>9} {:>8} {:>8} {:>8} {:>9}\n",
-        "", "", "truth", "seed", "free MB/s", "lost", "worst", "chance", "estimated"
+        "{:<20} {:<10} {:<11} {:<24} {:>4} {:>9} {:>8} {:>8} {:>8} {:>9}\n",
+        "", "", "mode", "truth", "seed", "free MB/s", "lost", "worst", "chance", "estimated"
     );
     for line in figures {
         let same_track = if line.same_track { " +same" } else { "" };
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{:<20} {:<10} {:<24} {:>4} {:>9.3} {:>7.2}% {:>7.2}% {:>7.2}% {:>8.2}%",
+            "{:<20} {:<10} {:<11} {:<24} {:>4} {:>9.3} {:>7.2}% {:>7.2}% {:>7.2}% {:>8.2}%",
             line.drive,
             line.policy,
+            line.mode,
             format!("{}{same_track}", line.truth),
             line.seed,
             line.free_mb_s,

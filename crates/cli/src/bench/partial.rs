@@ -92,9 +92,10 @@ impl PartialBenchArgs {
 
 fn table(figures: &[PartialFigures]) -> String {
     let mut text = format!(
-        "{:<22} {:>4} {:>7} {:<10} {:>10} {:>10} {:>8} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9}\n",
+        "{:<22} {:>4} {:<11} {:>7} {:<10} {:>10} {:>10} {:>8} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9}\n",
         "",
         "seed",
+        "mode",
         "known",
         "",
         "free MB/s",
@@ -116,9 +117,10 @@ fn table(figures: &[PartialFigures]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{:<22} {:>4} {:>6.1}% {places:<10} {:>10.3} {:>10.3} {:>7.2}% {:>8.2}% {:>6.1}% {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
+            "{:<22} {:>4} {:<11} {:>6.1}% {places:<10} {:>10.3} {:>10.3} {:>7.2}% {:>8.2}% {:>6.1}% {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
             line.drive,
             line.seed,
+            line.mode,
             line.known_percent,
             line.free_mb_s,
             line.least_mb_s,

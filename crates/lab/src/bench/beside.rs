@@ -12,7 +12,7 @@ use simulator::run::{AfterLoad, Options, Watch};
 use simulator::scenario::{Background, Scenario};
 use simulator::workload::{BuiltInWorkload, Overrides, Synthetic};
 
-use crate::{Failure, named};
+use crate::{Failure, Label, named};
 
 /// The load of all cases: OLTP without think times, ten requests always active (Lumb et al., FAST
 /// 2002, 5.1).
@@ -41,9 +41,23 @@ pub struct BesideCase {
     pub window: Duration,
 }
 
+impl BesideCase {
+    /// The label of the figures.
+    pub fn mode(&self) -> Label {
+        let is_truth = Arc::ptr_eq(&self.belief, &self.truth);
+        let belief = (!is_truth).then_some(self.belief.provenance);
+        match self.imperfections == Imperfections::default() {
+            true => Label::of(belief),
+            false => Label::of(belief).with_noise(),
+        }
+    }
+}
+
 /// The figures of one case.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BesideFigures {
+    /// The relation between belief and truth.
+    pub mode: Label,
     /// Megabytes of free blocks a second.
     pub free_mb_s: f64,
     /// The mean response time without the scan, in milliseconds.
@@ -129,6 +143,7 @@ impl BesideCase {
         let baseline_ms = without.mean_ms();
         let more = |mean: f64| (mean / baseline_ms - 1.0) * 100.0;
         Ok(BesideFigures {
+            mode: self.mode(),
             free_mb_s: scanned.0,
             baseline_ms,
             known_ms: mean(without.sides[0]),

@@ -11,7 +11,7 @@ use scheduler::freeblock::SameTrack;
 use serde::Serialize;
 
 use super::beside::{BesideCase, BesideFigures};
-use crate::{Failure, Progress, named};
+use crate::{Failure, Label, Progress, named};
 
 /// The settings of the benchmark.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub struct ImpactFigures {
     pub drive: String,
     /// The policy.
     pub policy: String,
+    /// The relation between belief and truth.
+    pub mode: Label,
     /// The truth.
     pub truth: &'static str,
     /// Whether free reads may be commands of their own on the tracks of the foreground.
@@ -236,6 +238,7 @@ impl ImpactBench {
         ImpactFigures {
             drive: drive.name.clone(),
             policy: policy.to_owned(),
+            mode: measured.mode,
             truth: truth.name,
             same_track: truth.same_track == SameTrack::Allowed,
             seed,

@@ -12,7 +12,7 @@ use scheduler::freeblock::SameTrack;
 use serde::Serialize;
 
 use super::beside::{BesideCase, BesideFigures};
-use crate::{Failure, Progress, named};
+use crate::{Failure, Label, Progress, named};
 
 mod dice;
 mod drives;
@@ -51,6 +51,8 @@ pub struct PartialFigures {
     pub policy: String,
     /// The seed of belief, load and drive.
     pub seed: u64,
+    /// The relation between belief and truth.
+    pub mode: Label,
     /// Where the known tracks are; null for the whole map.
     pub places: Option<KnownPlaces>,
     /// The share of known tracks in per cent.
@@ -159,6 +161,7 @@ impl PartialBench {
             drive: drive.name.clone(),
             policy: self.policy.clone(),
             seed,
+            mode: partial.mode,
             places,
             known_percent: share * 100.0,
             free_mb_s: partial.free_mb_s,

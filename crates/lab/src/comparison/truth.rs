@@ -222,12 +222,11 @@ impl Truth {
 
     /// The label of results.
     pub fn mode(&self) -> Label {
-        let is_perfect = self.imperfections == Imperfections::default();
-        match (&self.believed, is_perfect) {
-            (Some((_, Provenance::Profiled)), _) => Label::External,
-            (Some(_), _) => Label::Assumed,
-            (None, true) => Label::InFirmware,
-            (None, false) => Label::Noisy,
+        let believed = self.believed.as_ref();
+        let label = Label::of(believed.map(|(_, provenance)| *provenance));
+        match self.imperfections == Imperfections::default() {
+            true => label,
+            false => label.with_noise(),
         }
     }
 

@@ -127,7 +127,15 @@ impl PaperScene {
     /// If the drive is not shipped.
     pub fn noisy(model: Model, noise: Noise) -> Result<PaperScene, Failure> {
         let known = PaperScene::in_firmware(model)?;
-        Ok(PaperScene { noise, ..known })
+        let mode = match noise == Noise::default() {
+            true => known.mode,
+            false => known.mode.with_noise(),
+        };
+        Ok(PaperScene {
+            mode,
+            noise,
+            ..known
+        })
     }
 
     /// The scene after the host has switched look-ahead off.
@@ -281,7 +289,8 @@ impl fmt::Display for PaperScene {
         match self.mode {
             Label::InFirmware => write!(f, "belief = truth"),
             Label::External => write!(f, "belief profiled, seek noise {}", self.noise),
-            label => write!(f, "{}", label.name()),
+            Label::Noisy => write!(f, "belief = truth, but seek noise {}", self.noise),
+            Label::Assumed => write!(f, "belief assumed, seek noise {}", self.noise),
         }
     }
 }
