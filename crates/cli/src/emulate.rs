@@ -48,6 +48,9 @@ pub struct EmulateArgs {
     /// The TCP address to listen on, such as 127.0.0.1:10809
     #[arg(long, value_name = "ADDRESS:PORT")]
     tcp: Option<SocketAddr>,
+    /// Let other machines read and write the image, without TLS, if `--tcp` is their way here
+    #[arg(long, requires = "tcp")]
+    insecure: bool,
     /// Slow-down of the drive: 4 for exact times on a busy machine, 0.1 for speed
     #[arg(long, value_name = "S", default_value = "1", value_parser = time_scale)]
     time_scale: TimeScale,
@@ -64,11 +67,27 @@ pub struct EmulateArgs {
     capture: Option<PathBuf>,
 }
 
+impl EmulateArgs {
+    /// An error if other machines would reach the image, and `--insecure` is not given.
+    fn refuse_other_machines(&self) -> Result<(), Exit> {
+        match self.tcp {
+            Some(address) if !address.ip().is_loopback() && !self.insecure => {
+                Err(Exit::input(format!(
+                    "--tcp {address}: other machines would read and write the image without TLS: \
+                     expected an address of this machine such as 127.0.0.1, or --insecure"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Runs the command until a signal ends it.
 ///
 /// # Errors
-/// If the drive, the image or the socket cannot be opened.
+/// If the drive, the image or the socket cannot be opened, or other machines would reach the image unasked.
 pub fn run(arguments: &EmulateArgs) -> Result<(), Exit> {
+    arguments.refuse_other_machines()?;
     serve::log_as(&Log {
         level: Level::WARN,
         format: LogFormat::Text,
@@ -127,16 +146,22 @@ pub fn run(arguments: &EmulateArgs) -> Result<(), Exit> {
         listeners.push(listener);
         print(&format!("nbd://{address}\n"))?;
     }
-    for signal in signals.forever() {
-        match signal {
-            SIGUSR1 => print(&power_cut(&station))?,
-            _ => break,
-        }
-    }
+    wait(&mut signals, &station)?;
     drop(listeners);
     let report = lateness(&station);
     station.stop().map_err(Exit::failed)?;
     print(&report)
+}
+
+/// Waits for the signal that ends the command; cuts the drive's power at every SIGUSR1.
+fn wait(signals: &mut Signals, station: &Station) -> Result<(), Exit> {
+    for signal in signals.forever() {
+        match signal {
+            SIGUSR1 => print(&power_cut(station))?,
+            _ => break,
+        }
+    }
+    Ok(())
 }
 
 /// The belief, in the form that captures store.

@@ -362,6 +362,11 @@ pub const OTHERS: &[Case] = &[
     ),
     ("demo --svg good.csv/demo.svg", "good.csv/demo.svg: ", ""),
     (
+        "emulate --drive quantum-atlas-10k --image image --tcp 0.0.0.0:0",
+        "--tcp 0.0.0.0:0: other machines",
+        "--insecure",
+    ),
+    (
         "demo --seconds 1",
         "invalid value '1' for '--seconds <N>'",
         "",
