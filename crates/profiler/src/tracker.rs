@@ -28,6 +28,11 @@ pub enum BeliefMode {
     /// Selection by position, and free blocks in gaps.
     #[default]
     Positioning,
+    /// Selection by position, and no plans: too few commands have agreed with the belief so far.
+    ///
+    /// Until that is decided, block order would cost a right belief more than a wrong one gains by it
+    /// (docs/results/adopt.md).
+    Unconfirmed,
     /// Block order (C-LOOK) only.
     Safe,
 }
@@ -37,6 +42,7 @@ impl BeliefMode {
     pub fn name(self) -> &'static str {
         match self {
             BeliefMode::Positioning => "positioning",
+            BeliefMode::Unconfirmed => "unconfirmed",
             BeliefMode::Safe => "safe",
         }
     }
@@ -57,6 +63,18 @@ pub enum PredictionOutcome {
     Elsewhere,
 }
 
+/// The number of compared commands by which a belief is confirmed, if [`CONFIRMED_BY`] of them ended as
+/// predicted: on a busy drive of 2000 those of two thirds of a second. A choice.
+pub const CONFIRMING: u32 = 64;
+
+/// The share of positioning's resumption. A belief that holds for half of the commands reaches it by
+/// chance once in 10,000 times (four standard deviations of 64 tosses), a random one never.
+pub const CONFIRMED_BY: u32 = 48;
+
+/// The number of compared commands without a confirmation after which the mode is safe, even if the
+/// agreement is not below [`SAFE_BELOW`]. A choice: that over which agreement is averaged later.
+const UNCONFIRMED_FOR: u32 = 256;
+
 /// Tracks a drive in service.
 #[derive(Clone, Debug)]
 pub struct Tracker {
@@ -65,8 +83,9 @@ pub struct Tracker {
     agreement: f64,
     /// Moving average of commands whose blocks were elsewhere.
     elsewhere: f64,
+    confirmation: Confirmation,
     mode: BeliefMode,
-    /// Number of changes of the mode.
+    /// How often positioning was given up, and taken up again.
     changes: u64,
     calibration: Calibration,
     arm: ArmDrift,
@@ -79,6 +98,15 @@ pub struct Tracker {
 enum HeadKnowledge {
     Known,
     Unknown,
+}
+
+/// The first commands whose ends can be compared with the belief.
+#[derive(Clone, Copy, Debug, Default)]
+struct Confirmation {
+    /// The last [`CONFIRMING`] of them, the newest in the lowest bit: set if it ended as predicted.
+    ends: u64,
+    /// Their number.
+    compared: u32,
 }
 
 /// The weight of each command in the moving averages: a mean over about 256 commands, two to three
@@ -116,7 +144,8 @@ impl Tracker {
             clock: PlatterClock::new(spindle.period_ps(), spindle.angle_at(now), now),
             agreement: 1.0,
             elsewhere: 0.0,
-            mode: BeliefMode::Positioning,
+            confirmation: Confirmation::default(),
+            mode: BeliefMode::Unconfirmed,
             changes: 0,
             calibration: Calibration::new(),
             arm: ArmDrift::new(),
@@ -134,7 +163,7 @@ impl Tracker {
         self.mode
     }
 
-    /// Number of changes of the mode.
+    /// How often positioning was given up, and taken up again.
     pub fn changes(&self) -> u64 {
         self.changes
     }
@@ -179,11 +208,14 @@ impl Tracker {
             (true, _) => PredictionOutcome::Late,
             (false, _) => PredictionOutcome::Elsewhere,
         };
-        let agrees = f64::from(u8::from(outcome == PredictionOutcome::AsBelieved));
-        self.agreement += FRESH * (agrees - self.agreement);
+        let agrees = u8::from(outcome == PredictionOutcome::AsBelieved);
+        self.agreement += FRESH * (f64::from(agrees) - self.agreement);
         let elsewhere = f64::from(u8::from(outcome == PredictionOutcome::Elsewhere));
         self.elsewhere += FRESH * (elsewhere - self.elsewhere);
-        self.set_mode();
+        match self.mode {
+            BeliefMode::Unconfirmed => self.confirm(agrees),
+            BeliefMode::Positioning | BeliefMode::Safe => self.set_mode(),
+        }
         outcome
     }
 
@@ -218,6 +250,25 @@ impl Tracker {
     /// The refined seek tables, derived from the original ones, if there is a new refinement.
     pub fn refined(&mut self, now: Instant, original: &SeekCurve) -> Option<SeekCurve> {
         self.arm.refined(now, original)
+    }
+
+    /// Counts a command of an unconfirmed belief, and ends the mode if that is decided.
+    fn confirm(&mut self, agrees: u8) {
+        let Confirmation { ends, compared } = &mut self.confirmation;
+        *ends = *ends << 1 | u64::from(agrees);
+        *compared += 1;
+        if *compared < CONFIRMING {
+            return;
+        }
+        let share = f64::from(ends.count_ones()) / f64::from(CONFIRMING);
+        if ends.count_ones() >= CONFIRMED_BY {
+            self.mode = BeliefMode::Positioning;
+            self.agreement = share;
+        } else if share < SAFE_BELOW || *compared >= UNCONFIRMED_FOR {
+            self.mode = BeliefMode::Safe;
+            self.agreement = share;
+            self.changes += 1;
+        }
     }
 
     fn set_mode(&mut self) {
@@ -309,6 +360,7 @@ mod tests {
                 tracker.observe(expected, expected + Duration::from_nanos(late));
             }
         };
+        assert_eq!(tracker.mode(), BeliefMode::Unconfirmed);
         observe(&mut tracker, 100_000);
         assert_eq!(
             (tracker.mode(), tracker.caution()),
@@ -335,6 +387,52 @@ mod tests {
             assert_eq!(outcome, PredictionOutcome::Buffered);
         }
         assert_eq!(tracker.spindle(), before);
-        assert_eq!(tracker.mode(), BeliefMode::Positioning);
+        assert_eq!(tracker.mode(), BeliefMode::Unconfirmed);
+    }
+
+    /// A belief that is right in `agreeing` of 64 commands, in any order: the mode after each of 300.
+    fn modes(agreeing: u64) -> Vec<BeliefMode> {
+        let mut tracker = Tracker::new(Spindle::from_period_ps(6_000_000_000), Instant::ZERO);
+        let mode = |command: u64| {
+            // A bijection of 0..64 mixes the order.
+            let agrees = (command * 37) % 64 < agreeing;
+            // Errors of half a revolution and of a quarter, so that the clock believes none of them.
+            let late = match agrees {
+                true => 0,
+                false => 1_500_000 + command % 2 * 1_500_000,
+            };
+            let expected = Instant::from_nanos(command * 9_000_000);
+            tracker.observe(expected, expected + Duration::from_nanos(late));
+            tracker.mode()
+        };
+        (1..=300).map(mode).collect()
+    }
+
+    #[test]
+    fn a_belief_is_unconfirmed_until_enough_commands_agree() {
+        let first = |modes: &[BeliefMode], wanted: BeliefMode| {
+            modes
+                .iter()
+                .position(|&mode| mode == wanted)
+                .map(|at| at + 1)
+        };
+        for agreeing in [48, 60, 64] {
+            let modes = modes(agreeing);
+            assert!(
+                modes[..63]
+                    .iter()
+                    .all(|&mode| mode == BeliefMode::Unconfirmed)
+            );
+            assert_eq!(
+                first(&modes, BeliefMode::Positioning),
+                Some(64),
+                "{agreeing}"
+            );
+        }
+        for (agreeing, after) in [(0, 64), (20, 64), (31, 64), (32, 256), (47, 256)] {
+            let modes = modes(agreeing);
+            assert_eq!(first(&modes, BeliefMode::Positioning), None, "{agreeing}");
+            assert_eq!(first(&modes, BeliefMode::Safe), Some(after), "{agreeing}");
+        }
     }
 }

@@ -110,7 +110,7 @@ fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
         format!("mode         plain: there is no belief of the drive: {command} learns one");
     assert!(said.contains(&plain), "{said}");
     assert!(
-        said.contains("mode         learning: ") && said.contains(" of the first 64 commands"),
+        said.contains("mode         learning: ") && said.contains("until 48 of 64 agree with it"),
         "{said}"
     );
     let log = std::fs::read_to_string(at("log")).expect("a log");

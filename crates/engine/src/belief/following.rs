@@ -1,8 +1,9 @@
 //! The belief kept true while it serves: every command's end tells where the platter is, and how
 //! far the belief can be trusted.
 //!
-//! Below a stated confidence the engine is in *safe mode*: C-LOOK, no free blocks, no reads in idle
-//! time. Commands go on telling, and when they agree again, positioning comes back.
+//! At first the belief is *unconfirmed*: no free blocks in gaps, until enough commands have ended as it
+//! predicts. Below a stated confidence the engine is in *safe mode*: C-LOOK, and no free blocks in gaps.
+//! Commands go on telling, and when they agree again, positioning comes back.
 
 use std::sync::Arc;
 
@@ -170,9 +171,9 @@ impl DriveBelief {
         let (spindle, caution) = (follower.tracker.spindle(), follower.tracker.caution());
         let mode = follower.tracker.mode();
         follower.tallies.refinements += u64::from(refined.is_some());
-        let policy = follower.policies[usize::from(mode == BeliefMode::Safe)];
+        let policy = |mode| usize::from(mode == BeliefMode::Safe);
         let learned = Learned {
-            policy: (mode != before).then_some(policy),
+            policy: (policy(mode) != policy(before)).then_some(follower.policies[policy(mode)]),
             caution,
             is_turned: spindle != self.profile.spindle,
             is_refined: refined.is_some(),

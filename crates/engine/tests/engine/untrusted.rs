@@ -98,7 +98,7 @@ impl Scene {
 fn a_task_gets_idle_time_and_no_gaps() {
     let mut scene = Scene::new(50_000);
     let mut number = 0;
-    while scene.engine.belief().mode() == BeliefMode::Positioning {
+    while scene.engine.belief().mode() != BeliefMode::Safe {
         assert!(number < 2_000, "nothing was as believed");
         number += 1;
         scene.ask(number);

@@ -89,9 +89,14 @@ impl Picture<'_> {
                      order, and gaps stay unused"
                 ),
             ),
-            tracker::BeliefMode::Positioning if compared < FIRST_COMMANDS => (
+            tracker::BeliefMode::Unconfirmed => (
                 Mode::Learning,
-                format!("{compared} of the first {FIRST_COMMANDS} commands have shown the platter"),
+                format!(
+                    "{compared} commands were compared with the belief: gaps stay unused until \
+                     {} of {} agree with it",
+                    tracker::CONFIRMED_BY,
+                    tracker::CONFIRMING
+                ),
             ),
             tracker::BeliefMode::Positioning => (
                 Mode::Following,
@@ -166,10 +171,6 @@ impl Picture<'_> {
 
 /// The reason of [`Mode::Plain`] without a belief.
 pub(crate) const NO_BELIEF: &str = "there is no belief of the drive";
-
-/// Commands whose ends show the platter and the arm before a belief counts as followed. A choice: a quarter
-/// of those over which the tracker takes its mean.
-const FIRST_COMMANDS: u64 = 64;
 
 impl From<Class> for status::TrafficClass {
     fn from(class: Class) -> Self {
