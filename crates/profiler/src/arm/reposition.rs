@@ -86,6 +86,8 @@ pub(crate) struct Trips<'a> {
     head: HeadPosition,
     /// Counts choices of blocks, so that they differ.
     choices: u64,
+    /// Number of answers of the buffer.
+    buffered: u32,
 }
 
 /// The time from the end of a one-block read of track `from`, immediately followed by a command, to
@@ -125,6 +127,13 @@ const WRITE_OFF: f64 = 0.2;
 /// choice: half a millisecond.
 const REACH: u64 = 16;
 
+/// Answers of the buffer after which whole tracks are evicted before they are read again: a buffer that
+/// keeps what passes under a waiting head holds more than what was asked for. A choice.
+const MOST_BUFFERED: u32 = 2;
+
+/// Blocks that are tried for one that the buffer does not hold. A choice.
+const CANDIDATES: u32 = 16;
+
 /// Number of tries of a trip that is not informative. A choice.
 const TRIES: u32 = 4;
 
@@ -135,6 +144,7 @@ impl<'a> Trips<'a> {
             angles,
             head: HeadPosition::Unknown,
             choices: 0,
+            buffered: 0,
         }
     }
 
@@ -173,7 +183,13 @@ impl<'a> Trips<'a> {
         direction: Direction,
         search: &mut Threshold,
     ) {
-        let lead = search.lead();
+        // On one track without cache control no sector that has passed already can be asked for: it is read
+        // by then.
+        let least = match from.first == to.first && self.needs_fresh_tracks() {
+            true => 0.0,
+            false => f64::NEG_INFINITY,
+        };
+        let lead = search.lead().max(least);
         if let TripResult::Answered(answer) = self.attempt(from, to, direction, lead).await
             && search.take(answer) == AnswerFit::Odd
         {
@@ -214,8 +230,9 @@ impl<'a> Trips<'a> {
         self.prober.device().offers == Offers::Nothing
     }
 
-    /// One trip from one track to another, with a lead in nanoseconds. Without cache control it waits
-    /// until other reads have evicted both tracks.
+    /// One trip from one track to another, with a lead in nanoseconds. Without cache control it is from
+    /// and to blocks that were not read lately; if there are none, or the buffer has answered for such
+    /// blocks, it waits until other reads have evicted both tracks.
     async fn attempt(
         &mut self,
         from: &TrackBlocks,
@@ -224,17 +241,53 @@ impl<'a> Trips<'a> {
         lead: f64,
     ) -> TripResult {
         if !self.needs_fresh_tracks() {
-            return self.attempt_now(from, to, direction, lead).await;
+            return self.attempt_now(from, to, (direction, lead), None).await;
         }
         self.head = HeadPosition::Unknown;
+        if from.first != to.first && self.buffered < MOST_BUFFERED {
+            let turn = self.prober.turn(0).await;
+            if let Some(block) = self.fresh(from, to, lead) {
+                let way = (direction, lead);
+                return self.attempt_now(from, to, way, Some(block)).await;
+            }
+            drop(turn);
+        }
         loop {
             let turn = self.prober.turn(self.evicted(from, to)).await;
             // Others may have read near these tracks before this turn came.
             if self.prober.reads() >= self.evicted(from, to) {
-                return self.attempt_now(from, to, direction, lead).await;
+                let block = match from.first == to.first {
+                    true => self.before_the_end(from, lead),
+                    false => None,
+                };
+                let way = (direction, lead);
+                return self.attempt_now(from, to, way, block).await;
             }
             drop(turn);
         }
+    }
+
+    /// A block of a track that the buffer does not hold, if look-ahead reads no farther than known, and
+    /// from which the lead comes to such a block of another track.
+    fn fresh(&mut self, from: &TrackBlocks, to: &TrackBlocks, lead: f64) -> Option<Lba> {
+        let usable = from.blocks.saturating_sub(from.sectors / TAIL).max(1);
+        let turned = forward(lead / self.period()?);
+        for _ in 0..CANDIDATES {
+            let block = Lba(from.first.0 + self.choice(u64::from(usable)));
+            let ends = self.angles.begin(from, block)? + from.width();
+            let there = self.behind(to, ends + turned)?.1;
+            if self.is_fresh(from, block) && self.is_fresh(to, there) {
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// Whether the buffer holds no block of a track that a read of `block` would find.
+    fn is_fresh(&self, track: &TrackBlocks, block: Lba) -> bool {
+        let reach = u64::from(track.sectors) / REACH;
+        let near = block.0.saturating_sub(2 * reach)..block.0 + reach;
+        self.prober.reads() >= self.prober.fresh_after(near)
     }
 
     /// The number of reads of the medium after which the buffer holds nothing of two tracks.
@@ -251,13 +304,9 @@ impl<'a> Trips<'a> {
         &mut self,
         from: &TrackBlocks,
         to: &TrackBlocks,
-        direction: Direction,
-        lead: f64,
+        (direction, lead): (Direction, f64),
+        block: Option<Lba>,
     ) -> TripResult {
-        let block = match from.first == to.first && self.needs_fresh_tracks() {
-            true => self.before_the_end(from, lead),
-            false => None,
-        };
         if !self.stand_on(from, block).await {
             return TripResult::Void;
         }
@@ -303,8 +352,13 @@ impl<'a> Trips<'a> {
         self.head = HeadPosition::Unknown;
         let any = Lba(track.first.0 + self.choice(u64::from(usable)));
         let lba = block.unwrap_or(any);
-        let Ok(Some(sighting)) = self.prober.sight_now(lba).await else {
-            return false;
+        let sighting = match self.prober.sight_now(lba).await {
+            Ok(Some(sighting)) => sighting,
+            Ok(None) => {
+                self.buffered += 1;
+                return false;
+            }
+            Err(_) => return false,
         };
         let Some(error) = self.anchor(track, lba, sighting.at) else {
             return false;
@@ -353,8 +407,17 @@ impl<'a> Trips<'a> {
     fn choose(&self, track: &TrackBlocks, lead: f64) -> Option<(Lba, Duration)> {
         let clock = self.prober.findings(|findings| findings.clock)?;
         let now = self.prober.now();
-        let width = track.width();
         let aim = clock.angle_at(now) + forward(lead / clock.period());
+        let (wait, lba) = self.behind(track, aim)?;
+        let spindle = clock.spindle();
+        let pause = spindle.time_of(Angle::from_raw(wait));
+        let longest = spindle.time_of(Angle::fraction(1, u64::from(TAIL) * 2));
+        (pause <= longest).then_some((lba, pause))
+    }
+
+    /// The first block of a track that begins at an angle or behind it, and the angle between, raw.
+    fn behind(&self, track: &TrackBlocks, aim: Angle) -> Option<(u64, Lba)> {
+        let width = track.width();
         let start = self.angles.begin(track, track.first)?;
         let sector = (aim - start).raw().div_ceil(width.raw());
         // Slipped sectors before a block put it later than its number says.
@@ -362,18 +425,14 @@ impl<'a> Trips<'a> {
         let first = sector.saturating_sub(slack);
         let candidates = (first..=sector).filter(|&index| index < u64::from(track.blocks));
         // Or past the end of the track: its beginning is next.
-        let best = candidates
+        candidates
             .chain([0])
             .filter_map(|index| {
                 let lba = Lba(track.first.0 + index);
                 let begin = self.angles.begin(track, lba)?;
                 Some(((begin - aim).raw(), lba))
             })
-            .min()?;
-        let spindle = clock.spindle();
-        let pause = spindle.time_of(Angle::from_raw(best.0));
-        let longest = spindle.time_of(Angle::fraction(1, u64::from(TAIL) * 2));
-        (pause <= longest).then_some((best.1, pause))
+            .min()
     }
 
     fn action(&self, lba: Lba, direction: Direction) -> Action {
@@ -389,7 +448,7 @@ impl<'a> Trips<'a> {
 
     /// The constraint on the threshold from an answer.
     fn judge(
-        &self,
+        &mut self,
         to: &TrackBlocks,
         lba: Lba,
         direction: Direction,
@@ -414,6 +473,7 @@ impl<'a> Trips<'a> {
             Direction::Write => WRITE_OFF,
         };
         if off.abs() > allowed {
+            self.buffered += u32::from(took <= self.prober.findings(|findings| findings.fast));
             return TripResult::Void;
         }
         if direction == Direction::Read {
