@@ -366,7 +366,19 @@ impl Prober {
         desk.earliest = earliest;
     }
 
-    /// The time of the last such sighting.
+    /// Corrects the clock by a sighting that agrees with it.
+    pub(crate) fn anchor(&self, end: Angle, at: Instant) {
+        if self.findings(|findings| !findings.host.late.is_zero()) {
+            return self.keep_time(end, at);
+        }
+        self.findings(|findings| {
+            if let Some(clock) = &mut findings.clock {
+                clock.anchor(end, at);
+            }
+        });
+    }
+
+    /// The time of the last sighting of a reference block.
     pub(crate) fn time_kept(&self) -> Instant {
         self.desk().earliest.at
     }
