@@ -63,6 +63,10 @@ const LATE_INTERVAL: Duration = Duration::from_millis(500);
 /// what angles on a map are to be right to.
 const REFERENCE: f64 = 1e-3;
 
+/// Two sightings of a reference agree within that, in revolutions. A choice: a second attempt at a
+/// sector is off by more.
+const AGREEING: f64 = 5e-4;
+
 /// Most sightings of a block for its angle. A choice: half a second of the drive's time.
 const MANY: usize = 48;
 
@@ -244,17 +248,32 @@ impl Observer {
         Ok(clock.angle_at(sighting.at))
     }
 
+    /// Where a reference ends: by the earliest of some sightings behind a host, otherwise when two agree,
+    /// since one may be from the second attempt at a sector.
+    async fn reference_end(&self, lba: Lba) -> Result<Angle, Unseen> {
+        let sightings = match self.late > 0.0 {
+            true => self.sightings(REFERENCE),
+            false => LOOKS,
+        };
+        let mut end = self.sighted(lba).await?;
+        for _ in 1..sightings {
+            let again = self.sighted(lba).await?;
+            let off = apart(end, again);
+            if off < 0.0 {
+                end = again;
+            }
+            if self.late == 0.0 && off.abs() <= AGREEING {
+                break;
+            }
+        }
+        Ok(end)
+    }
+
     /// Sights the reference until the clock agrees with it. The first block ever looked at becomes
     /// the reference.
     async fn keep_time(&mut self, lba: Lba) -> Result<(), Unseen> {
         let Some((reference, end)) = self.reference else {
-            let mut end = self.sighted(lba).await?;
-            for _ in 1..self.sightings(REFERENCE) {
-                let again = self.sighted(lba).await?;
-                if apart(end, again) < 0.0 {
-                    end = again;
-                }
-            }
+            let end = self.reference_end(lba).await?;
             self.reference = Some((lba, end));
             self.checked = self.prober.now();
             return Ok(());
