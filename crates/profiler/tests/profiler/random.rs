@@ -9,8 +9,10 @@ mod named;
 mod plan;
 mod truth;
 
+use block::Duration;
 use judge::Judged;
 use plan::plans;
+use profiler::rehearsal::HostJitter;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -41,6 +43,36 @@ proptest! {
         println!("{judged:?}");
         prop_assert!(judged.complaints().is_empty(), "{:?} {judged:?}", judged.complaints());
     }
+}
+
+/// How many of the same drives are profiled by reads alone, unless `PROPTEST_CASES` says otherwise. A
+/// choice: some seconds.
+const BY_READS: usize = 6;
+
+/// By reads alone, behind a host that delays by `HOST_JITTER_US` in the mean.
+#[test]
+fn reads_alone_give_no_random_drive_a_wrong_profile_with_confidence() {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    let mean = Duration::from_micros(number("HOST_JITTER_US").unwrap_or(0));
+    let jitter = match mean.is_zero() {
+        true => HostJitter::default(),
+        false => HostJitter {
+            mean,
+            stalls_ppm: 5_000,
+            longest_stall: Duration::from_millis(4),
+            ..HostJitter::default()
+        },
+    };
+    let mut runner = TestRunner::new(config());
+    let mut wrong = 0;
+    for drive in 0..number("PROPTEST_CASES").map_or(BY_READS, |cases| cases as usize) {
+        let plan = plans().new_tree(&mut runner).expect("a plan").current();
+        let judged = Judged::by_reads(&plan, jitter);
+        println!("{drive}: {judged:?}\n{plan:?}");
+        println!("   {:?}", judged.complaints());
+        wrong += usize::from(!judged.complaints().is_empty());
+    }
+    assert_eq!(wrong, 0);
 }
 
 /// Of most random drives nearly everything is found: were it not so, the property above would say

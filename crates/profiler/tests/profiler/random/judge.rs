@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
 use drive::seek::SeekTable;
-use drive::{Geometry, Profile, VirtualDrive};
+use drive::{Geometry, Imperfections, Profile, VirtualDrive};
 use profiler::clock::apart;
 use profiler::findings::ProfilingStage;
 use profiler::procedure::complete;
-use profiler::rehearsal::{Rehearsed, rehearse};
+use profiler::rehearsal::{DelayedDrive, HostJitter, Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
 
 use super::plan::Plan;
@@ -50,6 +50,8 @@ pub struct Judged {
     pub known: f64,
     pub exact: f64,
     pub right: f64,
+    /// The share whose first and last blocks are exact.
+    pub bounds: f64,
     pub map: f64,
     pub surfaces: (u32, u32),
     /// Of random pairs of known blocks, the share whose distance is right within 1 % of the drive.
@@ -64,37 +66,73 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Profiles a random drive.
+    /// Profiles a random drive with cache control.
     pub fn of(plan: &Plan) -> Judged {
+        let writes = WritePermission::Allowed;
+        Judged::through(
+            plan,
+            (Offers::CacheControl, writes),
+            BUDGET,
+            HostJitter::default(),
+        )
+    }
+
+    /// Profiles a random drive by reads alone, behind a host with this jitter.
+    pub fn by_reads(plan: &Plan, jitter: HostJitter) -> Judged {
+        let offers = (Offers::Nothing, WritePermission::Forbidden);
+        Judged::through(plan, offers, LAST, jitter)
+    }
+
+    fn through(
+        plan: &Plan,
+        path: (Offers, WritePermission),
+        budget: Duration,
+        jitter: HostJitter,
+    ) -> Judged {
         let truth = plan.profile().expect("a drive");
         let imperfections = plan.imperfections(truth.geometry.sectors().0);
-        let mut drive = VirtualDrive::imperfect(Arc::clone(&truth), imperfections, plan.seed);
-        let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Allowed);
+        Judged::drive(&truth, (imperfections, plan.seed), path, budget, jitter)
+    }
+
+    /// Profiles a drive.
+    pub fn drive(
+        truth: &Arc<Profile>,
+        (imperfections, seed): (Imperfections, u64),
+        (offers, writes): (Offers, WritePermission),
+        budget: Duration,
+        jitter: HostJitter,
+    ) -> Judged {
+        let spindle_ppm = imperfections.spindle_ppm;
+        let drift_ppm = imperfections.spindle_drift_ppm;
+        let drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, seed);
+        let device = DriveIdentity::of(&drive, offers, writes);
+        let mut drive = DelayedDrive::new(drive, jitter, seed);
         let mut profiler = Profiler::new(device, Findings::default(), |prober| {
-            complete(prober, BUDGET)
+            complete(prober, budget)
         });
         let ended = rehearse(&mut profiler, &mut drive, Instant::ZERO, LAST);
         let findings = profiler.findings();
         let mut judged = Judged {
-            finished: matches!(ended, Rehearsed::Finished(_)),
+            // By reads alone the time may be over before the map is complete.
+            finished: matches!(ended, Rehearsed::Finished(_)) || offers == Offers::Nothing,
             seconds: ended.at().as_secs_f64(),
             probes: profiler.probes(),
             failed: findings.progress.failed.clone(),
-            drift_ppm: f64::from(plan.faults.drift_ppm),
+            drift_ppm: f64::from(drift_ppm),
             tracks: truth.geometry.tracks(),
             map: findings.map_confidence.share(),
             surfaces: (0, truth.geometry.surfaces()),
             ..Judged::default()
         };
         if findings.spindle.period_ps > 0 {
-            let turns = 1.0 + f64::from(plan.faults.spindle_ppm) / 1e6;
+            let turns = 1.0 + f64::from(spindle_ppm) / 1e6;
             let period = truth.spindle.period_ps() as f64 * turns;
             judged.period_ppm = Some(findings.spindle.period_ps as f64 / period * 1e6 - 1e6);
         }
         judged.blocks(&truth.geometry, &findings);
         judged.cylinders(&truth.geometry, &findings);
-        judged.arm(&truth, &findings);
-        judged.ways(&truth, &findings);
+        judged.arm(truth, &findings);
+        judged.ways(truth, &findings);
         judged
     }
 
@@ -102,6 +140,7 @@ impl Judged {
     fn blocks(&mut self, truth: &Geometry, findings: &Findings) {
         const BLOCKS: u64 = 4_000;
         let mut turned: Vec<(f64, bool)> = Vec::new();
+        let mut bounds = 0;
         for n in 1..=BLOCKS {
             let lba = spread(n, truth.sectors().0);
             let Some(found) = findings.map.track_of(lba) else {
@@ -111,6 +150,7 @@ impl Judged {
             let last = found.first.0 + u64::from(found.blocks) - 1;
             let is_exact =
                 (track.first, track.last.0, track.sectors) == (found.first, last, found.sectors);
+            bounds += u32::from((track.first, track.last.0) == (found.first, last));
             let place = truth.locate(lba).expect("a block");
             let Some(angle) = findings.map.angle_of(lba) else {
                 continue;
@@ -128,6 +168,7 @@ impl Judged {
         let exact = turned.iter().filter(|(_, is_exact)| *is_exact).count();
         let known = turned.len() as f64;
         self.known = known / BLOCKS as f64;
+        self.bounds = f64::from(bounds) / known.max(1.0);
         self.exact = exact as f64 / known.max(1.0);
         self.right = right.unwrap_or(0) as f64 / known.max(1.0);
     }
@@ -248,7 +289,7 @@ impl fmt::Debug for Judged {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "{:3.0} s, {} probes, {} tracks, period {:.1} ppm, map {:.2} (known {:.3}, exact {:.3}, right {:.3}), ",
+            "{:3.0} s, {} probes, {} tracks, period {:.1} ppm, map {:.2} (known {:.3}, exact {:.3}, bounds {:.3}, right {:.3}), ",
             self.seconds,
             self.probes,
             self.tracks,
@@ -256,6 +297,7 @@ impl fmt::Debug for Judged {
             self.map,
             self.known,
             self.exact,
+            self.bounds,
             self.right,
         )?;
         write!(
