@@ -3,9 +3,11 @@
 //! Two kinds of layout share one interface. [`zoned`] has zones of cylinders that are filled
 //! cylinder by cylinder. [`indexed`] has nested patterns of tracks for drives with serpentines.
 //! Both answer for one block at a time with a `Spot`, from which this module derives all else.
+//! A [`Geometry::share`] is a part of such a layout with block numbers of its own.
 
 pub mod indexed;
 pub mod remap;
+mod share;
 mod spot;
 mod turn;
 pub mod zoned;
@@ -16,6 +18,7 @@ use block::{Extent, Lba, Sectors};
 
 use crate::angle::Angle;
 use indexed::Indexed;
+use share::Share;
 use spot::Spot;
 pub use turn::{PatternStep, Turn};
 use zoned::Zoned;
@@ -155,11 +158,12 @@ fn check_drive(surfaces: u32, cylinders: u32, blocks: u64) -> Result<(), LayoutE
     Ok(())
 }
 
-/// The two kinds of layout.
+/// The two kinds of layout, and a share of one.
 #[derive(Debug)]
 enum LayoutKind {
     Zoned(Zoned),
     Indexed(Indexed),
+    Share(Share),
 }
 
 /// The map between blocks and positions.
@@ -201,10 +205,23 @@ impl Geometry {
         let layout = match &*self.layout {
             LayoutKind::Zoned(zoned) => LayoutKind::Zoned(zoned.turned(turns)),
             LayoutKind::Indexed(indexed) => LayoutKind::Indexed(indexed.turned(turns)),
+            LayoutKind::Share(share) => LayoutKind::Share(share.turned(turns)),
         };
         Geometry {
             layout: Arc::new(layout),
             turns: turn::combined(&self.turns, turns).into(),
+        }
+    }
+
+    /// The layout of the blocks of `extent`, numbered from 0. Cylinders, surfaces and angles stay.
+    ///
+    /// # Panics
+    /// If the extent is not on the drive.
+    pub fn share(&self, extent: Extent) -> Geometry {
+        let share = Share::new(self.clone(), extent.start().0, extent.length().0);
+        Geometry {
+            layout: Arc::new(LayoutKind::Share(share)),
+            turns: Arc::clone(&self.turns),
         }
     }
 
@@ -218,6 +235,7 @@ impl Geometry {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.path_of(lba.0),
             LayoutKind::Indexed(indexed) => indexed.path_of(lba.0),
+            LayoutKind::Share(share) => share.path_of(lba.0),
         }
     }
 
@@ -226,6 +244,7 @@ impl Geometry {
         Sectors(match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.blocks(),
             LayoutKind::Indexed(indexed) => indexed.blocks(),
+            LayoutKind::Share(share) => share.blocks(),
         })
     }
 
@@ -234,6 +253,7 @@ impl Geometry {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.cylinders(),
             LayoutKind::Indexed(indexed) => indexed.cylinders(),
+            LayoutKind::Share(share) => share.whole().cylinders(),
         }
     }
 
@@ -242,14 +262,16 @@ impl Geometry {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.surfaces(),
             LayoutKind::Indexed(indexed) => indexed.surfaces(),
+            LayoutKind::Share(share) => share.whole().surfaces(),
         }
     }
 
-    /// The number of tracks, those without blocks included.
+    /// The number of tracks, those without blocks and those of other shares included.
     pub fn tracks(&self) -> u64 {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.tracks(),
             LayoutKind::Indexed(indexed) => indexed.tracks(),
+            LayoutKind::Share(share) => share.whole().tracks(),
         }
     }
 
@@ -271,6 +293,7 @@ impl Geometry {
         let lba = match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.lba_at(cylinder, head, sector),
             LayoutKind::Indexed(indexed) => indexed.lba_at(cylinder, head, sector),
+            LayoutKind::Share(share) => share.lba_at(cylinder, head, sector),
         };
         lba.map(Lba)
     }
@@ -283,6 +306,7 @@ impl Geometry {
         let track = match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.track_of(lba.0),
             LayoutKind::Indexed(indexed) => indexed.track_of(lba.0),
+            LayoutKind::Share(share) => share.track_of(lba.0),
         };
         if track.is_some() {
             return track;
@@ -305,6 +329,7 @@ impl Geometry {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.track_at(cylinder, head),
             LayoutKind::Indexed(indexed) => indexed.track_at(cylinder, head),
+            LayoutKind::Share(share) => share.track_at(cylinder, head),
         }
     }
 
@@ -326,6 +351,7 @@ impl Geometry {
         let starts = match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.zone_starts(),
             LayoutKind::Indexed(indexed) => indexed.zone_starts(),
+            LayoutKind::Share(share) => share.zone_starts(),
         };
         starts
             .into_iter()
@@ -347,6 +373,7 @@ impl Geometry {
         match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.spot(lba),
             LayoutKind::Indexed(indexed) => indexed.spot(lba),
+            LayoutKind::Share(share) => share.spot(lba),
         }
     }
 }

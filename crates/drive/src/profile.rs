@@ -20,6 +20,7 @@ pub mod confidence;
 mod electronics;
 mod fitted;
 mod layout;
+mod share;
 
 use std::sync::Arc;
 

@@ -206,7 +206,7 @@ impl DriveService {
 
     /// The actuator of a block.
     pub(crate) fn arm_of(&self, lba: Lba) -> usize {
-        pass::arm_of(&self.truth, lba)
+        self.truth.actuator_of(lba)
     }
 
     /// Serves a command that its arm starts now.

@@ -136,6 +136,19 @@ impl Confidence {
         }
     }
 
+    /// The confidence in the blocks of `share`, numbered from 0.
+    pub(super) fn of_share(mut self, share: Extent) -> Self {
+        if let Some(known) = &mut self.known {
+            let inside = known.iter().filter_map(|extent| extent.intersection(share));
+            let moved = inside.map(|extent| {
+                let first = Lba(extent.start().0 - share.start().0);
+                Extent::new(first, extent.length()).expect("a part of a share")
+            });
+            *known = moved.collect();
+        }
+        self
+    }
+
     /// The extent of known blocks that has this one.
     fn known_from(&self, lba: Lba) -> Option<Extent> {
         let known = self.known();

@@ -3,14 +3,13 @@
 use block::{Direction, Extent, Instant};
 
 use super::DriveService;
-use super::pass::share_end;
 use crate::mechanics::{Position, SeekTarget};
 
 impl DriveService {
     /// Begins or extends the look-ahead of a segment after a read of `extent`, with the arm free at
     /// `at`. It ends at the end of the arm's share, and before unreadable blocks.
     pub(super) fn look_ahead(&mut self, arm: usize, segment: usize, extent: Extent, at: Instant) {
-        let bound = share_end(&self.truth, arm);
+        let bound = self.truth.share_end(arm);
         let bad = self.luck.unreadable_from(extent.end().0);
         let bound = bad.map_or(bound, |bad| bad.min(bound));
         let head = (at, self.arms[arm].position);

@@ -1,6 +1,6 @@
 //! The actual pass over a track, with imperfections, and all passes of an extent.
 
-use block::{Direction, Duration, Extent, Instant, Lba};
+use block::{Direction, Duration, Extent, Instant};
 
 use super::{Actuator, DriveService, Travel};
 use crate::flow::{ReadFlow, WriteFlow};
@@ -27,30 +27,6 @@ impl CurrentArm {
         let waited = at.since(self.at);
         *self = CurrentArm { arm, at };
         waited
-    }
-}
-
-/// The actuator of a block: actuators have equal shares of the blocks.
-pub(super) fn arm_of(truth: &Profile, lba: Lba) -> usize {
-    match u64::from(truth.actuators) {
-        0 | 1 => 0,
-        arms => {
-            let capacity = truth.geometry.sectors().0;
-            let arm = u128::from(lba.0) * u128::from(arms) / u128::from(capacity);
-            (arm as usize).min(arms as usize - 1)
-        }
-    }
-}
-
-/// The block after the last one of an arm's share.
-pub(super) fn share_end(truth: &Profile, arm: usize) -> u64 {
-    let capacity = truth.geometry.sectors().0;
-    match u64::from(truth.actuators) {
-        0 | 1 => capacity,
-        arms => {
-            let end = (arm as u128 + 1) * u128::from(capacity);
-            (end.div_ceil(u128::from(arms)) as u64).min(capacity)
-        }
     }
 }
 
@@ -109,7 +85,7 @@ impl DriveService {
             truth, arms, luck, ..
         } = self;
         for run in truth.geometry.runs(extent) {
-            travel.waited += current.change_to(arm_of(truth, run.first), arms);
+            travel.waited += current.change_to(truth.actuator_of(run.first), arms);
             let from = (arms[current.arm].position, current.at);
             let pass = pass(truth, luck, from, &run, Direction::Read);
             let mishap = mishap(truth, luck, &run, PassDirection::Reads);
@@ -150,7 +126,7 @@ impl DriveService {
         let mut before = 0;
         let mut begins = None;
         for run in truth.geometry.runs(extent) {
-            travel.waited += current.change_to(arm_of(truth, run.first), arms);
+            travel.waited += current.change_to(truth.actuator_of(run.first), arms);
             let from = (arms[current.arm].position, current.at);
             let pass = pass(truth, luck, from, &run, Direction::Write);
             let pass = with_data(truth, flow, before, &run, current.at, pass);

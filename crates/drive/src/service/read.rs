@@ -2,7 +2,7 @@
 
 use block::{BufferHit, Direction, Durability, Duration, Extent, Instant, Lba, Sectors};
 
-use super::pass::{mishap, share_end};
+use super::pass::mishap;
 use super::{CommandCompletion, CommandTimes, DriveService, ServiceRecord, Travel};
 use crate::buffer::{BufferLookup, OngoingLookAhead};
 use crate::flow::ReadFlow;
@@ -62,9 +62,7 @@ impl DriveService {
         }
         match found {
             // The look-ahead ends at the share of its arm.
-            (BufferLookup::Coming(from), segment)
-                if extent.end().0 > share_end(&self.truth, arm) =>
-            {
+            (BufferLookup::Coming(from), segment) if extent.end().0 > self.truth.share_end(arm) => {
                 (BufferLookup::Until(from), segment)
             }
             found => found,

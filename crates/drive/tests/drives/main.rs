@@ -7,5 +7,6 @@ mod random_layouts;
 mod raw_map;
 mod remapped;
 mod shared;
+mod shares;
 mod shipped;
 mod small_zones;

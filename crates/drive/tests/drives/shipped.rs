@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::oracle;
 
 /// All of them, read once.
-static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+pub static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
     let entries = catalog::ALL.iter();
     entries
         .map(|entry| match entry.profile() {
