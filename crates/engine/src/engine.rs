@@ -1,4 +1,4 @@
-//! The engine of one drive: requests and outcomes in, commands and completions out.
+//! The engine of one arm: requests and outcomes in, commands and completions out.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ mod row;
 
 use row::Stages;
 
-/// The state machine between clients and one drive: a row of stages, each the owner of its state.
+/// The state machine between clients and one arm: a row of stages, each the owner of its state.
+/// [`Engine`](crate::Engine) has one for each actuator of its drive.
 ///
 /// ```text
 ///   inputs                      the row that poll asks                        outputs
@@ -52,14 +53,14 @@ use row::Stages;
 ///                                       gap          the choice, or free blocks before it
 /// ```
 ///
-/// The order of calls: after any input, or at [`Engine::next_wakeup`], the driver calls
-/// [`Engine::poll`] until `None`, then [`Engine::poll_finished`], [`Engine::poll_flushed`] and
-/// [`Engine::poll_stream`] until `None`. The next wakeup then lies in the future. An extra call is
+/// The order of calls: after any input, or at [`ArmEngine::next_wakeup`], the driver calls
+/// [`ArmEngine::poll`] until `None`, then [`ArmEngine::poll_finished`], [`ArmEngine::poll_flushed`] and
+/// [`ArmEngine::poll_stream`] until `None`. The next wakeup then lies in the future. An extra call is
 /// harmless. `now` never goes backwards. Every accepted request comes back exactly once.
 ///
 /// The order of decisions: guarantees restrict, priorities order, rotation picks, free blocks fill. The
 /// same inputs at the same moments give the same outputs.
-pub struct Engine {
+pub struct ArmEngine {
     now: Instant,
     /// Requests and flushes, from acceptance until their completion is reported.
     intake: Intake,
@@ -77,13 +78,13 @@ pub struct Engine {
     gap: GapStage,
 }
 
-impl Engine {
-    /// An idle engine of a drive. `policy` makes the policy of each priority level.
+impl ArmEngine {
+    /// An idle engine of an arm. `policy` makes the policy of each priority level.
     ///
     /// # Panics
     /// If the limits permit no request or no command.
     pub fn new(belief: Arc<Profile>, policy: &dyn Fn() -> Box<dyn Policy>, limits: Limits) -> Self {
-        Engine {
+        ArmEngine {
             now: Instant::ZERO,
             intake: Intake::new(belief.geometry.sectors(), limits),
             ordering: Ordering::new(policy, limits.rules()),
@@ -206,7 +207,7 @@ impl Engine {
     }
 
     /// The request of a command at the drive; `None` for a background or calibration read, a flush, and
-    /// a stream's transfer ([`Engine::stream_of`]).
+    /// a stream's transfer ([`ArmEngine::stream_of`]).
     ///
     /// # Panics
     /// If the command is not at the drive.
@@ -432,7 +433,7 @@ impl Engine {
         self.guarantees.poll()
     }
 
-    /// When to call [`Engine::poll`] next, if there is no input before.
+    /// When to call [`ArmEngine::poll`] next, if there is no input before.
     pub fn next_wakeup(&self) -> Option<Instant> {
         let moments = [self.dispatch.wakeup, self.guarantees.next_wakeup()];
         moments.into_iter().flatten().min()

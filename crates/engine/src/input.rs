@@ -73,6 +73,9 @@ pub enum Impossible {
     /// A background task of an engine without them.
     #[error("a background task of an engine without them")]
     NoTasks,
+    /// A barrier of an engine of two actuators.
+    #[error("a barrier of an engine of two actuators")]
+    NoBarriers,
     /// The blocks of a task are not a set of blocks of the drive.
     #[error("the blocks of a task: {0}")]
     Wanted(#[from] DecodeError),
@@ -94,10 +97,13 @@ impl Engine {
         if is_of_task && !self.background().is_on() {
             return Err(Impossible::NoTasks);
         }
+        if matches!(input, Input::Barrier) && !self.has_barriers() {
+            return Err(Impossible::NoBarriers);
+        }
         Ok(match input {
             Input::Poll => Reply::Command(self.poll(now)),
             Input::Complete(outcome) => {
-                if !self.dispatch().is_at_drive(outcome.id) {
+                if !self.is_at_drive(outcome.id) {
                     return Err(Impossible::NotAtDrive(outcome.id));
                 }
                 self.complete(now, outcome.id, *outcome);
@@ -112,7 +118,7 @@ impl Engine {
             Input::Upgrade(id, part, class) => Reply::from(&self.upgrade(now, *id, *part, *class)),
             Input::Abort(id) => Reply::from(&self.abort(now, *id)),
             Input::BeginTask(order) => {
-                let order = order.decode(&self.belief().profile().geometry)?;
+                let order = order.decode(&self.profile().geometry)?;
                 Reply::from(&self.begin_task(now, order))
             }
             Input::BeginStandingTask(priority) => {

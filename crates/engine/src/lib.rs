@@ -10,7 +10,9 @@
 //!        '--- given back by the drive --------------------'
 //! ```
 //!
-//! [`Engine`] is a row of stages. Each owns its state, and answers give, wait until, or pass:
+//! [`Engine`] has an [`ArmEngine`](engine::ArmEngine) for each actuator of its drive, and divides requests
+//! between them. An [`ArmEngine`](engine::ArmEngine) is a row of stages. Each owns its state, and answers
+//! give, wait until, or pass:
 //!
 //! | stage | owns |
 //! |---|---|
@@ -32,11 +34,11 @@ pub mod guarantees;
 mod input;
 pub mod intake;
 pub mod preemption;
+pub mod ranges;
 #[cfg(any(test, feature = "trial"))]
 pub mod trial;
 
 pub use crate::belief::{Tallies, explanation};
-pub use crate::engine::Engine;
 pub use crate::gap::{Gaps, Rules, TaskChange};
 pub use crate::guarantees::{StreamInput, streams};
 pub use crate::input::{EncodedOrder, Impossible, Input, Reply};
@@ -45,3 +47,4 @@ pub use crate::intake::flushes::Flushed;
 pub use crate::intake::limits::Limits;
 pub use crate::intake::{lifecycle, limits};
 pub use crate::preemption::Preempted;
+pub use crate::ranges::Engine;

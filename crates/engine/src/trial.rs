@@ -118,10 +118,13 @@ impl Trial {
             patience: Duration::from_millis(1 + source.number(1)),
             ..Limits::default()
         };
-        let belief = Arc::clone(&BELIEF);
+        let parts = source.number(1);
+        let mut belief = Arc::clone(&BELIEF);
+        if parts & 16 != 0 {
+            Arc::make_mut(&mut belief).actuators = 2;
+        }
         let preemption = Preemption::suited_to(&belief);
         let mut engine = Engine::new(belief, &|| policy.make(), limits);
-        let parts = source.number(1);
         if parts & 1 != 0 {
             engine = engine.with_background(Rules {
                 paid_ppm: 100_000,
@@ -276,7 +279,7 @@ impl Trial {
         while let Some(command) = self.engine.poll(self.now) {
             self.at_drive.push(command);
         }
-        let most = self.engine.limits().commands_at_drive;
+        let most = self.engine.limits().commands_at_drive * self.engine.arms().count();
         assert!(self.at_drive.len() <= most, "{:?}", self.at_drive);
         while let Some(finished) = self.engine.poll_finished() {
             assert!(self.requests.remove(&finished.request.id), "{finished:?}");

@@ -167,9 +167,9 @@ impl Disk {
             status,
             account,
         };
-        let before = self.engine.background().gaps().mispredicted;
+        let before = self.engine.gaps().mispredicted;
         self.engine.complete(self.now, id, outcome);
-        self.engine.background().gaps().mispredicted - before
+        self.engine.gaps().mispredicted - before
     }
 
     /// Removes a command that has ended. The answer is the command and the time of its dispatch.

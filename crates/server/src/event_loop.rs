@@ -196,7 +196,7 @@ impl EventLoop {
         self.is_stopping
             && self.clients.count() == 0
             && self.volumes.is_idle()
-            && self.disk.engine.dispatch().at_drive() == 0
+            && self.disk.engine.at_drive() == 0
     }
 
     /// One turn: work, replies, one wait, completions.

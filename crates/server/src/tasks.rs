@@ -146,7 +146,7 @@ impl Tasks {
         let block = disk.block();
         let extent = Extent::new(Lba(scan.offset / block), Sectors(scan.length / block));
         let extent = extent.map_err(|error| error.to_string())?;
-        let mut wanted = WantedBlocks::none(&disk.engine.belief().profile().geometry);
+        let mut wanted = WantedBlocks::none(&disk.engine.profile().geometry);
         wanted.add(extent).map_err(|error| error.to_string())?;
         let asked = wanted.left();
         let wanted = scan.left.unwrap_or(wanted);
@@ -179,7 +179,7 @@ impl Tasks {
             missing: wanted,
             began: disk.now,
             ended: None,
-            beside: Beside::begin(&self.company, disk.engine.background().losses()),
+            beside: Beside::begin(&self.company, disk.engine.losses()),
             outcome: Arc::clone(&scan.sink.outcome),
             sink: Some(scan.sink),
             is_held: false,
@@ -259,10 +259,10 @@ impl Tasks {
     /// The tasks in the status, the oldest first.
     pub(crate) fn listed(&mut self, disk: &Disk) -> Vec<Task> {
         let (now, engine) = (disk.now, &disk.engine);
-        let (company, losses) = (&self.company, engine.background().losses());
+        let (company, losses) = (&self.company, engine.losses());
         let block = disk.block();
         let each = self.all.iter_mut().filter_map(|task| {
-            let progress = engine.background().task(task.id).or(task.last)?;
+            let progress = engine.task(task.id).or(task.last)?;
             task.last = Some(progress);
             let done = task.asked - task.missing.left();
             let passed = now.since(task.pace.0).as_secs_f64();
@@ -311,7 +311,7 @@ impl Tasks {
 
     /// Notes which tasks have ended, and whether the foreground is alone.
     fn look_after(&mut self, disk: &Disk) {
-        let losses = disk.engine.background().losses();
+        let losses = disk.engine.losses();
         let mut presence = Presence::Alone;
         for task in &mut self.all {
             if task.sink.is_none() && task.ended.is_none() {
@@ -329,7 +329,7 @@ impl Tasks {
     pub(crate) fn is_any_active(&self, disk: &Disk) -> bool {
         let mut ids = self.all.iter().map(|task| task.id);
         ids.any(|id| {
-            let progress = disk.engine.background().task(id);
+            let progress = disk.engine.task(id);
             progress.is_some_and(|progress| progress.ended.is_none())
         })
     }
@@ -378,7 +378,7 @@ impl Tasks {
             if task.sink.is_none() {
                 continue;
             }
-            let progress = disk.engine.background().task(task.id);
+            let progress = disk.engine.task(task.id);
             let Some(state) = progress.map(|progress| progress.state) else {
                 continue;
             };

@@ -221,7 +221,7 @@ pub fn run_beside<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Aud
     watch: &mut W,
     audience: &mut A,
 ) -> Result<RunTotals, RunError> {
-    let capacity = driver.engine().belief().profile().geometry.sectors();
+    let capacity = driver.engine().profile().geometry.sectors();
     let mut host = LoadHost {
         arrivals: Arrivals::new(load, options, capacity)?,
         ledger,
@@ -244,7 +244,7 @@ pub fn run_beside<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Aud
     }
     host.ran.over = driver.now();
     host.ran.skipped = host.arrivals.skipped();
-    host.ran.overruled = engine.ordering().overruled();
+    host.ran.overruled = engine.overruled();
     Ok(host.ran)
 }
 
@@ -303,7 +303,7 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, 
         self.is_idle = engine.held() == 0;
         let Arrived { number, at, part } = self.outside.remove(finished.request.id);
         if self.slowest.is_one(finished.at.since(at))
-            && let Some(explanation) = engine.belief().explain(&finished, at)
+            && let Some(explanation) = engine.explain(&finished, at)
         {
             self.slowest.take(number, explanation);
         }

@@ -201,22 +201,22 @@ impl Scenario {
         let scan = options.scan.and_then(|scan| {
             Some(ScanResult {
                 points: watch.points,
-                progress: engine.background().task(scan.task)?,
-                gaps: engine.background().gaps(),
-                guards: engine.background().guards(),
-                impact: engine.background().impact(),
-                losses: engine.background().losses(),
+                progress: engine.task(scan.task)?,
+                gaps: engine.gaps(),
+                guards: engine.guards(),
+                impact: engine.impact(),
+                losses: engine.losses(),
                 end: ran.over,
-                left: engine.background().left(scan.task)?.clone(),
+                left: engine.left(scan.task)?,
             })
         });
         Ok(ScenarioResult {
             ran,
             ledger,
             scan,
-            tallies: engine.belief().tallies(),
-            mode: engine.belief().mode(),
-            preempted: engine.preemption().tally(),
+            tallies: engine.tallies(),
+            mode: engine.mode(),
+            preempted: engine.preempted(),
         })
     }
 }

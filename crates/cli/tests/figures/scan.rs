@@ -476,17 +476,7 @@ fn what_makes_no_sense_is_refused_in_one_line_and_leaves_nothing() {
 #[test]
 fn drives_that_cannot_be_scanned_beside_a_load_are_refused() {
     let scene = Scene::with(&[]);
-    for (drive, said) in [
-        (
-            "modern-18tb-dual",
-            "--scan on modern-18tb-dual: a drive of two actuators: expected",
-        ),
-        (
-            "hitachi-travelstar-80gn",
-            "--scan on hitachi-travelstar-80gn: it holds one command",
-        ),
-    ] {
-        let refused = scene.refuses(&format!("simulate --drive {drive} --workload oltp --scan"));
-        assert!(refused.starts_with(said), "{refused}");
-    }
+    let refused = scene.refuses("simulate --drive hitachi-travelstar-80gn --workload oltp --scan");
+    let said = "--scan on hitachi-travelstar-80gn: it holds one command";
+    assert!(refused.starts_with(said), "{refused}");
 }

@@ -52,6 +52,23 @@ pub struct Tallies {
     pub calibration_time: Duration,
 }
 
+impl Tallies {
+    /// The sum of two counts, of two actuators.
+    pub(crate) fn and(self, other: Tallies) -> Tallies {
+        Tallies {
+            buffered: self.buffered + other.buffered,
+            as_believed: self.as_believed + other.as_believed,
+            late: self.late + other.late,
+            elsewhere: self.elsewhere + other.elsewhere,
+            silent: self.silent + other.silent,
+            changes: self.changes + other.changes,
+            refinements: self.refinements + other.refinements,
+            calibrations: self.calibrations + other.calibrations,
+            calibration_time: self.calibration_time + other.calibration_time,
+        }
+    }
+}
+
 /// What the end of a command has changed in the belief: the other stages adapt to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Learned {

@@ -1,4 +1,4 @@
-//! The row of stages that [`Engine::poll`](super::Engine::poll) asks, in its order.
+//! The row of stages that [`ArmEngine::poll`](super::ArmEngine::poll) asks, in its order.
 
 use crate::command::StageAnswer;
 use crate::context::StageContext;

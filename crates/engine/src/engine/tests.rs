@@ -42,7 +42,7 @@ fn film(number: u64) -> Attach {
 }
 
 /// The arm takes as long as `arm` says, as the ends of commands tell.
-fn refine(engine: &mut Engine, arm: SeekCurve) {
+fn refine(engine: &mut ArmEngine, arm: SeekCurve) {
     engine.belief.refine(arm);
     let learned = Learned {
         policy: None,
@@ -59,7 +59,7 @@ fn what_is_promised_follows_the_arm_and_promises_stand() {
     let belief = Arc::new(entry.profile().expect("a valid profile"));
     let arm = belief.seek.clone();
     let policy = find("sptf").expect("a policy of the table");
-    let engine = Engine::new(belief, &|| policy.make(), Limits::default());
+    let engine = ArmEngine::new(belief, &|| policy.make(), Limits::default());
     let promise = Promise {
         beyond: Beyond::default(),
         rules: Rules {
@@ -78,7 +78,7 @@ fn what_is_promised_follows_the_arm_and_promises_stand() {
     };
     let engine = engine.with_guarantees(promise).expect("a seek curve");
     let mut engine = engine.with_tracking(policy);
-    let fits = |engine: &mut Engine| {
+    let fits = |engine: &mut ArmEngine| {
         let number = engine.guarantees().streams().count() as u64;
         engine.attach(Instant::ZERO, film(number))
     };

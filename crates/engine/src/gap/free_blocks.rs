@@ -84,6 +84,21 @@ pub struct Gaps {
     pub mispredicted: u64,
 }
 
+impl Gaps {
+    /// The sum of two counts, of two actuators.
+    pub(crate) fn and(self, other: Gaps) -> Gaps {
+        Gaps {
+            seen: self.seen + other.seen,
+            latency: self.latency + other.latency,
+            near_miss: self.near_miss + other.near_miss,
+            unworthy: self.unworthy + other.unworthy,
+            planned: std::array::from_fn(|kind| self.planned[kind] + other.planned[kind]),
+            head_time: self.head_time + other.head_time,
+            mispredicted: self.mispredicted + other.mispredicted,
+        }
+    }
+}
+
 /// What is read in the gap before a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PaidPlan {

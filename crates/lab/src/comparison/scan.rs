@@ -86,12 +86,6 @@ impl ScanSettings {
         if !self.is_given() {
             return self.unused();
         }
-        if belief.actuators > 1 {
-            let name = &belief.name;
-            return Err(Failure::input(format!(
-                "--scan on {name}: a drive of two actuators: expected one of a single one"
-            )));
-        }
         Ok(Some(ScanPlan {
             background: Background {
                 rules: self.rules()?,

@@ -51,6 +51,20 @@ impl Account {
         moved.reads += 1;
     }
 
+    /// The sum of two accounts, of two actuators.
+    #[must_use]
+    pub fn and(self, other: Account) -> Account {
+        let sum = |one: Moved, other: Moved| Moved {
+            blocks: Sectors(one.blocks.0 + other.blocks.0),
+            reads: one.reads + other.reads,
+        };
+        Account {
+            free: sum(self.free, other.free),
+            idle: sum(self.idle, other.idle),
+            paid: sum(self.paid, other.paid),
+        }
+    }
+
     /// The sum of all blocks.
     pub fn blocks(&self) -> Sectors {
         Sectors(self.free.blocks.0 + self.idle.blocks.0 + self.paid.blocks.0)

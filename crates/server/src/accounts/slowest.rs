@@ -68,7 +68,7 @@ impl Accounts {
         if !self.exports[export].slowest[0].is_one(finished.response()) {
             return;
         }
-        let Some(explanation) = engine.belief().explain(finished, finished.submitted) else {
+        let Some(explanation) = engine.explain(finished, finished.submitted) else {
             return;
         };
         let name = Name {

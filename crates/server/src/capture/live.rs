@@ -102,8 +102,7 @@ impl LiveEngine {
     pub fn begin_task(&mut self, now: Instant, order: Order) -> Result<TaskId, TaskRefused> {
         let captured = self.recorder.as_ref().map(|_| EncodedOrder::from(&order));
         let result = self.engine.begin_task(now, order);
-        self.tasks
-            .retain(|&id| self.engine.background().task(id).is_some());
+        self.tasks.retain(|&id| self.engine.task(id).is_some());
         self.tasks.extend(result.as_ref().ok());
         if let Some(order) = captured {
             self.record(now, &result, || Input::BeginTask(order));

@@ -117,7 +117,7 @@ impl EventLoop {
             None if disk.engine.held() == 0 => HeadKind::Idle,
             None | Some(Class::Background) => HeadKind::Free,
         };
-        let lost = disk.engine.belief().profile().spindle.period() * lost;
+        let lost = disk.engine.profile().spindle.period() * lost;
         tally.held_head(given, disk.now, kind, lost);
         tally.last = command.action.extent().or(tally.last);
     }

@@ -30,8 +30,8 @@ impl Picture<'_> {
         DriveStatus {
             capacity_bytes: self.disk.shape.bytes(),
             queue: Queue {
-                waiting: self.disk.engine.ordering().waiting() as u64,
-                at_drive: self.disk.engine.dispatch().at_drive() as u64,
+                waiting: self.disk.engine.waiting() as u64,
+                at_drive: self.disk.engine.at_drive() as u64,
             },
             traffic: self.traffic(),
             head: self.head(),
@@ -46,14 +46,13 @@ impl Picture<'_> {
             confidence: self
                 .disk
                 .engine
-                .belief()
                 .confidence()
                 .map(|confidence| confidence.share()),
             impact: Impact {
                 measured_percent: self
                     .tasks
                     .is_any_active(self.disk)
-                    .then(|| self.disk.engine.background().impact() * 100.0),
+                    .then(|| self.disk.engine.impact() * 100.0),
                 budget_percent: 0.0,
             },
             standing: self.volumes.caches.standing(self.disk),
@@ -71,17 +70,17 @@ impl Picture<'_> {
 
     /// The use of the belief, and the reason.
     fn mode(&self) -> (Mode, String) {
-        let belief = self.disk.engine.belief();
-        let Some(tallies) = belief.tallies() else {
+        let engine = &self.disk.engine;
+        let Some(tallies) = engine.tallies() else {
             let reason = match self.disk.shape.rotational {
                 true => "the policy leaves the order to the drive: its belief is not followed",
                 false => NO_BELIEF,
             };
             return (Mode::Plain, reason.to_owned());
         };
-        let share = belief.confidence().map_or(0.0, |found| found.share()) * 100.0;
+        let share = engine.confidence().map_or(0.0, |found| found.share()) * 100.0;
         let compared = tallies.as_believed + tallies.late + tallies.elsewhere;
-        match belief.mode() {
+        match engine.mode() {
             tracker::BeliefMode::Safe => (
                 Mode::Safe,
                 format!(
@@ -145,7 +144,7 @@ impl Picture<'_> {
         if !self.disk.shape.rotational {
             return None;
         }
-        let geometry = &self.disk.engine.belief().profile().geometry;
+        let geometry = &self.disk.engine.profile().geometry;
         let last = self.tally.last?;
         let cylinder = geometry.locate(last.last())?.cylinder;
         Some(Head {

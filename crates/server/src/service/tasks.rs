@@ -40,7 +40,7 @@ impl Running {
         }
         let layout = Self::asked(drive.mailbox(), |event_loop| {
             event_loop.tasks().check()?;
-            let belief = event_loop.engine().belief().profile();
+            let belief = event_loop.engine().profile();
             Ok::<_, String>((Arc::clone(&belief.geometry), belief.block_bytes))
         });
         let silent = || "the drive does not answer".to_owned();

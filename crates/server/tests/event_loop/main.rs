@@ -5,6 +5,7 @@ mod bytes;
 mod cached;
 mod capture;
 mod client;
+mod drives;
 mod fickle;
 mod gate;
 mod hostile;

@@ -369,6 +369,11 @@ proptest! {
 
     /// Whatever is in the memory of streams that play and record.
     #[test]
+    fn a_drive_of_two_actuators_holds_what_some_order_of_the_operations_gives(steps in steps()) {
+        play(Medium::TwoActuators, steps);
+    }
+
+    #[test]
     fn a_drive_with_streams_holds_what_some_order_of_the_operations_gives(
         steps in steps_beside_streams()
     ) {

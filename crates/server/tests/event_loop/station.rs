@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock, mpsc};
 
 use block::Class;
-use drive::catalog::find as find_drive;
 use drive::{Imperfections, Profile, VirtualDrive};
 use engine::explanation::Known;
 use engine::{Engine, Limits};
@@ -29,6 +28,7 @@ use server::station::Station;
 use server::volume::Export;
 use tempfile::TempDir;
 
+use crate::drives;
 use crate::fickle::{Fickle, Mood};
 use crate::gate::{COARSE, Closed, Gate};
 use crate::shuffled::Shuffled;
@@ -52,6 +52,8 @@ pub enum Medium {
     Tmpfs,
     /// A drive of 2.1 million blocks of which the first ones are offered, a thousand times as fast.
     Emulated,
+    /// A drive of two actuators, which has the offered blocks alone: the border is in their middle.
+    TwoActuators,
     /// A file with blocks of eight of the model's.
     CoarseFile,
     /// The same of a drive.
@@ -67,7 +69,7 @@ impl Medium {
     pub fn is_drive(self) -> bool {
         matches!(
             self,
-            Medium::Emulated | Medium::CoarseDrive | Medium::Promising
+            Medium::Emulated | Medium::TwoActuators | Medium::CoarseDrive | Medium::Promising
         )
     }
 
@@ -114,12 +116,10 @@ impl Served {
             return Served::promising(folder, streams::drive(), bytes, cache);
         }
         if medium.is_drive() {
-            let truth = match medium.is_coarse() {
-                true => coarse_drive(),
-                false => {
-                    let entry = find_drive("dec-rz26").expect("it is shipped");
-                    entry.profile().expect("a profile")
-                }
+            let truth = match medium {
+                Medium::TwoActuators => drives::two_actuators(bytes / BLOCK),
+                medium if medium.is_coarse() => drives::coarse(),
+                _ => drives::shipped(),
             };
             let truth = Arc::new(truth);
             let scale = TimeScale::new(FASTEST).expect("a scale");
@@ -232,7 +232,7 @@ impl Served {
     /// it is closed.
     pub fn gated(closed: Closed) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
-        let belief = Arc::new(coarse_drive());
+        let belief = Arc::new(drives::coarse());
         let blocks = belief.geometry.sectors().0;
         let lengths = [blocks * COARSE * BLOCK];
         let scale = TimeScale::new(streams::SCALE).expect("a scale");
@@ -429,13 +429,6 @@ fn drive_in(
         let drive = VirtualDrive::imperfect(truth, Imperfections::default(), seed);
         Box::new(Emulated::new(drive, image.expect("an image")).with_dice(seed))
     }
-}
-
-/// A small drive with blocks of 4096 bytes.
-fn coarse_drive() -> Profile {
-    let fine = include_str!("../../../cli/tests/suites/small.toml");
-    let coarse = fine.replace("block_bytes = 512", "block_bytes = 4096");
-    Profile::parse(&coarse, "coarse.toml").expect("a profile")
 }
 
 fn event_loop(

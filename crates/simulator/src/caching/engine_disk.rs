@@ -137,8 +137,8 @@ impl EngineDisk {
 
     /// Totals of background reads.
     pub(super) fn slack(&self) -> Slack {
-        let account = self.driver.engine().background().account();
-        let losses = self.driver.engine().background().losses();
+        let account = self.driver.engine().account();
+        let losses = self.driver.engine().losses();
         Slack {
             free: account.free.blocks.0,
             idle: account.idle.blocks.0,
@@ -211,11 +211,11 @@ impl EngineDisk {
     /// of an external engine does not count, since it never ends.
     pub(super) fn is_over(&self) -> bool {
         let engine = self.driver.engine();
-        let wakes = match engine.belief().tallies() {
+        let wakes = match engine.tallies() {
             None => engine.next_wakeup(),
             Some(_) => None,
         };
-        let is_idle = engine.dispatch().at_drive() == 0 && engine.held() == 0;
+        let is_idle = engine.at_drive() == 0 && engine.held() == 0;
         let is_any_plugged = self.queue.plugged.iter().any(|queue| !queue.is_empty());
         is_idle && !is_any_plugged && self.queue.ended.is_empty() && wakes.is_none()
     }
@@ -293,11 +293,11 @@ impl Host for Plug {
     type Error = Refused;
 
     fn command_ended(&mut self, now: Instant, engine: &Engine, outcome: &Outcome) {
-        let read = engine.dispatch().background_of(outcome.id);
+        let read = engine.background_of(outcome.id);
         if let (Some(wishes), Some(extent)) = (&mut self.wishes, read) {
             wishes.read(extent);
         }
-        if engine.dispatch().at_drive() == 1
+        if engine.at_drive() == 1
             && let Some(since) = self.busy_since.take()
         {
             self.busy += now.since(since);

@@ -72,7 +72,7 @@ impl ScanProgress {
         requests: u64,
         mut report: impl FnMut(&ScanPoint),
     ) -> bool {
-        let Some(progress) = engine.background().task(self.scan.task) else {
+        let Some(progress) = engine.task(self.scan.task) else {
             return true;
         };
         let Sectors(asked) = progress.asked;
@@ -83,9 +83,9 @@ impl ScanProgress {
             report(&ScanPoint {
                 hundredths: self.next,
                 at: now,
-                account: engine.background().account(),
+                account: engine.account(),
                 requests,
-                gaps: engine.background().gaps(),
+                gaps: engine.gaps(),
             });
             self.next += 1;
         }
@@ -96,13 +96,10 @@ impl ScanProgress {
     /// drive are awaited: otherwise their blocks would be neither read nor left.
     pub(super) fn is_done(&self, engine: &mut Engine, now: Instant) -> bool {
         let task = self.scan.task;
-        let is_under_way = engine
-            .background()
-            .task(task)
-            .is_some_and(|task| !is_ended(task.state));
+        let is_under_way = engine.task(task).is_some_and(|task| !is_ended(task.state));
         match self.scan.after_load {
             AfterLoad::Finish => !is_under_way,
-            AfterLoad::Stop if engine.dispatch().at_drive() == 0 => {
+            AfterLoad::Stop if engine.at_drive() == 0 => {
                 // Where it was not suspended it has ended.
                 let _ = engine.change_task(now, task, engine::TaskChange::Resume);
                 true

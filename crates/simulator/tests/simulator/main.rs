@@ -7,3 +7,4 @@ mod policies;
 mod preemption;
 mod run;
 mod streams;
+mod two_actuators;

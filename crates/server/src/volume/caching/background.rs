@@ -44,9 +44,7 @@ impl Caches {
 
     /// The progress of the standing task, once it has begun.
     pub(crate) fn standing(&self, disk: &Disk) -> Vec<Standing> {
-        let progress = self
-            .standing
-            .and_then(|task| disk.engine.background().task(task));
+        let progress = self.standing.and_then(|task| disk.engine.task(task));
         let Some(progress) = progress else {
             return Vec::new();
         };
