@@ -96,6 +96,32 @@ pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
     Ok(())
 }
 
+/// Lays a map out that has grown since its layout was found, by the pattern that was found. It stays as
+/// it is if the new one is contradictory, or does not fit times that were not used.
+pub(crate) async fn extend(prober: &Prober) {
+    let timer = TrackTimer { prober };
+    let blocks = prober.device().blocks;
+    let grown = prober.findings(|findings| {
+        let before = findings.layout.as_ref()?;
+        Some(layout(&findings.map, before.pattern, &[], &[], blocks))
+    });
+    let Some(grown) = grown else { return };
+    let Ok(geometry) = Geometry::indexed(&grown.description) else {
+        return;
+    };
+    let confidence = check::check(&timer, &grown, &geometry).await;
+    prober.findings(|findings| {
+        let worse = findings.layout.as_ref();
+        let worse = worse.is_some_and(|before| confidence.ppm() < before.confidence.ppm() / 2);
+        if !worse {
+            findings.layout = Some(TrackLayout {
+                confidence,
+                ..grown
+            });
+        }
+    });
+}
+
 /// The layout of a map whose pattern is known. `anchors` are blocks with which rows begin, as far
 /// as they are known; `skipped` are cylinders without blocks.
 pub fn layout(

@@ -12,7 +12,7 @@ use block::{
 };
 use drive::Angle;
 
-use crate::clock::EarliestSighting;
+use crate::clock::{EarliestSighting, forward};
 use crate::device::{DriveIdentity, Offers};
 use crate::findings::Findings;
 use crate::sighting::Sighting;
@@ -188,7 +188,8 @@ const MOST_SEGMENTS: u64 = 2_048;
 const MOST_RECENT: usize = 4_096;
 
 /// Attempts to read a block from the medium. A choice: from the third on, each waits for twice as
-/// many reads as the one before, so that any buffer is emptied that can be.
+/// many reads as the one before, so that any buffer is emptied that can be. Other blocks wait for a
+/// quarter more.
 const ATTEMPTS: u32 = 10;
 
 impl Prober {
@@ -331,11 +332,14 @@ impl Prober {
                 return Ok(sighting);
             }
             drop(turn);
+            after = self.evicted();
             if attempt > 1 {
                 let mut desk = self.desk();
-                desk.evicting = (desk.evicting * 2).min(MOST_SEGMENTS);
+                let more = (desk.evicting << (attempt - 1)).min(MOST_SEGMENTS);
+                after = desk.medium_reads + more;
+                // A few odd times are no reason to wait for all blocks twice as long.
+                desk.evicting = (desk.evicting + desk.evicting / 4 + 1).min(MOST_SEGMENTS);
             }
-            after = self.evicted();
         }
         Err(Unseen::Buffered)
     }
@@ -366,16 +370,18 @@ impl Prober {
         desk.earliest = earliest;
     }
 
-    /// Corrects the clock by a sighting that agrees with it.
-    pub(crate) fn anchor(&self, end: Angle, at: Instant) {
-        if self.findings(|findings| !findings.host.late.is_zero()) {
-            return self.keep_time(end, at);
-        }
+    /// Corrects the clock by a sighting of any block. Answers the previous error, in revolutions. Angles
+    /// of the map have errors of their own: behind a host the mean of many blocks corrects the clock, less
+    /// the mean delay. The earliest of them would turn it by the greatest error.
+    pub(crate) fn anchor(&self, end: Angle, at: Instant) -> Option<f64> {
         self.findings(|findings| {
-            if let Some(clock) = &mut findings.clock {
-                clock.anchor(end, at);
-            }
-        });
+            let host = findings.host;
+            let clock = findings.clock.as_mut()?;
+            Some(match host.late.is_zero() {
+                true => clock.anchor(end, at),
+                false => clock.nudge(end + forward(host.mean_turns(clock)), at),
+            })
+        })
     }
 
     /// The time of the last sighting of a reference block.

@@ -3,6 +3,8 @@
 //! ```text
 //!   spindle ---> map ---> arrangement ---> arm ---> firmware
 //! ```
+//!
+//! By reads alone the map takes most of the time: see [`by_reads`].
 
 use block::{Duration, Instant, Lba};
 use drive::Geometry;
@@ -17,6 +19,8 @@ use crate::map;
 use crate::prober::{Prober, Unseen};
 use crate::spindle::{self, NotFound};
 
+mod by_reads;
+
 /// Runs all procedures, continuing from earlier findings, within about `budget` of the drive's
 /// time. The owner stops the procedure at the end of the budget in any case.
 pub async fn complete(prober: Prober, budget: Duration) {
@@ -25,6 +29,11 @@ pub async fn complete(prober: Prober, budget: Duration) {
     begin(&prober, ProfilingStage::Spindle);
     if let Err(why) = find_spindle(&prober).await {
         fail(&prober, ProfilingStage::Spindle, of_spindle(why));
+        begin(&prober, ProfilingStage::Done);
+        return;
+    }
+    if prober.device().offers == Offers::Nothing {
+        by_reads::complete(&prober, end).await;
         begin(&prober, ProfilingStage::Done);
         return;
     }
@@ -73,6 +82,11 @@ fn fail(prober: &Prober, step: ProfilingStage, why: String) {
     prober.findings(|findings| findings.progress.failed.push((step, why)));
 }
 
+/// Forgets why a part was not found: it is looked for again.
+fn retry(prober: &Prober, step: ProfilingStage) {
+    prober.findings(|findings| findings.progress.failed.retain(|(other, _)| *other != step));
+}
+
 /// The blocks for finding the spindle, in thirds of the drive: the second is used if the first
 /// cannot be read. A choice: far from where file systems write most.
 const THIRDS: [u64; 2] = [1, 2];
@@ -112,11 +126,6 @@ async fn find_map(prober: &Prober, time: Duration) {
     begin(prober, ProfilingStage::Map);
     take_up_map(prober).await;
     let blocks = prober.device().blocks;
-    if prober.device().offers == Offers::Nothing {
-        explore_rest(prober, prober.now() + time).await;
-        verify(prober).await;
-        return;
-    }
     let half = Duration::from_nanos(time.as_nanos() / 2);
     explore(prober, Lba(0), prober.now() + half).await;
     let each = Duration::from_nanos(half.as_nanos() / PLACES);
@@ -201,6 +210,7 @@ async fn verify(prober: &Prober) {
 
 async fn find_layout(prober: &Prober) {
     begin(prober, ProfilingStage::Layout);
+    retry(prober, ProfilingStage::Layout);
     if let Err(why) = layout::find(prober).await {
         fail(prober, ProfilingStage::Layout, of_layout(why).to_owned());
     }
@@ -246,6 +256,7 @@ fn effort(passed: Duration) -> Effort {
 const SHARE_OF_ARM: u64 = 3;
 
 async fn find_arm(prober: &Prober, effort: Effort) {
+    retry(prober, ProfilingStage::Arm);
     let Some(geometry) = geometry(prober) else {
         let why = "on which cylinders tracks are is not known";
         return fail(prober, ProfilingStage::Arm, why.to_owned());
@@ -269,6 +280,7 @@ fn limit_arm(prober: &Prober) {
 }
 
 async fn find_firmware(prober: &Prober) {
+    retry(prober, ProfilingStage::Firmware);
     let Some(geometry) = geometry(prober) else {
         let why = "where blocks are is not known";
         return fail(prober, ProfilingStage::Firmware, why.to_owned());

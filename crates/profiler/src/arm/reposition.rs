@@ -376,14 +376,7 @@ impl<'a> Trips<'a> {
     /// Corrects the clock by a completed read. Returns the previous error.
     fn anchor(&self, track: &TrackBlocks, lba: Lba, at: Instant) -> Option<f64> {
         let end = self.angles.begin(track, lba)? + track.width();
-        self.prober.findings(|findings| {
-            let late = !findings.host.late.is_zero();
-            let clock = findings.clock.as_mut()?;
-            Some(match late {
-                true => clock.nudge(end, at),
-                false => clock.anchor(end, at),
-            })
-        })
+        self.prober.anchor(end, at)
     }
 
     /// Maximum deviation of a read's end from its predicted angle, in revolutions.

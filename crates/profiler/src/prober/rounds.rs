@@ -104,6 +104,28 @@ impl Prober {
         results.into_iter().flatten().collect()
     }
 
+    /// Runs work in turns until `enough` holds and no turn is under way. It pauses then, if it is not
+    /// polled, and goes on with another call. `None` if it has not ended.
+    pub(crate) async fn part<F: Future>(
+        &self,
+        enough: impl Fn(&Prober) -> bool,
+        mut work: Pin<&mut F>,
+    ) -> Option<F::Output> {
+        self.desk().turns.unpark();
+        poll_fn(|context| {
+            if enough(self) && self.desk().turns.park() {
+                return Poll::Ready(None);
+            }
+            match work.as_mut().poll(context) {
+                Poll::Ready(result) => Poll::Ready(Some(result)),
+                // The end of this turn may have been what was awaited.
+                Poll::Pending if enough(self) && self.desk().turns.park() => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
     /// Reads a block far from the last ones, so that the buffer discards another one.
     pub(crate) async fn read_far(&self) {
         let blocks = self.device().blocks;

@@ -14,6 +14,11 @@ use crate::harness::{noisy, shipped};
 
 /// What is found in ten minutes of the drive's time.
 fn found(truth: &Arc<Profile>, jitter: HostJitter) -> Findings {
+    found_after(truth, jitter, Duration::from_secs(600))
+}
+
+/// What is known after some of these ten minutes.
+fn found_after(truth: &Arc<Profile>, jitter: HostJitter, time: Duration) -> Findings {
     let drive = VirtualDrive::imperfect(Arc::clone(truth), noisy(), 7);
     let device = DriveIdentity::of(&drive, Offers::Nothing, WritePermission::Forbidden);
     let budget = Duration::from_secs(600);
@@ -21,7 +26,7 @@ fn found(truth: &Arc<Profile>, jitter: HostJitter) -> Findings {
         complete(prober, budget)
     });
     let mut drive = DelayedDrive::new(drive, jitter, 7);
-    rehearse(&mut profiler, &mut drive, Instant::ZERO, budget);
+    rehearse(&mut profiler, &mut drive, Instant::ZERO, time);
     profiler.findings()
 }
 
@@ -66,6 +71,35 @@ fn seeks_off(arm: &ArmTimings, truth: &Profile) -> f64 {
         (point.mean.as_millis_f64() - is).abs() * 1e3
     });
     off.sum::<f64>() / arm.read.len() as f64
+}
+
+/// The delays that were measured on the path from `headtime adopt` over NBD to `headtime emulate`: 15 us
+/// in the mean.
+#[test]
+fn a_drive_is_usable_long_before_its_map_is_complete() {
+    let jitter = HostJitter {
+        floor: Duration::from_micros(60),
+        mean: Duration::from_micros(15),
+        stalls_ppm: 5_000,
+        longest_stall: Duration::from_millis(4),
+    };
+    let truth = Arc::new(shipped("quantum-atlas-10k"));
+    let blocks = truth.geometry.sectors().0;
+    let mut before = 0;
+    for seconds in [170, 300] {
+        let findings = found_after(&truth, jitter, Duration::from_secs(seconds));
+        let known = findings.map.known();
+        assert!(known * 10 > blocks && known > before, "{known} known");
+        before = known;
+        let layout = findings.layout.expect("a layout");
+        let arm = findings.arm.expect("seeks");
+        assert!(findings.firmware.is_some());
+        let sure = [layout.confidence, arm.confidence, findings.map_confidence];
+        let sure = sure.map(|confidence| confidence.ppm() > 500_000);
+        assert_eq!(sure, [true; 3], "after {seconds} s");
+        let off = seeks_off(&arm, &truth);
+        assert!(off < 150.0, "seeks are {off:.1} us off");
+    }
 }
 
 /// Delays of 30 us in the mean hide sectors of 18 us, and one outcome in 200 is stalled.

@@ -1,0 +1,130 @@
+//! The order of the procedures by reads alone, where the map takes most of the time.
+//!
+//! ```text
+//!   first tracks, everywhere --> surfaces --> arm, roughly --> electronics     usable from here on
+//!   rest of the tracks --> their cylinders                                     again and again
+//!   arm, thoroughly
+//! ```
+//!
+//! A service uses the gaps between known blocks. A small part of the map with a seek table is therefore
+//! worth more than a complete map without one.
+
+use std::pin::pin;
+
+use block::{Duration, Instant};
+
+use super::{
+    begin, explore_rest, find_arm, find_firmware, find_layout, limit_arm, take_up_map, verify,
+};
+use crate::arm::Effort;
+use crate::findings::{Pattern, ProfilingStage};
+use crate::layout;
+use crate::prober::Prober;
+
+/// The arm is measured when one of so many blocks is known. A choice: the regions of an exploration are
+/// all over the drive then, and each has tens of cylinders.
+const FIRST_PART: u64 = 10;
+
+/// The rest of the map is explored in so many parts of its time, each of which the profile gains. A
+/// choice: the checks of a part take 15 s.
+const PARTS: u64 = 2;
+
+/// Time for measuring the arm thoroughly. It takes 65 to 105 s on the drives that we ship.
+const THOROUGHLY: Duration = Duration::from_secs(110);
+
+/// The arm is measured thoroughly if one of so many parts of what is left suffices. A choice: the square
+/// of the known share says how many gaps can be used, and errors of seeks only widen a guard.
+const ARM_PART: u64 = 2;
+
+/// The least time of a part of the map. A choice: its checks take nearly as long.
+const SHORTEST: Duration = Duration::from_secs(20);
+
+/// Time for the check of a map that has grown, and for the check of its layout.
+const CHECKING: Duration = Duration::from_secs(20);
+
+/// The part of a thorough measurement that is not for refining the seek curve.
+const UNREFINED: Duration = Duration::from_secs(80);
+
+/// Finds all parts that are left after the spindle until `end`.
+pub(super) async fn complete(prober: &Prober, end: Instant) {
+    begin(prober, ProfilingStage::Map);
+    take_up_map(prober).await;
+    let half = prober.now() + part(left(prober, end), 2);
+    let some = prober.device().blocks / FIRST_PART;
+    let enough = |prober: &Prober| {
+        prober.now() >= half || prober.findings(|found| found.map.known()) >= some
+    };
+    let mut map = pin!(explore_rest(prober, end));
+    let mut explored = prober.part(enough, map.as_mut()).await;
+    verify(prober).await;
+    find_layout(prober).await;
+    arm_and_electronics(prober, Effort::QUICK).await;
+    let for_arm = for_arm(prober, left(prober, end));
+    let for_map = left(prober, end).saturating_sub(for_arm);
+    let until = prober.now() + for_map;
+    let length = part(for_map, PARTS).max(SHORTEST);
+    while explored.is_none() && left(prober, until) >= SHORTEST + CHECKING {
+        begin(prober, ProfilingStage::Map);
+        let stop = until.min(prober.now() + length).saturating_sub(CHECKING);
+        explored = prober
+            .part(|prober| prober.now() >= stop, map.as_mut())
+            .await;
+        verify(prober).await;
+        prober.within(end, place(prober)).await;
+    }
+    let is_known = prober.findings(|found| found.arm.is_some());
+    let refining = left(prober, end).saturating_sub(UNREFINED);
+    let effort = match refining.is_zero() {
+        true => Effort::QUICK,
+        false => Effort {
+            refining: refining.min(Effort::FULL.refining),
+            ..Effort::FULL
+        },
+    };
+    if !is_known || effort != Effort::QUICK {
+        let work = arm_and_electronics(prober, effort);
+        prober.within(end, work).await;
+    }
+}
+
+/// Measures the arm, and the electronics if they are not known yet.
+async fn arm_and_electronics(prober: &Prober, effort: Effort) {
+    begin(prober, ProfilingStage::Arm);
+    find_arm(prober, effort).await;
+    limit_arm(prober);
+    let is_known = prober.findings(|found| found.firmware.is_some());
+    if !is_known {
+        begin(prober, ProfilingStage::Firmware);
+        find_firmware(prober).await;
+    }
+}
+
+/// How much of the time that is left is for the arm.
+fn for_arm(prober: &Prober, left: Duration) -> Duration {
+    let is_known = prober.findings(|found| found.arm.is_some());
+    match (part(left, ARM_PART) >= THOROUGHLY, is_known) {
+        (true, _) => THOROUGHLY,
+        (false, true) => Duration::ZERO,
+        (false, false) => part(left, ARM_PART),
+    }
+}
+
+/// One of so many parts of a time.
+fn part(time: Duration, of: u64) -> Duration {
+    Duration::from_nanos(time.as_nanos() / of)
+}
+
+/// Puts new tracks on their surfaces and cylinders: by the pattern that is known where tracks alone show
+/// cylinders, else by all of the procedure.
+async fn place(prober: &Prober) {
+    let known = prober.findings(|found| found.layout.as_ref().map(|layout| layout.pattern));
+    match known {
+        Some(Pattern { band: 1, .. }) => layout::extend(prober).await,
+        _ => find_layout(prober).await,
+    }
+}
+
+/// The time until `end`.
+fn left(prober: &Prober, end: Instant) -> Duration {
+    end.max(prober.now()).since(prober.now())
+}
