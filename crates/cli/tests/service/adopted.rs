@@ -92,6 +92,9 @@ fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
                   [[drive]]\nname = \"known\"\n\
                   back_end = { kind = \"emulated\", drive = \"hp-c2247a\", image = \"k.img\" }\n\
                   [[drive.volume]]\nname = \"k\"\n[[drive.export]]\nname = \"k\"\nvolume = \"k\"\n\
+                  [[drive]]\nname = \"blind\"\nbelief = \"nothing\"\n\
+                  back_end = { kind = \"emulated\", drive = \"hp-c2247a\", image = \"b.img\" }\n\
+                  [[drive.volume]]\nname = \"b\"\n[[drive.export]]\nname = \"b\"\nvolume = \"b\"\n\
                   [control]\nsocket = \"s.control\"\n";
     std::fs::write(at("s.toml"), config).expect("room");
     let log = std::fs::File::create(at("log")).expect("a file");
@@ -109,6 +112,10 @@ fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
     let plain =
         format!("mode         plain: there is no belief of the drive: {command} learns one");
     assert!(said.contains(&plain), "{said}");
+    assert!(
+        said.contains("mode         plain: there is no belief of the drive\n"),
+        "an emulated drive's truth is no belief if the configuration says so: {said}"
+    );
     assert!(
         said.contains("mode         learning: ") && said.contains("until 48 of 64 agree with it"),
         "{said}"

@@ -299,8 +299,11 @@ impl Drive {
     /// The loop's status of the drive, completed from the configuration.
     pub(super) fn described(&self, mut picture: status::DriveStatus) -> status::DriveStatus {
         caching::name(&mut picture.caches, &self.all_volumes());
-        if let (status::Mode::Plain, Some(path)) = (picture.mode, &self.unlearned) {
-            picture.mode_reason = format!("{NO_BELIEF}: `headtime adopt {path}` learns one");
+        if picture.mode == status::Mode::Plain && self.model.is_none() {
+            picture.mode_reason = match &self.unlearned {
+                Some(path) => format!("{NO_BELIEF}: `headtime adopt {path}` learns one"),
+                None => NO_BELIEF.to_owned(),
+            };
         }
         status::DriveStatus {
             name: self.name.clone(),
@@ -389,7 +392,15 @@ fn parts(config: &config::DriveConfig) -> Result<Parts, String> {
             of_image(image, path, belief, "file")
         }
         config::BackEnd::Device(device) => device::parts(device, belief),
-        config::BackEnd::Emulated(emulated) => emulation(emulated, belief),
+        config::BackEnd::Emulated(emulated) => {
+            let mut parts = emulation(emulated)?;
+            match config.belief {
+                Belief::Nothing => parts.belief = None,
+                Belief::Emulated => (),
+                Belief::Profile(_) => parts.belief = belief,
+            }
+            Ok(parts)
+        }
         config::BackEnd::Nbd(remote) => behind::parts(remote, belief, config),
     }
 }
@@ -426,7 +437,8 @@ fn of_image(
     })
 }
 
-fn emulation(emulated: &config::Emulated, belief: Option<Arc<Profile>>) -> Result<Parts, String> {
+/// The parts of an emulated drive, with its truth as belief.
+fn emulation(emulated: &config::Emulated) -> Result<Parts, String> {
     let mut truth = profile(&emulated.drive)?.switched(emulated.look_ahead, emulated.write_cache);
     if let Some(mb_s) = emulated.bus_mb_s {
         truth.bus = Bus::at(mb_s, truth.block_bytes);
@@ -448,7 +460,7 @@ fn emulation(emulated: &config::Emulated, belief: Option<Arc<Profile>>) -> Resul
     Ok(Parts {
         blocks,
         block_bytes: truth.block_bytes,
-        belief: Some(belief.unwrap_or(truth)),
+        belief: Some(truth),
         back_end: Box::new(move || Ok(Box::new(Emulated::new(drive, image)) as Box<dyn BackEnd>)),
         scale,
         kind: "emulated",
