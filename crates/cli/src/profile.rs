@@ -94,7 +94,7 @@ pub struct ProfileArgs {
     electronics_noise_us: f64,
     /// Profile a simulated drive by reads alone, as behind NBD, a loop device or a USB bridge: without
     /// cache control, with its look-ahead on, and never written
-    #[arg(long, conflicts_with_all = ["device", "behind"])]
+    #[arg(long, conflicts_with = "device")]
     reads_only: bool,
     /// Mean delay that a simulated host adds to each command and to each outcome, exponentially
     /// distributed; one outcome in 200 is stalled by up to 4 ms besides
@@ -126,7 +126,7 @@ Examples:
       profile a real drive by reads only; then: headtime simulate --drive sdb.toml ...
   headtime profile --drive modern-20tb --budget 1h --resume 20tb.json -o 20tb.toml
       continue from the known tracks each time
-  headtime profile --drive seagate-cheetah-18lp --behind oltp --budget 10m --resume 18lp.json
+  headtime profile --drive seagate-cheetah-18lp --behind oltp --behind-percent 10 --resume 18lp.json
       find the tracks while the drive serves requests, and measure the cost
 
 --check samples blocks of the whole drive; above 100 GB, blocks whose tracks are known. Angles are
@@ -189,21 +189,27 @@ pub fn run(arguments: &ProfileArgs) -> Result<(), Exit> {
 impl ProfileArgs {
     /// Profiles a drive behind a load.
     fn run_behind(&self, load: &str, names: &[String], noise: RehearsalNoise) -> Result<(), Exit> {
-        let ([name], None) = (names, &self.output) else {
-            let problem = "--behind: expected one --drive and no -o: a map alone is no profile";
-            return Err(Exit::input(problem));
+        let [name] = names else {
+            return Err(Exit::input("--behind: expected one --drive"));
         };
+        let output = self.output.as_deref().map(begin).transpose()?;
         let plan = BehindPlan::new(load, self.behind_percent, self.budget)?;
         let resumed = self.resume.as_deref().map(resume).transpose()?;
         let truth = Arc::new(named::drive(name)?);
-        let found = behind::profile(&truth, noise, &plan, &resumed.unwrap_or_default())?;
+        let (offers, resumed) = (self.path()?.offers, resumed.unwrap_or_default());
+        let behind = behind::profile(&truth, noise, offers, &plan, &resumed)?;
         if let Some(path) = &self.resume {
-            keep(path, &found.findings)?;
+            keep(path, &behind.found.findings)?;
         }
         match self.json {
-            true => print(&json(&found.figures)?),
-            false => print(&text::behind(&found.figures)),
+            true => print(&json(&behind.figures)?)?,
+            false => print(&text::behind(&behind.figures))?,
         }
+        if let Some(file) = output {
+            behind.found.needs_belief()?;
+            file.write(&behind.found.text())?;
+        }
+        Ok(())
     }
 
     fn noise(&self) -> Result<RehearsalNoise, Exit> {

@@ -11,6 +11,7 @@
 //! of a profiler passes its probes to a drive and reports their ends, in virtual or in real time.
 
 pub mod arm;
+pub mod behind;
 pub mod belief;
 pub mod clock;
 pub mod confidence;

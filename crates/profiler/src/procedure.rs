@@ -58,22 +58,6 @@ pub async fn complete(prober: Prober, budget: Duration) {
     begin(&prober, ProfilingStage::Done);
 }
 
-/// Finds the spindle and the tracks until `end` at most, continuing from the known ones. This works
-/// beside a foreground load, because a sighting depends on its own end only.
-pub async fn tracks(prober: Prober, end: Instant) {
-    begin(&prober, ProfilingStage::Spindle);
-    if let Err(why) = find_spindle(&prober).await {
-        fail(&prober, ProfilingStage::Spindle, of_spindle(why));
-        begin(&prober, ProfilingStage::Done);
-        return;
-    }
-    begin(&prober, ProfilingStage::Map);
-    take_up_map(&prober).await;
-    explore_rest(&prober, end).await;
-    verify(&prober).await;
-    begin(&prober, ProfilingStage::Done);
-}
-
 fn begin(prober: &Prober, step: ProfilingStage) {
     prober.findings(|findings| findings.progress.step = step);
 }

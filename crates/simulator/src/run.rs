@@ -29,7 +29,7 @@ pub mod shared;
 pub use crate::load::{Arrival, Demand, Load, LoadError, LoadPart};
 pub use audience::Audience;
 pub use scan::{AfterLoad, BackgroundScan, ScanPoint};
-pub use shared::{ProbeSchedule, ProfiledDrive, ProfilingProgress};
+pub use shared::{ProfiledDrive, ProfilingProgress};
 
 /// The limits of a run, and its treatment of arrivals past the end of the drive. Every accepted
 /// request is served to its end.

@@ -222,10 +222,14 @@ pub fn behind(figures: &BehindFigures) -> String {
     }
     let _ = writeln!(
         text,
-        "\n{} probes took {:.1} % of the time; the tracks of {:.2} % of the blocks are known",
+        "\n{} probes took {:.1} % of the time; the tracks of {:.2} % of the blocks are known; the profile is {}",
         grouped(figures.probes),
         figures.probing * 100.0,
-        figures.known * 100.0
+        figures.known * 100.0,
+        match figures.usable {
+            true => "usable",
+            false => "not usable yet",
+        }
     );
     let _ = writeln!(text, "\n              requests   mean ms    p99 ms");
     for (name, side) in [("alone", &figures.alone), ("beside", &figures.foreground)] {

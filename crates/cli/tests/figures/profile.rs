@@ -113,6 +113,11 @@ fn the_same_seed_finds_the_same_and_the_budget_ends_it() {
     let (code, said) = refused(&scene, "profile --drive hp-c2247a --budget 0.1s -o no.toml");
     assert!(said.contains("too small"), "{said}");
     assert_eq!(code, Some(1));
+    let (code, said) = refused(
+        &scene,
+        "profile --drive hp-c2247a --budget 20s --behind random -o no.toml",
+    );
+    assert_eq!(code, Some(1), "there is no profile: {said}");
     assert!(!scene.path("no.toml").exists());
 }
 
@@ -310,13 +315,15 @@ align_kib = 4
 "#;
     let scene = Scene::with(&[("quiet.toml", quiet)]);
     let behind = |flags: &str| {
-        let text = scene.prints(&format!(
-            "profile --drive hp-c2247a --budget 60s --json {flags}"
-        ));
+        let text = scene.prints(&format!("profile --drive hp-c2247a --json {flags}"));
         let line: Value = serde_json::from_str(&text).expect("JSON");
         line
     };
-    let idle = behind("--behind quiet.toml --resume map.json");
+    let idle = behind("--behind quiet.toml --budget 5m --resume map.json -o quiet-drive.toml");
+    assert_eq!(idle["usable"], true, "{idle}");
+    assert!(scene.path("quiet-drive.toml").exists());
+    let alone = behind("--behind quiet.toml --budget 5m --reads-only");
+    assert_eq!(alone["usable"], true, "by reads alone: {alone}");
     let known = |line: &Value| line["known"].as_f64().expect("a share");
     let progress = idle["progress"].as_array().expect("moments");
     assert!(progress.len() > 5, "{idle}");
@@ -324,18 +331,19 @@ align_kib = 4
     assert!(shares.is_sorted(), "{shares:?}");
     assert!(known(&idle) > 0.9, "{idle}");
     let cost = idle["mean_percent"].as_f64().expect("a share");
-    // A request may wait for the probe that is under way: here, for half of the time there is one.
-    assert!((0.0..20.0).contains(&cost), "{idle}");
+    // A request may wait for the probe that is under way: here, for three quarters of the time there is one,
+    // which takes some 12 ms of a request's 22.
+    assert!((0.0..40.0).contains(&cost), "{idle}");
     // A busy drive has no time for probes but what they are granted.
-    let busy = behind("--behind random");
+    let busy = behind("--behind random --budget 60s");
     assert_eq!(busy["probes"], 0, "{busy}");
     assert_eq!(busy["mean_percent"], 0.0, "{busy}");
-    let granted = behind("--behind random --behind-percent 10");
+    let granted = behind("--behind random --budget 60s --behind-percent 10");
     assert!(granted["probes"].as_u64() > Some(50), "{granted}");
     let cost = granted["mean_percent"].as_f64().expect("a share");
     assert!((2.0..15.0).contains(&cost), "{granted}");
     // What is kept is gone on from.
-    let again = behind("--behind quiet.toml --resume map.json");
+    let again = behind("--behind quiet.toml --budget 60s --resume map.json");
     assert!(known(&again) >= known(&idle), "{again}");
     let text = scene.prints("profile --drive hp-c2247a --budget 20s --behind quiet.toml");
     assert!(
@@ -347,7 +355,6 @@ align_kib = 4
         ("--behind random --behind-percent 90", "from 0 to 50"),
         ("--behind-percent 5", "--behind"),
         ("--behind random --check", "--check"),
-        ("--behind random -o no.toml", "no -o"),
         ("--behind random --drive dec-rz26", "one --drive"),
     ] {
         let (code, said) = refused(&scene, &format!("profile --drive hp-c2247a {flags}"));

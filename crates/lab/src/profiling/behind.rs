@@ -1,4 +1,4 @@
-//! Finds the tracks of a drive while it serves a load.
+//! Profiles a drive while it serves a load.
 
 use std::sync::Arc;
 
@@ -6,13 +6,15 @@ use crate::comparison::load::{LoadSettings, LoadSource};
 use block::{Duration, Instant};
 use drive::{Profile, VirtualDrive};
 use engine::{Engine, Limits};
+use profiler::behind::{ProbeSchedule, ProfilerBehindLoad};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use scheduler::policy::find;
 use serde::Serialize;
 use simulator::driver::{Driver, SimulatedDrive};
 use simulator::ledger::{Ledger, RunReport};
-use simulator::run::{self, Options, ProbeSchedule, ProfiledDrive, ProfilingProgress};
+use simulator::run::{self, Options, ProfiledDrive, ProfilingProgress};
 
+use super::found::{FoundDrive, ProfilingEnd};
 use super::rehearsal::{RehearsalNoise, fits};
 use crate::Failure;
 
@@ -28,8 +30,8 @@ pub struct BehindPlan {
 /// The result.
 #[derive(Debug)]
 pub struct Behind {
-    /// The findings.
-    pub findings: Findings,
+    /// The drive as it was found.
+    pub found: FoundDrive,
     /// The printed figures.
     pub figures: BehindFigures,
 }
@@ -51,6 +53,8 @@ pub struct BehindFigures {
     pub rpm: Option<f64>,
     /// The share of blocks whose tracks are known.
     pub known: f64,
+    /// Whether a service would use the profile.
+    pub usable: bool,
     /// Completed commands of the profiler.
     pub probes: u64,
     /// Their share of the drive's time.
@@ -157,13 +161,15 @@ impl BehindPlan {
     }
 }
 
-/// Finds the tracks of a simulated drive behind a load.
+/// Profiles a simulated drive behind a load. The drive has these means to bypass its buffer, and is not
+/// written.
 ///
 /// # Errors
 /// If the load does not fit on the drive, or tracks of another run do not.
 pub fn profile(
     truth: &Arc<Profile>,
     noise: RehearsalNoise,
+    offers: Offers,
     plan: &BehindPlan,
     resumed: &Findings,
 ) -> Result<Behind, Failure> {
@@ -173,23 +179,38 @@ pub fn profile(
     };
     let (alone, _) = plan.serve(truth, drive())?;
     let drive = drive();
-    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
+    let device = DriveIdentity::of(&drive, offers, WritePermission::Forbidden);
     fits(resumed, &device, &truth.name)?;
     let end = plan.end();
-    let tracks = move |prober| procedure::tracks(prober, end);
-    let profiler = Profiler::new(device, resumed.clone(), tracks);
-    let turns = ProbeSchedule {
+    let budget = plan.budget;
+    let whole = move |prober| procedure::complete(prober, budget);
+    let profiler = Profiler::new(device, resumed.clone(), whole);
+    let schedule = ProbeSchedule {
         calm: CALM,
         granted_ppm: (plan.percent * 1e4).round() as u32,
+        from: Instant::ZERO,
         until: end,
-        note_every: Duration::from_nanos(plan.budget.as_nanos() / NOTES),
     };
-    let mut shared = ProfiledDrive::new(drive, profiler, turns);
+    let note_every = Duration::from_nanos(plan.budget.as_nanos() / NOTES);
+    let profiler = ProfilerBehindLoad::new(profiler, schedule);
+    let mut shared = ProfiledDrive::new(drive, profiler, note_every);
     let (beside, over) = plan.serve(truth, &mut shared)?;
-    let findings = shared.findings();
+    let finished = shared.finished();
+    let found = FoundDrive {
+        name: truth.name.clone(),
+        device,
+        findings: shared.findings(),
+        truth: Some(Arc::clone(truth)),
+        at: finished.unwrap_or(over.min(end)),
+        probes: shared.known_at(over).probes,
+        ended: match finished {
+            Some(_) => ProfilingEnd::Finished,
+            None => ProfilingEnd::OutOfTime,
+        },
+    };
     let last = shared.known_at(over);
     let share = |known: &ProfilingProgress| known.blocks as f64 / device.blocks as f64;
-    let seconds = shared.finished().unwrap_or(over.min(end)).as_secs_f64();
+    let seconds = found.at.as_secs_f64();
     let more =
         |of: fn(&ForegroundFigures) -> Option<f64>,
          beside: &ForegroundFigures,
@@ -203,12 +224,14 @@ pub fn profile(
         behind: plan.name.clone(),
         percent: plan.percent,
         drive_seconds: seconds,
-        finished: shared.finished().is_some(),
-        rpm: findings
+        finished: finished.is_some(),
+        rpm: found
+            .findings
             .clock
             .as_ref()
             .map(|clock| 60e12 / clock.spindle().period_ps() as f64),
         known: share(&last),
+        usable: found.needs_belief().is_ok(),
         probes: last.probes,
         probing: last.took.as_secs_f64() / seconds.max(f64::MIN_POSITIVE),
         foreground,
@@ -221,7 +244,7 @@ pub fn profile(
             .map(|k| KnownAt::of(k, share(k)))
             .collect(),
     };
-    Ok(Behind { findings, figures })
+    Ok(Behind { found, figures })
 }
 
 impl ForegroundFigures {
