@@ -14,6 +14,10 @@ use server::tasks::Steer;
 use crate::output::{self, Exit, grouped};
 use crate::streams;
 
+mod learn;
+
+use learn::LearnArgs;
+
 /// Inspect and control a running service
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -81,6 +85,9 @@ enum CtlAction {
         /// The permitted increase of the mean response time, in percent, 0 to 100
         percent: f64,
     },
+    /// Profile a drive without a belief while it serves: in idle time, and in a granted share of the time. It is
+    /// only read
+    Profile(LearnArgs),
     /// Reload the configuration. Clients stay connected
     #[command(after_help = "Example:\n  headtime ctl reload")]
     Reload,
@@ -107,6 +114,7 @@ impl CtlAction {
                 drive: drive.clone(),
                 impact_ppm: parts_per_million(percent)?,
             },
+            CtlAction::Profile(ref learn) => learn.ask()?,
             CtlAction::Reload => Ask::Reload,
             CtlAction::Drain => Ask::Drain,
             CtlAction::Stop => Ask::Stop,
@@ -130,10 +138,14 @@ fn parts_per_million(percent: f64) -> Result<u32, Exit> {
 pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
     let usual = || Places::of_this_user(Path::new("")).control_socket();
     let socket = arguments.socket.clone().unwrap_or_else(usual);
-    let outcome = control::ask(&socket, &arguments.action.ask()?).map_err(|error| match error {
-        AskError::Refused(_) => Exit::input(error),
-        _ => Exit::failed(error),
-    })?;
+    if let CtlAction::Profile(learn) = &arguments.action {
+        let format = match arguments.json {
+            true => Format::Json,
+            false => Format::Text,
+        };
+        return learn.run(&socket, format);
+    }
+    let outcome = asked(&socket, &arguments.action.ask()?)?;
     if arguments.json {
         return output::print_answer(&format!("{outcome:#}\n"));
     }
@@ -147,6 +159,22 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
         _ => String::from("done\n"),
     };
     output::print_answer(&text)
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+fn asked(socket: &Path, ask: &Ask) -> Result<Value, Exit> {
+    control::ask(socket, ask).map_err(|error| match error {
+        AskError::Refused(_) => Exit::input(error),
+        _ => Exit::failed(error),
+    })
 }
 
 fn understood<T: serde::de::DeserializeOwned>(socket: &Path, outcome: Value) -> Result<T, Exit> {

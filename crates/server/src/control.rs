@@ -11,6 +11,7 @@
 mod client;
 mod desk;
 mod http;
+mod learning;
 mod lease;
 pub mod metrics;
 pub mod notify;
@@ -22,6 +23,7 @@ mod unique_keys;
 
 pub use client::{AskError, ask};
 pub use desk::Bounds;
+pub use learning::{Learn, LearningReport, MOST_GRANTED_PPM};
 pub use lease::Lease;
 pub use plane::{GRACE, Listeners, Plane, listen, listen_http};
 
@@ -57,6 +59,24 @@ pub trait Service: Send + Sync + 'static {
     /// # Errors
     /// If there is no such drive, or the drive has no impact budget.
     fn set_impact(&self, drive: &str, impact_ppm: u32) -> Result<(), String>;
+
+    /// Begins to profile a drive behind its load.
+    ///
+    /// # Errors
+    /// If there is no such drive, or it has a belief, or is being profiled.
+    fn learn(&self, order: &Learn) -> Result<(), String>;
+
+    /// The findings about a drive that is profiled behind its load.
+    ///
+    /// # Errors
+    /// If there is no such drive, or it was not profiled.
+    fn learned(&self, drive: &str) -> Result<LearningReport, String>;
+
+    /// Ends the profiling of a drive. What was found stays.
+    ///
+    /// # Errors
+    /// If there is no such drive.
+    fn stop_learning(&self, drive: &str) -> Result<(), String>;
 
     /// The account of slow requests, the slowest first.
     ///

@@ -19,13 +19,16 @@ use hdrhistogram::Histogram;
 use std::io;
 
 use self::back_end::{BackEnd, Ended, Punch, Run, Shape, Span};
+use self::learning::{Learning, LearningGrant};
 use crate::arena::{Arena, Buffer, Memory};
 use crate::capture::{LiveEngine, Recorder};
 use crate::clock::Clock;
 use crate::ring::Ring;
 use block::operation::OperationError;
+use profiler::{DriveIdentity, Offers, WritePermission};
 
 pub mod back_end;
+pub mod learning;
 
 /// A drive in service. `now` is the drive's time at the begin of this turn of the loop.
 pub(crate) struct Disk {
@@ -41,6 +44,8 @@ pub(crate) struct Disk {
     /// The scratch memory of commands at the back end.
     scratch: Vec<Scratch>,
     spare: Arena,
+    /// The profiler behind the load, if there is or was one.
+    learning: Option<Box<Learning>>,
 }
 
 /// The memory of a command's blocks outside of its request.
@@ -81,6 +86,7 @@ impl Disk {
             in_flight: Vec::new(),
             scratch: Vec::new(),
             spare: Arena::map(SPARE)?,
+            learning: None,
         })
     }
 
@@ -141,6 +147,9 @@ impl Disk {
     /// As for [`BackEnd::start`].
     pub(crate) unsafe fn start(&mut self, command: &Command, memory: &[Memory]) {
         self.in_flight.push((*command, self.now));
+        if let Some(learning) = &mut self.learning {
+            learning.began();
+        }
         // SAFETY: the caller's promise.
         unsafe {
             self.back_end
@@ -150,7 +159,90 @@ impl Disk {
 
     /// The next command that has ended.
     pub(crate) fn poll_ended(&mut self) -> Option<Ended> {
-        self.back_end.poll(self.now)
+        loop {
+            let ended = self.back_end.poll(self.now)?;
+            let Some(learning) = &mut self.learning else {
+                return Some(ended);
+            };
+            if !learning.took(self.now, &ended) {
+                return Some(ended);
+            }
+        }
+    }
+
+    /// Profiles the drive in idle time and within a granted share of the time, continuing from what was
+    /// found before.
+    ///
+    /// # Errors
+    /// Why not, and what was expected.
+    pub(crate) fn learn(&mut self, name: &str, grant: &LearningGrant) -> Result<(), String> {
+        if self.engine.tallies().is_some() {
+            return Err(format!(
+                "drive {name} has a belief that it follows: expected a drive without one"
+            ));
+        }
+        if self
+            .learning
+            .as_ref()
+            .is_some_and(|one| one.is_active(self.now))
+        {
+            return Err(format!("drive {name} is being profiled already"));
+        }
+        let identity = DriveIdentity {
+            blocks: self.shape.blocks,
+            block_bytes: self.shape.block_bytes,
+            physical_block_bytes: self.shape.block_bytes,
+            depth: self.back_end.depth(),
+            offers: Offers::Nothing,
+            writes: WritePermission::Forbidden,
+        };
+        let earlier = self
+            .learning
+            .take()
+            .map(|one| one.learned(self.now).findings);
+        let begun = Learning::begin(
+            self.now,
+            identity,
+            grant,
+            earlier.unwrap_or_default(),
+            self.in_flight.len(),
+        );
+        self.learning = Some(Box::new(begun.map_err(|error| error.to_string())?));
+        Ok(())
+    }
+
+    /// The profiler behind the load, if there is or was one.
+    pub(crate) fn learning(&self) -> Option<&Learning> {
+        self.learning.as_deref()
+    }
+
+    /// Whether a probe is at the back end.
+    pub(crate) fn is_probing(&self) -> bool {
+        self.learning.as_ref().is_some_and(|one| one.is_probing())
+    }
+
+    /// Dispatches no more probes.
+    pub(crate) fn stop_learning(&mut self) {
+        if let Some(learning) = &mut self.learning {
+            learning.stop();
+        }
+    }
+
+    /// Dispatches the probes that are due. The answer is whether there was one.
+    pub(crate) fn probe(&mut self) -> bool {
+        let Some(learning) = &mut self.learning else {
+            return false;
+        };
+        let mut is_any = false;
+        while let Some((command, memory)) = learning.next(self.now) {
+            is_any = true;
+            // SAFETY: the learning keeps the memory until the command has ended.
+            unsafe {
+                self.back_end
+                    .start(self.now, &command, &[memory], &mut self.ring);
+            }
+        }
+        is_any
     }
 
     /// Notifies the engine of the end of a command. The answer is the number of revolutions that a failed
@@ -189,7 +281,12 @@ impl Disk {
 
     /// The time of the next poll of engine or back end, if nothing completes before.
     pub(crate) fn next_wakeup(&self) -> Option<Instant> {
-        let wakeups = [self.engine.next_wakeup(), self.back_end.next_wakeup()];
+        let learning = self.learning.as_ref();
+        let wakeups = [
+            self.engine.next_wakeup(),
+            self.back_end.next_wakeup(),
+            learning.and_then(|learning| learning.next_wakeup()),
+        ];
         wakeups.into_iter().flatten().min()
     }
 

@@ -40,6 +40,7 @@ use crate::clients::{Awaited, Bounds, Clients, Counts};
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::disk::back_end::{BackEnd, Run};
+use crate::disk::learning::{Learned, LearningGrant};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::status;
 use crate::tasks::Tasks;
@@ -186,6 +187,7 @@ impl EventLoop {
                 Letter::Connection(_) | Letter::Call(_) => None,
             }));
         self.tasks.leave(&mut self.disk);
+        self.disk.stop_learning();
         let reason = "the service is stopping";
         self.volumes.streams.stop(&mut self.disk, reason);
         self.volumes.poll_streams(&mut self.disk);
@@ -197,6 +199,7 @@ impl EventLoop {
             && self.clients.count() == 0
             && self.volumes.is_idle()
             && self.disk.engine.at_drive() == 0
+            && !self.disk.is_probing()
     }
 
     /// One turn: work, replies, one wait, completions.
@@ -223,6 +226,7 @@ impl EventLoop {
             is_any |= self.volumes.submit_for_caches(&mut self.disk);
             // The engine's next commands.
             is_any |= self.give_commands();
+            is_any |= self.disk.probe();
             // Requests that have ended: their operations go on, or are answered.
             is_any |= self.answer_finished();
             let EventLoop {
@@ -308,6 +312,25 @@ impl EventLoop {
     /// The present time of the drive.
     pub fn now(&self) -> Instant {
         self.disk.now
+    }
+
+    /// Profiles the drive, whose name is for messages, behind its load.
+    ///
+    /// # Errors
+    /// Why not, and what was expected.
+    pub fn learn(&mut self, name: &str, grant: &LearningGrant) -> Result<(), String> {
+        self.disk.learn(name, grant)
+    }
+
+    /// The findings of the profiler behind the load.
+    pub fn learned(&self) -> Option<Learned> {
+        let learning = self.disk.learning()?;
+        Some(learning.learned(self.disk.now))
+    }
+
+    /// Ends the profiling of the drive. What was found stays.
+    pub fn stop_learning(&mut self) {
+        self.disk.stop_learning();
     }
 
     /// The clock of the drive.

@@ -19,7 +19,7 @@ use tracing::info;
 use crate::clients::Seats;
 use crate::config::{Access, Config, Places};
 use crate::control::notify::Activated;
-use crate::control::{self, Changes};
+use crate::control::{self, Changes, Learn, LearningReport};
 use crate::event_loop::EventLoop;
 use crate::event_loop::mailbox::Mailbox;
 use crate::front_end::fuse;
@@ -33,6 +33,7 @@ use crate::why::{Query, Slow};
 mod devices;
 mod doors;
 mod drives;
+mod learning;
 mod reload;
 mod slow;
 mod streams;
@@ -325,12 +326,19 @@ impl control::Service for Running {
                 f64::from(impact_ppm) / 1e4
             ));
         }
-        let Some(drive) = self.drives.iter().find(|drive| drive.name() == name) else {
-            let names: Vec<&str> = self.drives.iter().map(Drive::name).collect();
-            let names = names.join(", ");
-            return Err(format!("no drive {name}: expected one of {names}"));
-        };
-        drive.set_impact(impact_ppm)
+        self.drive_named(name)?.set_impact(impact_ppm)
+    }
+
+    fn learn(&self, order: &Learn) -> Result<(), String> {
+        self.begin_learning(order)
+    }
+
+    fn learned(&self, drive: &str) -> Result<LearningReport, String> {
+        self.learning_report(drive)
+    }
+
+    fn stop_learning(&self, drive: &str) -> Result<(), String> {
+        self.end_learning(drive)
     }
 
     fn why(&self, query: &Query) -> Result<Vec<Slow>, String> {

@@ -296,7 +296,8 @@ impl ByKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// The first commands of a service show where the platter is: little is planned before.
+    /// The first commands of a service show where the platter is: little is planned before. Or the drive is
+    /// being profiled.
     Learning,
     /// The drive does what the belief predicts: the scheduler uses positions.
     Following,

@@ -100,11 +100,19 @@ fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
     let log = std::fs::File::create(at("log")).expect("a file");
     let words = ["serve", "s.toml"];
     let mut service = begin(folder.path(), &words, log, SERVES).expect("it serves");
-    let status = Command::new(cargo_bin("headtime"))
-        .args(["ctl", "status", "--socket", "s.control"])
-        .current_dir(folder.path())
-        .output()
-        .expect("it runs");
+    let ctl = |words: &str| {
+        Command::new(cargo_bin("headtime"))
+            .args(["ctl", "--socket", "s.control"])
+            .args(words.split_whitespace())
+            .current_dir(folder.path())
+            .output()
+            .expect("it runs")
+    };
+    let status = ctl("status");
+    let refused = ctl("profile known");
+    let begun = ctl("profile blind --minutes 1 --detach --json");
+    let probed = ctl("status");
+    let ended = ctl("profile blind --stop --json");
     service.kill().expect("it runs");
     service.wait().expect("it ends");
     let said = String::from_utf8(status.stdout).expect("text");
@@ -116,6 +124,22 @@ fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
         said.contains("mode         plain: there is no belief of the drive\n"),
         "an emulated drive's truth is no belief if the configuration says so: {said}"
     );
+    let problem = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{problem}");
+    assert!(
+        problem.contains("drive known has a belief that it follows"),
+        "{problem}"
+    );
+    assert!(!at("known.toml").exists(), "it was refused");
+    let report = |output: &std::process::Output| -> serde_json::Value {
+        serde_json::from_slice(&output.stdout).expect("a report")
+    };
+    assert_eq!(report(&begun)["active"], true);
+    let said_then = String::from_utf8(probed.stdout).expect("text");
+    let learning = "mode         learning: profiling behind the load: now ";
+    assert!(said_then.contains(learning), "{said_then}");
+    assert_eq!(report(&ended)["drive"], "blind");
+    assert_eq!(report(&ended)["profile"], serde_json::Value::Null);
     assert!(
         said.contains("mode         learning: ") && said.contains("until 48 of 64 agree with it"),
         "{said}"

@@ -171,3 +171,47 @@ fn what_fails_is_said_in_one_line() {
         "{help}"
     );
 }
+
+#[test]
+fn a_drive_in_service_is_profiled_and_the_profile_is_written() {
+    let scene = scene();
+    let file = scene.folder.path().join("new.toml");
+    let words = format!("profile disk --minutes 5 --percent 2 -o {}", file.display());
+    let text = scene.ctl(&words);
+    for part in [
+        "disk: profiled for 244 s, at done: 5.9850 ms a revolution, tracks of 99.5 % of the blocks, 32,000 reads \
+         in 91.0 % of the time\n",
+        "new.toml: a profile. With belief = ",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let profile = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(profile, "name = \"disk\"\n");
+    let order = "learn Learn { drive: \"disk\", seconds: 300, granted_ppm: 20000 }";
+    assert_eq!(scene.fake.told(), [order]);
+    let report: serde_json::Value =
+        serde_json::from_str(&scene.ctl("profile disk --detach --json")).unwrap();
+    assert_eq!(report["probes"], 32_000);
+    assert_eq!(scene.fake.told(), [order], "it has begun");
+    scene.ctl("profile disk --stop");
+    assert_eq!(scene.fake.told()[1], "stop learning disk");
+}
+
+#[test]
+fn a_profile_that_cannot_be_had_leaves_no_file() {
+    let scene = scene();
+    let file = scene.folder.path().join("no.toml");
+    for (words, expected) in [
+        ("profile nope", "no drive nope: expected one of disk"),
+        ("profile disk --percent 101", "expected 0 to 100"),
+        ("profile disk --minutes 0", "--minutes"),
+        ("profile disk --stop", "cannot be used with"),
+    ] {
+        let words = format!("{words} -o {}", file.display());
+        let output = ctl(scene.folder.path(), &words);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {error}");
+        assert!(error.contains(expected), "{words}: {error}");
+        assert!(!file.exists(), "{words}");
+    }
+}

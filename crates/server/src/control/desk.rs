@@ -104,6 +104,18 @@ fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
             Ok(()) => Ok(Value::Null),
             Err(problem) => return Answer::refusal(problem),
         },
+        Ask::Learn(order) => match service.learn(&order) {
+            Ok(()) => Ok(Value::Null),
+            Err(problem) => return Answer::refusal(problem),
+        },
+        Ask::Learned { drive } => match service.learned(&drive) {
+            Ok(report) => serde_json::to_value(report),
+            Err(problem) => return Answer::refusal(problem),
+        },
+        Ask::StopLearning { drive } => match service.stop_learning(&drive) {
+            Ok(()) => Ok(Value::Null),
+            Err(problem) => return Answer::refusal(problem),
+        },
         Ask::Why(query) => match service.why(&query) {
             Ok(slow) => serde_json::to_value(slow),
             Err(problem) => return Answer::refusal(problem),

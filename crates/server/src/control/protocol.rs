@@ -11,8 +11,8 @@ use headtime_client::wire;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Scan;
 use super::unique_keys::UniqueKeys;
+use super::{Learn, Scan};
 use crate::tasks::Steer;
 use crate::why::Query;
 
@@ -47,6 +47,18 @@ pub enum Ask {
         /// The budget in parts per million, up to a million.
         impact_ppm: u32,
     },
+    /// Begins to profile a drive behind its load.
+    Learn(Learn),
+    /// The findings about such a drive: a [`super::LearningReport`].
+    Learned {
+        /// The name of the drive.
+        drive: String,
+    },
+    /// Ends the profiling of a drive.
+    StopLearning {
+        /// The name of the drive.
+        drive: String,
+    },
     /// The account of slow requests: a list of [`crate::why::Slow`].
     Why(Query),
     /// Attaches a stream, which lasts as long as the connection: [`wire::Granted`].
@@ -70,7 +82,10 @@ pub enum Ask {
 impl Ask {
     /// Whether the request changes nothing.
     pub fn only_looks(&self) -> bool {
-        matches!(self, Ask::Status | Ask::Tasks | Ask::Why(_) | Ask::Streams)
+        matches!(
+            self,
+            Ask::Status | Ask::Tasks | Ask::Why(_) | Ask::Streams | Ask::Learned { .. }
+        )
     }
 }
 

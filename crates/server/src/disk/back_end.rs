@@ -115,6 +115,11 @@ pub trait BackEnd {
     /// The next command that has ended.
     fn poll(&mut self, now: Instant) -> Option<Ended>;
 
+    /// The commands that the device takes at a time. The default is SATA's queue.
+    fn depth(&self) -> u32 {
+        32
+    }
+
     /// The time of the next poll, if no operation completes before.
     fn next_wakeup(&self) -> Option<Instant> {
         None

@@ -70,6 +70,10 @@ impl Picture<'_> {
 
     /// The use of the belief, and the reason.
     fn mode(&self) -> (Mode, String) {
+        let learning = self.disk.learning();
+        if let Some(learning) = learning.filter(|one| one.is_active(self.disk.now)) {
+            return (Mode::Learning, learning.described());
+        }
         let engine = &self.disk.engine;
         let Some(tallies) = engine.tallies() else {
             let reason = match self.disk.shape.rotational {

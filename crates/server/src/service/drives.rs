@@ -300,8 +300,12 @@ impl Drive {
     pub(super) fn described(&self, mut picture: status::DriveStatus) -> status::DriveStatus {
         caching::name(&mut picture.caches, &self.all_volumes());
         if picture.mode == status::Mode::Plain && self.model.is_none() {
+            let name = &self.name;
             picture.mode_reason = match &self.unlearned {
-                Some(path) => format!("{NO_BELIEF}: `headtime adopt {path}` learns one"),
+                Some(path) => format!(
+                    "{NO_BELIEF}: `headtime adopt {path}` learns one, and `headtime ctl profile {name}` does \
+                     while it serves"
+                ),
                 None => NO_BELIEF.to_owned(),
             };
         }

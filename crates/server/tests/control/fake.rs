@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use headtime_client::wire;
-use server::control::{Changes, Scan, Service};
+use server::control::{Changes, Learn, LearningReport, Scan, Service};
 use server::status::{
     ByKind, Cache, Connection, DriveStatus, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
     Impact, Latency, Lateness, Mode, Queue, ServiceState, Standing, Status, StreamTotals, Task,
@@ -74,6 +74,29 @@ impl Service for Fake {
             "disk" => Ok(()),
             _ => Err(format!("no drive {drive}: expected one of disk")),
         }
+    }
+
+    fn learn(&self, order: &Learn) -> Result<(), String> {
+        self.hear(format!("learn {order:?}"));
+        match order.drive.as_str() {
+            "disk" => Ok(()),
+            other => Err(format!("no drive {other}: expected one of disk")),
+        }
+    }
+
+    fn learned(&self, drive: &str) -> Result<LearningReport, String> {
+        let is_begun = self.told().iter().any(|told| told.starts_with("learn "));
+        match is_begun {
+            true => Ok(learned()),
+            false => Err(format!(
+                "drive {drive} was not profiled since the start of the service"
+            )),
+        }
+    }
+
+    fn stop_learning(&self, drive: &str) -> Result<(), String> {
+        self.hear(format!("stop learning {drive}"));
+        Ok(())
     }
 
     fn why(&self, query: &Query) -> Result<Vec<Slow>, String> {
@@ -170,6 +193,23 @@ pub fn status() -> Status {
         connections_total: 57,
         connections_refused_total: 6,
         reloads_total: 2,
+    }
+}
+
+/// A drive that was profiled.
+pub fn learned() -> LearningReport {
+    LearningReport {
+        drive: String::from("disk"),
+        active: false,
+        seconds: 244.0,
+        stage: String::from("done"),
+        known: 0.995,
+        period_ms: Some(5.985),
+        probes: 32_000,
+        probing: 0.91,
+        failed: Vec::new(),
+        doubt: None,
+        profile: Some(String::from("name = \"disk\"\n")),
     }
 }
 

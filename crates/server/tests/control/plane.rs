@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use server::config::Actions;
 use server::control::protocol::{self, Ask, LONGEST_LINE};
-use server::control::{Bounds, Listeners, Plane, Scan, ScanState, Sink, listen};
+use server::control::{Bounds, Learn, Listeners, Plane, Scan, ScanState, Sink, listen};
 use server::status::Status;
 use server::tasks::Steer;
 
@@ -486,7 +486,8 @@ proptest! {
         let impact = Ask::Impact { drive: words.concat(), impact_ppm: task as u32 };
         let state = ScanState { file: words.concat().into(), every_s: task };
         let resumable = Scan { state: Some(state), ..scan.clone() };
-        for ask in [impact, Ask::Scan(resumable), Ask::Scan(scan), Ask::Steer { task, action: Steer::Promote { priority } }, Ask::Steer { task, action: Steer::Suspend }] {
+        let learn = Ask::Learn(Learn { drive: words.concat(), seconds: task as u32, granted_ppm: u32::from(priority) });
+        for ask in [impact, learn, Ask::Learned { drive: words.concat() }, Ask::Scan(resumable), Ask::Scan(scan), Ask::Steer { task, action: Steer::Promote { priority } }, Ask::Steer { task, action: Steer::Suspend }] {
             let line = protocol::request(&ask);
             prop_assert_eq!(line.matches('\n').count(), 1);
             prop_assert_eq!(protocol::parse(line.trim_end().as_bytes()), Ok(ask));

@@ -266,6 +266,10 @@ const NOTHING: Memory = Memory {
 };
 
 impl BackEnd for Emulated {
+    fn depth(&self) -> u32 {
+        self.drive.truth().queue.depth.max(1)
+    }
+
     fn shape(&self) -> Shape {
         Shape {
             zeroes_fast: false,
