@@ -196,18 +196,7 @@ pub fn profile(
     let mut shared = ProfiledDrive::new(drive, profiler, note_every);
     let (beside, over) = plan.serve(truth, &mut shared)?;
     let finished = shared.finished();
-    let found = FoundDrive {
-        name: truth.name.clone(),
-        device,
-        findings: shared.findings(),
-        truth: Some(Arc::clone(truth)),
-        at: finished.unwrap_or(over.min(end)),
-        probes: shared.known_at(over).probes,
-        ended: match finished {
-            Some(_) => ProfilingEnd::Finished,
-            None => ProfilingEnd::OutOfTime,
-        },
-    };
+    let found = found(truth, device, &shared, over.min(end));
     let last = shared.known_at(over);
     let share = |known: &ProfilingProgress| known.blocks as f64 / device.blocks as f64;
     let seconds = found.at.as_secs_f64();
@@ -245,6 +234,28 @@ pub fn profile(
             .collect(),
     };
     Ok(Behind { found, figures })
+}
+
+/// The drive as it was found by `end`, or before.
+fn found(
+    truth: &Arc<Profile>,
+    device: DriveIdentity,
+    shared: &ProfiledDrive,
+    end: Instant,
+) -> FoundDrive {
+    let finished = shared.finished();
+    FoundDrive {
+        name: truth.name.clone(),
+        device,
+        findings: shared.findings(),
+        truth: Some(Arc::clone(truth)),
+        at: finished.unwrap_or(end),
+        probes: shared.known_at(end).probes,
+        ended: match finished {
+            Some(_) => ProfilingEnd::Finished,
+            None => ProfilingEnd::OutOfTime,
+        },
+    }
 }
 
 impl ForegroundFigures {
