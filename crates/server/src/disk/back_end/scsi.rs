@@ -2,20 +2,28 @@
 //! their causes.
 //!
 //! ```text
-//!   Drive --Command::bytes--> generic (SG_IO on /dev/sgN or /dev/sdX) --> drive
-//!         <--answer, Sense---                                        <---
+//!   ScsiDrive --ScsiCommand--> generic (SG_IO on /dev/sgN or /dev/sdX) --> drive
+//!             <--answer, Sense--                                       <---
 //! ```
 //!
 //! Commands and answers are parsed and built as bytes, without a drive. Only `generic` calls the kernel.
-//! SATA drives understand the commands through the kernel's translation (SAT).
+//! SATA drives understand the commands through the kernel's translation (SAT). It passes ATA commands on for
+//! switches that the translation lacks.
 
 mod answer;
+pub mod ata;
+pub mod cache_switch;
 mod command;
 mod generic;
 pub mod passthrough;
 pub mod pool;
+pub mod probed;
+mod product;
+pub mod record;
 mod sense;
 pub mod switched;
+mod switching;
+pub mod target;
 
 use std::fs::File;
 use std::io;
@@ -27,10 +35,11 @@ pub use block::Switch;
 
 pub use answer::{Caching, Capacity, Identity, Kind, Rotation, Zones, serial};
 pub use command::{CACHING_PAGE, Lasting, Page, ScsiCommand, Values};
+pub use product::PositioningRange;
 pub use sense::Sense;
 
 use block::operation;
-use generic::{CommandBytes, Completion};
+use target::{CommandBytes, Completion, ScsiTarget, host_advice, judged, status_advice};
 
 /// The error of a SCSI command.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +80,12 @@ pub enum ScsiError {
     /// The drive accepted a switch without effect.
     #[error("the drive says that it has switched its caches, and has not")]
     NotSwitched,
+    /// An ATA command for a drive that is none.
+    #[error("it is no ATA drive")]
+    NoAta,
+    /// The record of switches cannot be written.
+    #[error("its former state could not be recorded: {0}")]
+    Record(io::Error),
     /// A seek beyond the blocks of 32 bits.
     #[error("block {0} is too far for a seek")]
     TooFar(u64),
@@ -89,7 +104,7 @@ impl ScsiError {
     pub fn failed(&self) -> operation::OperationError {
         match self {
             ScsiError::Sense(sense) => sense.failed(),
-            ScsiError::Fixed(_) => operation::OperationError::Unsupported,
+            ScsiError::Fixed(_) | ScsiError::NoAta => operation::OperationError::Unsupported,
             ScsiError::TooFar(_) => operation::OperationError::Invalid,
             _ => operation::OperationError::Io,
         }
@@ -100,12 +115,14 @@ impl ScsiError {
 #[derive(Debug)]
 pub struct ScsiDrive {
     path: PathBuf,
-    file: File,
+    target: Box<dyn ScsiTarget>,
     block_bytes: usize,
     identity: Identity,
     capacity: Capacity,
     /// Whether the drive has FUA.
     knows_fua: bool,
+    /// Whether an ATA drive is behind a SCSI translation.
+    is_ata: bool,
 }
 
 /// The command after a write.
@@ -125,8 +142,11 @@ const FLUSH_PATIENCE: Duration = Duration::from_secs(300);
 /// were never seen.
 const REPEATS: usize = 8;
 
-/// Bytes of the longest answer.
-const ROOM: usize = 512;
+/// Bytes of the longest answer: the page of ATA information has 572 (SAT-3 10.3.5).
+const ROOM: usize = 1024;
+
+/// The vendor that translations of ATA drives state (SAT-3 8.1.2).
+const ATA_VENDOR: &str = "ATA";
 
 impl ScsiDrive {
     /// Opens `/dev/sgN` or `/dev/sdX`, and inquires its properties.
@@ -134,14 +154,33 @@ impl ScsiDrive {
     /// # Errors
     /// If it does not open, is not ready, or is no disk with random writes.
     pub fn open(path: &Path) -> Result<Self, ScsiError> {
-        let file = File::options().read(true).write(true).open(path);
-        let file = file.map_err(|source| ScsiError::Device {
+        ScsiDrive::opened(path, File::options().read(true).write(true))
+    }
+
+    /// Opens it for reading. The kernel passes other commands than reads on for root alone.
+    ///
+    /// # Errors
+    /// As [`ScsiDrive::open`].
+    pub fn open_to_read(path: &Path) -> Result<Self, ScsiError> {
+        ScsiDrive::opened(path, File::options().read(true))
+    }
+
+    fn opened(path: &Path, options: &std::fs::OpenOptions) -> Result<Self, ScsiError> {
+        let file = options.open(path).map_err(|source| ScsiError::Device {
             path: path.to_path_buf(),
             source,
         })?;
+        ScsiDrive::over(Box::new(file), path)
+    }
+
+    /// Inquires the properties of a drive behind any target. `path` is its name in messages.
+    ///
+    /// # Errors
+    /// If it is not ready, or is no disk with random writes.
+    pub fn over(target: Box<dyn ScsiTarget>, path: &Path) -> Result<Self, ScsiError> {
         let mut drive = ScsiDrive {
             path: path.to_path_buf(),
-            file,
+            target,
             block_bytes: 0,
             identity: Identity {
                 kind: Kind::Nothing,
@@ -155,6 +194,7 @@ impl ScsiDrive {
                 physical_bytes: 0,
             },
             knows_fua: false,
+            is_ata: false,
         };
         let page = drive.ask(ScsiCommand::inquiry(Page::Standard, ROOM as u16))?;
         drive.identity = Identity::parse(&page)?;
@@ -163,6 +203,11 @@ impl ScsiDrive {
         drive.capacity = Capacity::parse(&answer)?;
         drive.block_bytes = drive.capacity.block_bytes as usize;
         drive.knows_fua = drive.caching().is_ok_and(|page| page.knows_fua);
+        // The kernel's translation names itself. A bridge that passes ATA commands on has the page.
+        drive.is_ata = drive.identity.vendor == ATA_VENDOR
+            || drive
+                .ask(ScsiCommand::inquiry(Page::AtaInformation, ROOM as u16))
+                .is_ok_and(|page| product::is_ata(&page).is_ok());
         Ok(drive)
     }
 
@@ -182,6 +227,33 @@ impl ScsiDrive {
     /// If it has none, or the command fails.
     pub fn serial(&self) -> Result<String, ScsiError> {
         serial(&self.ask(ScsiCommand::inquiry(Page::Serial, ROOM as u16))?)
+    }
+
+    /// Vendor, model and serial number: the name by which a drive is known again.
+    pub fn full_name(&self) -> String {
+        let Identity {
+            vendor, product, ..
+        } = &self.identity;
+        let serial = self.serial().unwrap_or_default();
+        format!("{vendor} {product} {serial}")
+    }
+
+    /// The ranges of blocks that actuators of their own serve, in the order of blocks; none on drives that
+    /// are older than the page.
+    ///
+    /// # Errors
+    /// If the command fails.
+    pub fn positioning_ranges(&self) -> Result<Vec<PositioningRange>, ScsiError> {
+        let command = ScsiCommand::inquiry(Page::PositioningRanges, ROOM as u16);
+        product::positioning_ranges(&self.ask(command)?)
+    }
+
+    /// The most blocks of a command; `None` if the drive states none.
+    ///
+    /// # Errors
+    /// If the command fails, as on drives that are older than the page.
+    pub fn most_blocks(&self) -> Result<Option<u32>, ScsiError> {
+        product::most_blocks(&self.ask(ScsiCommand::inquiry(Page::Limits, ROOM as u16))?)
     }
 
     /// The rotation speed of the drive.
@@ -218,10 +290,32 @@ impl ScsiDrive {
         durability: Durability,
     ) -> Result<(), ScsiError> {
         let (fua, _) = self.means(durability);
-        let command = ScsiCommand::read(first, self.blocks_of(bytes)?, fua);
+        let command = ScsiCommand::read(first, self.blocks_of(bytes.len())?, fua);
         let expected = bytes.len();
         let done = self.carry_out(command, CommandBytes::From(bytes), PATIENCE)?;
         all_of(expected, done.missing)
+    }
+
+    /// Reads whole blocks with FUA, whether or not the drive says that it has it: translations of ATA drives
+    /// understand it in reads without saying so.
+    ///
+    /// # Errors
+    /// As [`ScsiDrive::read`]; also if the drive refuses FUA.
+    pub fn read_by_fua(&self, first: u64, bytes: &mut [u8]) -> Result<(), ScsiError> {
+        let command = ScsiCommand::read(first, self.blocks_of(bytes.len())?, Durability::Durable);
+        let expected = bytes.len();
+        let done = self.carry_out(command, CommandBytes::From(bytes), PATIENCE)?;
+        all_of(expected, done.missing)
+    }
+
+    /// Reads whole blocks on the medium without transferring them.
+    ///
+    /// # Errors
+    /// If the drive or the transport fails, or `length` is not a whole number of blocks.
+    pub fn verify(&self, first: u64, length: usize) -> Result<(), ScsiError> {
+        let command = ScsiCommand::verify(first, self.blocks_of(length)?);
+        self.carry_out(command, CommandBytes::None, PATIENCE)?;
+        Ok(())
     }
 
     /// Writes whole blocks. On a drive without FUA a durable write is a write and a flush.
@@ -230,7 +324,7 @@ impl ScsiDrive {
     /// As [`ScsiDrive::read`].
     pub fn write(&self, first: u64, bytes: &[u8], durability: Durability) -> Result<(), ScsiError> {
         let (fua, then) = self.means(durability);
-        let command = ScsiCommand::write(first, self.blocks_of(bytes)?, fua);
+        let command = ScsiCommand::write(first, self.blocks_of(bytes.len())?, fua);
         let done = self.carry_out(command, CommandBytes::To(bytes), PATIENCE)?;
         all_of(bytes.len(), done.missing)?;
         match then {
@@ -280,8 +374,7 @@ impl ScsiDrive {
         let page = wanted.to_select();
         let command = ScsiCommand::mode_select(lasting, page.len() as u16);
         self.carry_out(command, CommandBytes::To(&page), PATIENCE)?;
-        // Some drives tell whoever changed their modes, too, that somebody did.
-        self.be_ready()?;
+        self.hear_of_change()?;
         let after = self.caching()?;
         let switches = |page: &Caching| (page.write_cache(), page.look_ahead(), page.read_cache());
         if switches(&after) != switches(wanted) {
@@ -309,6 +402,17 @@ impl ScsiDrive {
         }
     }
 
+    /// Takes the report that modes were changed, which some drives send to whoever changed them, too.
+    ///
+    /// # Errors
+    /// If another event is reported, such as a reset, which undoes the change.
+    fn hear_of_change(&self) -> Result<(), ScsiError> {
+        match self.carry_out(ScsiCommand::test_unit_ready(), CommandBytes::None, PATIENCE) {
+            Err(ScsiError::Sense(sense)) if sense.is_change_of_modes() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
     /// The answer to a command, in its actual length.
     fn ask(&self, command: ScsiCommand) -> Result<Vec<u8>, ScsiError> {
         let mut bytes = vec![0; ROOM];
@@ -323,7 +427,7 @@ impl ScsiDrive {
         transfer: CommandBytes<'_>,
         patience: Duration,
     ) -> Result<Completion, ScsiError> {
-        let done = generic::carry_out(&self.file, &command, transfer, patience);
+        let done = self.target.carry_out(&command, transfer, patience);
         let done = done.map_err(|source| ScsiError::Device {
             path: self.path.clone(),
             source,
@@ -339,43 +443,16 @@ impl ScsiDrive {
         }
     }
 
-    fn blocks_of(&self, bytes: &[u8]) -> Result<u32, ScsiError> {
-        let missing = bytes.len() % self.block_bytes;
-        let blocks = u32::try_from(bytes.len() / self.block_bytes);
+    fn blocks_of(&self, length: usize) -> Result<u32, ScsiError> {
+        let missing = length % self.block_bytes;
+        let blocks = u32::try_from(length / self.block_bytes);
         match blocks {
             Ok(blocks) if missing == 0 && blocks > 0 => Ok(blocks),
             _ => Err(ScsiError::Short {
-                expected: bytes.len(),
+                expected: length,
                 missing,
             }),
         }
-    }
-}
-
-/// Statuses of a drive (SAM-5 table 36).
-const GOOD: u8 = 0x00;
-const CHECK_CONDITION: u8 = 0x02;
-const BUSY: u8 = 0x08;
-const RESERVED: u8 = 0x18;
-const TASK_SET_FULL: u8 = 0x28;
-
-/// The driver's status with sense data (the kernel's documentation, scsi-generic).
-const DRIVER_HAS_SENSE: u16 = 0x08;
-
-/// Checks all statuses of a completion.
-fn judged(done: Completion) -> Result<Completion, ScsiError> {
-    let (host, driver) = (done.host, done.driver & !DRIVER_HAS_SENSE);
-    if host != 0 || driver != 0 {
-        return Err(ScsiError::Transport { host, driver });
-    }
-    match (done.status, Sense::parse(&done.sense)) {
-        (GOOD, _) => Ok(done),
-        (CHECK_CONDITION, Some(sense)) if sense.is_recovered() => {
-            tracing::warn!(%sense, "the drive says");
-            Ok(done)
-        }
-        (CHECK_CONDITION, Some(sense)) => Err(ScsiError::Sense(sense)),
-        (status, _) => Err(ScsiError::Status(status)),
     }
 }
 
@@ -386,59 +463,9 @@ fn all_of(expected: usize, missing: usize) -> Result<(), ScsiError> {
     }
 }
 
-fn status_advice(status: u8) -> &'static str {
-    match status {
-        BUSY | TASK_SET_FULL => "it has too many commands: give it fewer at a time",
-        RESERVED => "another host has reserved it: release it there",
-        _ => "look at the kernel's log",
-    }
-}
-
-/// Advice for the adapter's statuses (the kernel's `scsi_status.h`).
-fn host_advice(host: u16) -> &'static str {
-    match host {
-        0x01 | 0x04 => "the drive is not there any more: look at its power and its cable",
-        0x03 => "the drive did not answer in time: it may be recovering, or defective",
-        0x05..=0x08 => "the command was aborted or the bus was reset: repeat it",
-        _ => "look at the kernel's log",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn done(status: u8, host: u16, driver: u16, sense: &[u8]) -> Completion {
-        Completion {
-            status,
-            host,
-            driver,
-            missing: 0,
-            sense: sense.to_vec(),
-        }
-    }
-
-    #[test]
-    fn what_a_drive_says_is_judged() {
-        assert!(judged(done(GOOD, 0, 0, &[])).is_ok());
-        let recovered = [0x72, 0x01, 0x17, 0x01];
-        assert!(judged(done(CHECK_CONDITION, 0, DRIVER_HAS_SENSE, &recovered)).is_ok());
-        let bad = [0x72, 0x03, 0x11, 0x00];
-        let failed = judged(done(CHECK_CONDITION, 0, DRIVER_HAS_SENSE, &bad)).err();
-        let failed = failed.expect("a medium error");
-        assert_eq!(failed.failed(), operation::OperationError::Io);
-        assert!(
-            failed.to_string().starts_with("sense 3/11/00: "),
-            "{failed}"
-        );
-        assert!(matches!(
-            judged(done(BUSY, 0, 0, &[])),
-            Err(ScsiError::Status(BUSY))
-        ));
-        assert!(judged(done(CHECK_CONDITION, 0, 0, &[])).is_err());
-        let gone = judged(done(GOOD, 1, 0, &[])).expect_err("no drive");
-        assert!(gone.to_string().contains("cable"), "{gone}");
-    }
 
     #[test]
     fn what_is_no_scsi_device_is_refused_with_its_name() {

@@ -19,7 +19,8 @@ use crate::disk::back_end::disk::LocalDisk;
 use crate::disk::back_end::disk::claim::{Node, claim, node};
 use crate::disk::back_end::disk::sysfs::{DiskProperties, MOST_BYTES, Refused, Writes};
 use crate::disk::back_end::scsi::passthrough::Passthrough;
-use crate::disk::back_end::scsi::switched::{Switched, WantedSwitches};
+use crate::disk::back_end::scsi::record::{self, RecordError};
+use crate::disk::back_end::scsi::switched::{Switched, UnclaimedDrive, WantedSwitches};
 use crate::disk::back_end::scsi::{Kind, Rotation, ScsiDrive, Zones};
 use crate::disk::back_end::{BackEnd, Shape};
 
@@ -57,7 +58,9 @@ pub(super) fn parts(
         file,
         drive,
     } = claimed;
-    let drive = drive.map(|drive| Switched::begin(drive, wanted));
+    let drive = drive.map(recorded).transpose();
+    let drive = drive.map_err(|locked| named(&locked))?;
+    let drive = drive.map(|drive| drive.begin(wanted));
     let belief = belief.map(|belief| match &drive {
         Some(drive) => Arc::new(as_switched(&belief, drive)),
         None => belief,
@@ -74,6 +77,30 @@ pub(super) fn parts(
         kind: "device",
         is_rotational: properties.rotational || shape.rotational,
     })
+}
+
+/// A drive whose turned switches are recorded, so that the next start can put them back. What a killed
+/// service has left turned is put back, and said.
+fn recorded(drive: ScsiDrive) -> Result<Switched, RecordError> {
+    match Switched::claim(drive, &record::folder(), &record::this_boot()) {
+        Ok((switched, reports)) => {
+            let drive = switched.drive().path().display();
+            for report in reports {
+                warn!(%drive, "an earlier run was killed: {report}");
+            }
+            Ok(switched)
+        }
+        Err(unclaimed) => match *unclaimed {
+            UnclaimedDrive {
+                error: locked @ RecordError::Locked(_),
+                ..
+            } => Err(locked),
+            UnclaimedDrive { drive, error } => {
+                warn!("{error}; a killed service would leave the drive's switches turned");
+                Ok(Switched::unrecorded(drive))
+            }
+        },
+    }
 }
 
 fn back_end(

@@ -297,7 +297,11 @@ impl Caching {
 }
 
 /// The payload of an inquiry page of product data.
-fn vital<'a>(bytes: &'a [u8], what: &'static str, code: u8) -> Result<&'a [u8], ScsiError> {
+pub(super) fn vital<'a>(
+    bytes: &'a [u8],
+    what: &'static str,
+    code: u8,
+) -> Result<&'a [u8], ScsiError> {
     if bytes.len() < 4 {
         return Err(short(what, 4, bytes.len()));
     }
@@ -320,7 +324,7 @@ fn text(bytes: &[u8]) -> String {
     letters.collect::<String>().trim().to_string()
 }
 
-fn short(what: &'static str, needed: usize, length: usize) -> ScsiError {
+pub(super) fn short(what: &'static str, needed: usize, length: usize) -> ScsiError {
     let reason = format!("it has {length} bytes, not {needed}");
     ScsiError::Answer { what, reason }
 }

@@ -36,6 +36,12 @@ pub enum Page {
     Serial,
     /// The rotation and form of the device.
     Characteristics,
+    /// Limits of commands.
+    Limits,
+    /// The ranges of blocks of several actuators.
+    PositioningRanges,
+    /// The ATA drive behind a SCSI translation (SAT-3).
+    AtaInformation,
 }
 
 /// The caching mode page (SBC-3 6.5.5).
@@ -58,6 +64,9 @@ impl ScsiCommand {
             Page::Standard => None,
             Page::Serial => Some(0x80),
             Page::Characteristics => Some(0xb1),
+            Page::Limits => Some(0xb0),
+            Page::PositioningRanges => Some(0xb9),
+            Page::AtaInformation => Some(0x89),
         };
         ScsiCommand::of(0x12, 6)
             .with(1, &[u8::from(page.is_some()), page.unwrap_or(0)])
@@ -80,6 +89,11 @@ impl ScsiCommand {
     /// Writes blocks. A durable write ends when they are on the medium.
     pub fn write(first: u64, blocks: u32, durability: Durability) -> Self {
         ScsiCommand::blocks(0x8a, first, blocks, durability)
+    }
+
+    /// Reads blocks on the medium without a transfer (BYTCHK 0: the drive compares nothing).
+    pub fn verify(first: u64, blocks: u32) -> Self {
+        ScsiCommand::blocks(0x8f, first, blocks, Durability::Volatile)
     }
 
     /// Flushes the cache to the medium.
@@ -117,13 +131,13 @@ impl ScsiCommand {
             .with(7, &length.to_be_bytes())
     }
 
-    fn of(code: u8, length: usize) -> Self {
+    pub(super) fn of(code: u8, length: usize) -> Self {
         let mut bytes = [0; 16];
         bytes[0] = code;
         ScsiCommand { bytes, length }
     }
 
-    fn with(mut self, at: usize, field: &[u8]) -> Self {
+    pub(super) fn with(mut self, at: usize, field: &[u8]) -> Self {
         self.bytes[at..at + field.len()].copy_from_slice(field);
         self
     }
@@ -173,6 +187,19 @@ mod tests {
                 ScsiCommand::write(first, 0x090a_0b0c, durable),
                 "8a080102030405060708090a0b0c0000",
             ),
+            (
+                ScsiCommand::verify(first, 8),
+                "8f000102030405060708000000080000",
+            ),
+            (
+                ScsiCommand::inquiry(Page::PositioningRanges, 1024),
+                "1201b9040000",
+            ),
+            (
+                ScsiCommand::inquiry(Page::AtaInformation, 572),
+                "120189023c00",
+            ),
+            (ScsiCommand::inquiry(Page::Limits, 64), "1201b0004000"),
             (ScsiCommand::synchronize_cache(), "35000000000000000000"),
             (ScsiCommand::seek(0x0102_0304), "2b000102030400000000"),
             (

@@ -13,31 +13,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use super::ScsiCommand;
-
-/// The data of a command.
-pub enum CommandBytes<'a> {
-    /// No data.
-    None,
-    /// Bytes from the drive.
-    From(&'a mut [u8]),
-    /// Bytes to the drive.
-    To(&'a [u8]),
-}
-
-/// The completion of a command.
-#[derive(Debug)]
-pub struct Completion {
-    /// The status of the drive.
-    pub status: u8,
-    /// The status of the adapter.
-    pub host: u16,
-    /// The status of the adapter's driver.
-    pub driver: u16,
-    /// The number of bytes that were not transferred.
-    pub missing: usize,
-    /// The sense data, if there is any.
-    pub sense: Vec<u8>,
-}
+use super::target::{CommandBytes, Completion, ScsiTarget};
 
 /// The structure `sg_io_hdr` of `scsi/sg.h`.
 #[repr(C)]
@@ -76,11 +52,19 @@ const FROM_DRIVE: i32 = -3;
 /// Bytes for sense data. No drive sends more (SPC-4 4.5.1).
 const SENSE_ROOM: u8 = 252;
 
-/// Executes a command and waits for its end.
-///
-/// # Errors
-/// If the kernel refuses the command. The drive's errors are in the completion.
-pub fn carry_out(
+/// A device node that takes SCSI commands: `/dev/sgN` or `/dev/sdX`.
+impl ScsiTarget for File {
+    fn carry_out(
+        &self,
+        command: &ScsiCommand,
+        transfer: CommandBytes<'_>,
+        patience: Duration,
+    ) -> io::Result<Completion> {
+        carry_out(self, command, transfer, patience)
+    }
+}
+
+fn carry_out(
     file: &File,
     command: &ScsiCommand,
     transfer: CommandBytes<'_>,

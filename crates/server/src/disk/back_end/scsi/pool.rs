@@ -18,10 +18,11 @@ use std::thread::{Builder, JoinHandle};
 
 use block::{Durability, Switch};
 use rustix::event::{EventfdFlags, eventfd};
-use tracing::{error, info};
+use tracing::error;
 
+use super::ScsiError;
+use super::cache_switch::CacheSwitch;
 use super::switched::Switched;
-use super::{Lasting, REPEATS, ScsiError};
 use crate::arena::Memory;
 use crate::ring::{Owner, Ring, Ticket};
 use block::operation;
@@ -200,20 +201,8 @@ impl PoolState {
 
     /// Executes the work, and repeats it if the drive asks for that.
     fn tried(&self, work: Work) -> Result<(), ScsiError> {
-        let mut repeats = 0;
-        loop {
-            match self.carry_out(work) {
-                Err(ScsiError::Sense(sense)) if sense.asks_to_repeat() && repeats < REPEATS => {
-                    let drive = self.drive.drive().path().display();
-                    info!(%drive, "{}, which is repeated: {sense}", work.named());
-                    if sense.is_unit_attention() {
-                        self.drive.again();
-                    }
-                    repeats += 1;
-                }
-                other => return other,
-            }
-        }
+        self.drive
+            .attempt(&|| work.named(), || self.carry_out(work))
     }
 
     fn carry_out(&self, work: Work) -> Result<(), ScsiError> {
@@ -249,15 +238,13 @@ impl PoolState {
             }
             Work::Flush => drive.flush(),
             Work::Seek { to } => drive.seek(to),
-            Work::SetLookAhead(to) => {
-                let page = drive.caching()?.with_look_ahead(to);
-                drive.set_caching(&page, Lasting::UntilReset)
-            }
-            Work::SetWriteCache(to) => {
-                let page = drive.caching()?.with_write_cache(to);
-                drive.set_caching(&page, Lasting::UntilReset)
-            }
+            Work::SetLookAhead(to) => self.set(CacheSwitch::LookAhead, to),
+            Work::SetWriteCache(to) => self.set(CacheSwitch::WriteCache, to),
         }
+    }
+
+    fn set(&self, switch: CacheSwitch, to: Switch) -> Result<(), ScsiError> {
+        self.drive.set(switch, to).map(|_| ())
     }
 }
 

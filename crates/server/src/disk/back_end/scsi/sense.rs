@@ -57,6 +57,11 @@ impl Sense {
         self.key == UNIT_ATTENTION
     }
 
+    /// Whether the drive reports that its modes were changed (SPC-4 annex E, 2Ah/01h).
+    pub fn is_change_of_modes(&self) -> bool {
+        self.is_unit_attention() && self.code == (0x2a, 0x01)
+    }
+
     /// Whether an immediate repetition may succeed: the drive reported an event, or aborted the command.
     pub fn asks_to_repeat(&self) -> bool {
         matches!(self.key, UNIT_ATTENTION | ABORTED)
