@@ -1,9 +1,11 @@
-//! `headtime adopt`: learns a disk that nobody has described, by reads alone.
+//! `headtime adopt`: learns a disk that nobody has described. It only reads.
 
 mod state;
 mod text;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{Duration, Instant};
 use clap::Args;
@@ -12,7 +14,8 @@ use lab::adoption::settings_file::beside;
 use lab::adoption::{Adoption, AdoptionObserver, OpenPath};
 use profiler::{DriveIdentity, Findings};
 
-use crate::output::{Exit, NewFile, json, print};
+use crate::interrupt::stop_flag;
+use crate::output::{Exit, NewFile, json, print, remark};
 use crate::profile::known;
 
 use state::SavedTracks;
@@ -48,6 +51,9 @@ Examples:
   headtime adopt 'nbd+unix:///?socket=/tmp/atlas.sock' -o atlas.toml --json
       learn an export of an NBD server
 
+Look-ahead and write cache of a SCSI or SATA disk are off while it is profiled, and as before at the
+end, also after an error or a signal. A run that was killed leaves that to the next one.
+
 The disk may be mounted; a load makes the search slower. An interrupted run continues from
 NAME.adopting beside the output. An adopted disk needs that file no more: it is removed.
 
@@ -68,6 +74,7 @@ pub fn run(arguments: &AdoptArgs) -> Result<(), Exit> {
     if let Some(path) = &arguments.output {
         check_name(path)?;
     }
+    let stop = stop_flag()?;
     let opened = OpenPath::open(&arguments.path)?;
     let files = OutputFiles::of(arguments, &opened.name)?;
     let saved = SavedTracks::of(&opened.device());
@@ -77,12 +84,14 @@ pub fn run(arguments: &AdoptArgs) -> Result<(), Exit> {
         print(&text::facts(&arguments.path, &opened.facts))?;
     }
     let budget = Duration::from_nanos((arguments.minutes * 60e9) as u64);
-    let progress = AdoptProgress::new(&files.state, saved, budget);
+    let progress = AdoptProgress::new(&files.state, saved, budget, Arc::clone(&stop));
+    opened.said.iter().for_each(|line| progress.say(line));
     let adopted = opened.adopt(budget, resumed, &progress);
     progress.bar.finish_and_clear();
     let adopted = adopted.inspect_err(|_| {
-        // A path that fails leaves nothing behind, but for what an earlier run has found.
-        if !is_resumed {
+        // A path that fails leaves nothing behind, but for what an earlier run has found. A run that was
+        // stopped can be continued.
+        if !is_resumed && !stop.load(Ordering::Relaxed) {
             files.forget_state();
         }
     })?;
@@ -221,13 +230,14 @@ struct AdoptProgress<'a> {
     state: &'a Path,
     saved: SavedTracks,
     last: std::cell::Cell<Instant>,
+    stop: Arc<AtomicBool>,
 }
 
 /// Interval of saved states. A choice: an interruption costs this much.
 const SAVE: Duration = Duration::from_secs(10);
 
 impl<'a> AdoptProgress<'a> {
-    fn new(state: &'a Path, saved: SavedTracks, budget: Duration) -> Self {
+    fn new(state: &'a Path, saved: SavedTracks, budget: Duration, stop: Arc<AtomicBool>) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let millis = budget.as_nanos() / 1_000_000;
         let bar = ProgressBar::with_draw_target(Some(millis), target);
@@ -239,6 +249,7 @@ impl<'a> AdoptProgress<'a> {
             state,
             saved,
             last: std::cell::Cell::new(Instant::ZERO),
+            stop,
         }
     }
 }
@@ -262,6 +273,14 @@ impl AdoptionObserver for AdoptProgress<'_> {
             // The result matters more than the state: at the end the problem shows again.
             let _ = self.saved.write(self.state, findings);
         }
+    }
+
+    fn say(&self, sentence: &str) {
+        remark(&self.bar, "the disk", sentence);
+    }
+
+    fn stop(&self) -> Option<Arc<AtomicBool>> {
+        Some(Arc::clone(&self.stop))
     }
 }
 

@@ -10,6 +10,7 @@ mod emulate;
 mod experiment;
 mod fit;
 mod help;
+mod interrupt;
 mod output;
 mod paper;
 mod profile;
@@ -39,7 +40,7 @@ struct Headtime {
 
 #[derive(Debug, Subcommand)]
 enum HeadtimeCommand {
-    /// Learn a disk that nobody has described, by reads alone, and write a configuration for it.
+    /// Learn a disk that nobody has described, and write a configuration for it: it is only read.
     Adopt(Box<adopt::AdoptArgs>),
     /// Measure the speed of the simulator and the service, and our policies beside the kernel's
     /// schedulers

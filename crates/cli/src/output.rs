@@ -8,9 +8,17 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use indicatif::ProgressBar;
 use lab::Failure;
 use serde::Serialize;
 use tempfile::NamedTempFile;
+
+/// Prints a sentence beside a progress bar, on standard error.
+pub fn remark(bar: &ProgressBar, path: &str, sentence: &str) {
+    let line = without_controls(sentence).into_owned();
+    // A closed standard error has no reader.
+    bar.suspend(|| drop(writeln!(io::stderr(), "{path}: {line}")));
+}
 
 /// The unsuccessful end of a command.
 #[derive(Debug)]

@@ -10,14 +10,16 @@ use std::sync::Arc;
 use block::Duration;
 use clap::Args;
 use drive::catalog;
+use lab::adoption::device;
 use lab::profiling::behind::{self, BehindPlan};
 use lab::profiling::found::{self, FoundDrive};
 use lab::profiling::rehearsal::{self, RehearsalNoise, RehearsalPath};
-use lab::profiling::{check, device, report};
+use lab::profiling::{check, report};
 use lab::{named, text_file};
 use profiler::rehearsal::HostJitter;
 use profiler::{Findings, Offers};
 
+use crate::interrupt::stop_flag;
 use crate::output::{Exit, NewFile, print, write_file};
 
 use progress::ProfileBar;
@@ -37,7 +39,8 @@ pub struct ProfileArgs {
         conflicts_with = "device"
     )]
     drive: Vec<String>,
-    /// A real drive: its device, or a file on it. Headtime only reads it
+    /// A real drive: its device, or a file on it. Headtime only reads it. Look-ahead and write cache of a
+    /// SCSI or SATA disk are off meanwhile, and as before at the end
     #[arg(long, value_name = "PATH")]
     device: Option<PathBuf>,
     /// Limit of the drive's time, such as 90s, 10m or 3h
@@ -151,7 +154,11 @@ pub fn run(arguments: &ProfileArgs) -> Result<(), Exit> {
     let resumed = arguments.resume.as_deref().map(resume).transpose()?;
     let resumed = resumed.unwrap_or_default();
     let budget = arguments.budget;
-    let bar = ProfileBar::new(budget);
+    let stop = match &arguments.device {
+        Some(_) => Some(stop_flag()?),
+        None => None,
+    };
+    let bar = ProfileBar::new(budget, stop);
     let founds = match &arguments.device {
         Some(path) => {
             let may_write = arguments.allow_writes.as_deref();

@@ -1,5 +1,5 @@
 //! Adopts a disk that nobody has described: what it is, its profile, a check, and what Headtime would
-//! bring on it. The path is only read.
+//! bring on it. The path is only read. Cache switches of a SCSI disk are off while it is profiled.
 //!
 //! ```text
 //!   path --> facts --> samples --> verdict: no disk
@@ -12,6 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use block::{Duration, Instant};
@@ -19,7 +20,9 @@ use drive::Profile;
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use rustix::fs::OFlags;
 use server::config::Remote;
+use server::disk::back_end::scsi::probed::ProbedDrive;
 
+pub mod device;
 mod event;
 pub mod export;
 pub mod facts;
@@ -31,7 +34,7 @@ pub mod sampling;
 pub mod settings_file;
 pub mod verdict;
 
-use facts::PathFacts;
+use facts::{PathFacts, PathKind};
 use forecast::Forecast;
 use fresh_pairs::PairCheck;
 use link::{CommandLink, FailedReads, LinkEnd};
@@ -39,6 +42,7 @@ use sampling::PathSamples;
 use verdict::PathVerdict;
 
 use crate::Failure;
+use crate::profiling::control::{self, ClaimedDrive};
 use crate::profiling::found::{FoundDrive, ProfilingEnd, kebab};
 
 /// A path that is open for reading, and what is known of it.
@@ -49,7 +53,11 @@ pub struct OpenPath {
     pub name: String,
     /// The path or URI with which a service finds it again.
     pub target: String,
+    /// What was said and done to its switches when it was opened.
+    pub said: Vec<String>,
     link: CommandLink,
+    /// The switches of a SCSI disk.
+    drive: Option<ProbedDrive>,
 }
 
 /// All that is known of a path at the end.
@@ -86,6 +94,16 @@ pub trait AdoptionObserver {
     /// The findings so far.
     fn show(&self, at: Instant, device: &DriveIdentity, findings: &Findings) {
         let _ = (at, device, findings);
+    }
+
+    /// A sentence about the disk or its switches.
+    fn say(&self, sentence: &str) {
+        let _ = sentence;
+    }
+
+    /// The flag that stops it.
+    fn stop(&self) -> Option<Arc<AtomicBool>> {
+        None
     }
 }
 
@@ -129,12 +147,27 @@ impl OpenPath {
         self.link.device()
     }
 
-    /// Finds out all that reads tell, in `budget` at most, from earlier findings on.
+    /// Finds out all that the path tells, in `budget` at most, from earlier findings on. Its switches are as
+    /// before afterwards, also after an error.
     ///
     /// # Errors
-    /// If the path is gone, or more reads fail than a healthy disk has.
+    /// If the path is gone, or more reads fail than a healthy disk has, or the observer stops it.
     pub fn adopt(
         mut self,
+        budget: Duration,
+        resumed: Findings,
+        observer: &dyn AdoptionObserver,
+    ) -> Result<Adoption, Failure> {
+        self.link.stop_at(observer.stop());
+        let adopted = self.adopt_while_switched(budget, resumed, observer);
+        for report in self.link.release() {
+            observer.say(&report.to_string());
+        }
+        adopted
+    }
+
+    fn adopt_while_switched(
+        &mut self,
         budget: Duration,
         resumed: Findings,
         observer: &dyn AdoptionObserver,
@@ -162,6 +195,10 @@ impl OpenPath {
             seconds: 0.0,
         };
         if adoption.verdict.no_disk.is_none() {
+            if let Some(drive) = self.drive.take() {
+                let say = |line: &str| observer.say(line);
+                self.link.take_control(drive, &say);
+            }
             let spent = self.link.now().since(begun);
             let left = budget.saturating_sub(spent).saturating_sub(CHECK);
             let found = self.profile(left, resumed, observer)?;
@@ -306,12 +343,15 @@ fn export_path(uri: &str) -> Result<OpenPath, Failure> {
         facts,
         name,
         target: uri.to_owned(),
+        said: Vec::new(),
+        drive: None,
     })
 }
 
 fn local_path(path: &Path) -> Result<OpenPath, Failure> {
     let wrong = |error: io::Error| Failure::input(format!("{}: {error}", path.display()));
     let real = path.canonicalize().map_err(wrong)?;
+    let real = control::disk_of(&real)?;
     let kind = real.metadata().map_err(wrong)?.file_type();
     if !kind.is_block_device() && !kind.is_file() {
         return Err(Failure::input(format!(
@@ -337,12 +377,19 @@ fn local_path(path: &Path) -> Result<OpenPath, Failure> {
             .notes
             .push("it cannot be read past the host's page cache".to_owned());
     }
+    let claimed = match facts.kind {
+        PathKind::Device => control::claim(&real, bytes, WritePermission::Forbidden)?,
+        _ => None,
+    };
+    let ClaimedDrive { drive, said } = claimed.unwrap_or_default();
     let device = identity(&facts);
     Ok(OpenPath {
         link: CommandLink::of_file(file, device, &path.display().to_string()),
         name: kebab(&name),
         target: real.display().to_string(),
+        said,
         facts,
+        drive,
     })
 }
 

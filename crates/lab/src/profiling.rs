@@ -1,12 +1,16 @@
 //! Profiles drives from block numbers and completion times alone: simulated drives in virtual time,
-//! devices in real time, and drives behind a load.
+//! and drives behind a load.
 
 pub mod behind;
 pub mod check;
-pub mod device;
+pub mod control;
 pub mod found;
+pub mod probe_path;
 pub mod rehearsal;
 pub mod report;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use block::Instant;
 use profiler::{DriveIdentity, Findings};
@@ -21,6 +25,16 @@ pub trait ProfilingObserver {
     /// The findings at this moment of the drive's time.
     fn show(&self, at: Instant, device: &DriveIdentity, findings: &Findings) {
         let _ = (at, device, findings);
+    }
+
+    /// A sentence about the drive or its switches.
+    fn say(&self, sentence: &str) {
+        let _ = sentence;
+    }
+
+    /// The flag that stops it.
+    fn stop(&self) -> Option<Arc<AtomicBool>> {
+        None
     }
 }
 

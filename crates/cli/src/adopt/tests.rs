@@ -29,7 +29,7 @@ fn adopted(path: &Path) -> Adoption {
     let budget = Duration::from_secs(600);
     let founds = profiles(&names, noise, way, budget, &Findings::default(), &());
     let found = founds.expect("a profile").remove(0);
-    let profile = std::sync::Arc::new(found.profile().expect("a profile"));
+    let profile = Arc::new(found.profile().expect("a profile"));
     let samples = PathSamples::default();
     let mut verdict = judge(&samples);
     verdict.no_disk = None;

@@ -1,25 +1,32 @@
 //! Progress of profiling on the terminal.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use block::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::profiling::ProfilingObserver;
 use profiler::{DriveIdentity, Findings};
 
+use crate::output::remark;
+
 /// A bar of the budget, with the findings so far.
 pub struct ProfileBar {
     bar: ProgressBar,
+    /// The flag that stops the measurement of a real drive.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl ProfileBar {
     /// Creates the bar, which is hidden if standard error is no terminal.
-    pub fn new(budget: Duration) -> Self {
+    pub fn new(budget: Duration, stop: Option<Arc<AtomicBool>>) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let bar = ProgressBar::with_draw_target(Some(millis(budget)), target);
         let template = "{prefix} {bar:20} {msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
-        ProfileBar { bar }
+        ProfileBar { bar, stop }
     }
 
     /// Removes the bar.
@@ -41,6 +48,14 @@ impl ProfilingObserver for ProfileBar {
         self.bar.set_message(format!(
             "{seconds:.0} s of the drive, at {step}; known: {known}"
         ));
+    }
+
+    fn say(&self, sentence: &str) {
+        remark(&self.bar, &self.bar.prefix(), sentence);
+    }
+
+    fn stop(&self) -> Option<Arc<AtomicBool>> {
+        self.stop.clone()
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use guest::{Guest, run};
 
 /// The program without what a debugger needs, which would not fit into the guest's memory.
-fn headtime(folder: &Path) -> PathBuf {
+pub fn headtime(folder: &Path) -> PathBuf {
     let stripped = folder.join("headtime");
     let done = Command::new("strip")
         .arg("--strip-debug")

@@ -1,33 +1,35 @@
-//! Profiles a real drive in real time: direct reads, one thread for each outstanding command.
+//! Profiles a real drive in real time: with cache control where it is a SCSI disk, by reads alone otherwise.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
-use std::time;
 
-use block::{Action, Command, Duration, Extent, Instant, Outcome, Status};
-use profiler::{DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermission, procedure};
+use block::{Duration, Instant};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use rustix::fs::OFlags;
 
-use super::ProfilingObserver;
-use super::found::{FoundDrive, ProfilingEnd, kebab};
+use super::link::{CommandLink, FailureLimits, LinkEnd};
 use crate::Failure;
-
-/// Largest alignment of direct reads: memory, addresses and lengths.
-const ALIGNMENT: usize = 4096;
+use crate::profiling::ProfilingObserver;
+use crate::profiling::control::{self, ClaimedDrive};
+use crate::profiling::found::{FoundDrive, ProfilingEnd, kebab};
 
 /// Threads, and so commands at the drive. A choice: SATA's queue depth.
 const THREADS: u32 = 32;
 
-/// Profiles a drive.
+/// Failures that a profile tolerates: the profiler itself avoids blocks that cannot be read. A choice: as
+/// many in a row as commands may be in flight when a path goes.
+const LIMITS: FailureLimits = FailureLimits {
+    in_a_row: THREADS as u64,
+    all: u64::MAX,
+};
+
+/// Profiles a drive. Its switches are as before afterwards, also after an error.
 ///
 /// # Errors
-/// If the path does not exist, is no drive, or cannot be read; or if writes are permitted to
-/// another path.
+/// If the path does not exist, is no drive, cannot be read, or is gone; if writes are permitted to
+/// another path; or if the observer stops it.
 pub fn profile(
     path: &Path,
     may_write: Option<&Path>,
@@ -35,39 +37,71 @@ pub fn profile(
     resumed: Findings,
     progress: &dyn ProfilingObserver,
 ) -> Result<FoundDrive, Failure> {
-    let writes = match may_write {
-        None => WritePermission::Forbidden,
-        Some(named) if named == path => WritePermission::Allowed,
-        Some(named) => {
-            return Err(Failure::input(format!(
-                "--allow-writes {}: expected the device's path again, {}",
-                named.display(),
-                path.display()
-            )));
-        }
-    };
+    let writes = permission(path, may_write)?;
+    let path = control::disk_of(path)?;
     let wrong = |error: io::Error| Failure::input(format!("{}: {error}", path.display()));
-    let mut file = open(path, writes).map_err(wrong)?;
+    let mut file = open(&path, writes).map_err(wrong)?;
     let bytes = file.seek(SeekFrom::End(0)).map_err(wrong)?;
-    let device = identify(path, bytes, writes).map_err(Failure::input)?;
+    let device = identify(&path, bytes, writes).map_err(Failure::input)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = kebab(&name);
     progress.begin(&name);
-    let whole = move |prober| procedure::complete(prober, budget);
-    let profiler = Profiler::new(device, resumed, whole);
-    let mut threads = DeviceThreads::new(file, device);
-    let (profiler, at, ended) = threads.run(profiler, budget, progress);
-    match threads.failed.take() {
-        Some(error) if profiler.findings().clock.is_none() => Err(wrong(error)),
-        _ => Ok(FoundDrive {
-            name,
-            device,
-            findings: profiler.findings(),
-            truth: None,
-            at,
-            probes: profiler.probes(),
-            ended,
-        }),
+    let claimed = control::claim(&path, bytes, writes)?;
+    let shown = path.display().to_string();
+    let mut link = CommandLink::of_file(file, device, &shown).with_limits(LIMITS);
+    link.stop_at(progress.stop());
+    if let Some(ClaimedDrive { drive, said }) = claimed {
+        said.iter().for_each(|line| progress.say(line));
+        if let Some(drive) = drive {
+            link.take_control(drive, &|line| progress.say(line));
+        }
+    }
+    let mut profiler = Profiler::new(link.device(), resumed, move |prober| {
+        procedure::complete(prober, budget)
+    });
+    let begun = link.now();
+    let ended = link.run(&mut profiler, budget, &|at, device, findings| {
+        progress.show(at, device, findings);
+    });
+    for report in link.release() {
+        progress.say(&report.to_string());
+    }
+    let ended = ended?;
+    if let Some(error) = link.first_error()
+        && profiler.findings().clock.is_none()
+    {
+        let failed = link.failed();
+        return Err(Failure::failed(format!(
+            "{}: {} of {} reads failed ({error}): the path is gone or cannot be read; no profile is written",
+            path.display(),
+            failed.failed,
+            failed.reads
+        )));
+    }
+    Ok(FoundDrive {
+        name,
+        device: link.device(),
+        findings: profiler.findings(),
+        truth: None,
+        at: Instant::ZERO + link.now().since(begun),
+        probes: profiler.probes(),
+        ended: match ended {
+            LinkEnd::Finished => ProfilingEnd::Finished,
+            LinkEnd::OutOfTime => ProfilingEnd::OutOfTime,
+        },
+    })
+}
+
+/// Whether the drive may be written: only if its path is given twice.
+fn permission(path: &Path, may_write: Option<&Path>) -> Result<WritePermission, Failure> {
+    match may_write {
+        None => Ok(WritePermission::Forbidden),
+        Some(named) if named == path => Ok(WritePermission::Allowed),
+        Some(named) => Err(Failure::input(format!(
+            "--allow-writes {}: expected the device's path again, {}",
+            named.display(),
+            path.display()
+        ))),
     }
 }
 
@@ -78,7 +112,6 @@ fn open(path: &Path, writes: WritePermission) -> io::Result<File> {
         .custom_flags(OFlags::DIRECT.bits() as i32)
         .open(path)
 }
-
 /// The system's information about a device. Files count as drives with 4 KB blocks, so that their
 /// reads are aligned.
 fn identify(path: &Path, bytes: u64, writes: WritePermission) -> Result<DriveIdentity, String> {
@@ -119,150 +152,3 @@ fn identify(path: &Path, bytes: u64, writes: WritePermission) -> Result<DriveIde
 
 /// Smallest drive. A choice: the smallest shipped one is a thousand times larger.
 const LEAST_BYTES: u64 = 1 << 20;
-
-/// The queues of commands for the threads and of outcomes for the profiler.
-struct DeviceThreads {
-    begun: time::Instant,
-    commands: Sender<Command>,
-    outcomes: Receiver<(Outcome, Option<io::Error>)>,
-    failed: Option<io::Error>,
-    device: DriveIdentity,
-}
-
-impl DeviceThreads {
-    fn new(file: File, device: DriveIdentity) -> Self {
-        let begun = time::Instant::now();
-        let (commands, waiting) = channel::<Command>();
-        let (ended, outcomes) = channel();
-        let waiting = Arc::new(std::sync::Mutex::new(waiting));
-        let file = Arc::new(file);
-        for _ in 0..THREADS {
-            let (waiting, ended) = (Arc::clone(&waiting), ended.clone());
-            let file = Arc::clone(&file);
-            thread::spawn(move || {
-                let mut memory = ReadBuffer::default();
-                loop {
-                    let next = waiting.lock().map(|waiting| waiting.recv());
-                    let Ok(Ok(command)) = next else { return };
-                    let done = memory.serve(&file, command.action, device);
-                    let outcome = Outcome {
-                        id: command.id,
-                        at: since(begun),
-                        status: status(&done, command.action),
-                        account: None,
-                    };
-                    if ended.send((outcome, done.err())).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        DeviceThreads {
-            begun,
-            commands,
-            outcomes,
-            failed: None,
-            device,
-        }
-    }
-
-    /// Runs the profiler until it has finished, or the budget is spent.
-    fn run(
-        &mut self,
-        mut profiler: Profiler,
-        budget: Duration,
-        progress: &dyn ProfilingObserver,
-    ) -> (Profiler, Instant, ProfilingEnd) {
-        let end = Instant::ZERO + budget;
-        let mut shown = Instant::ZERO;
-        loop {
-            let now = since(self.begun);
-            if now >= end {
-                return (profiler, now, ProfilingEnd::OutOfTime);
-            }
-            if now >= shown + SHOW {
-                progress.show(now, &self.device, &profiler.findings());
-                shown = now;
-            }
-            let until = match profiler.next_probe(now) {
-                NextProbe::Probe(command) => {
-                    // The threads live as long as the queues.
-                    let _ = self.commands.send(command);
-                    continue;
-                }
-                NextProbe::Finished => return (profiler, now, ProfilingEnd::Finished),
-                NextProbe::Wait => end,
-                NextProbe::WaitUntil(at) => at.min(end),
-            };
-            let wait = time::Duration::from_nanos(until.since(now).as_nanos());
-            match self.outcomes.recv_timeout(wait.min(LONGEST_WAIT)) {
-                Ok((outcome, error)) => {
-                    self.failed = self.failed.take().or(error);
-                    profiler.observe(since(self.begun), outcome);
-                }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
-            }
-        }
-    }
-}
-
-/// Interval of progress reports: half a second.
-const SHOW: Duration = Duration::from_millis(500);
-
-/// Longest wait for an outcome, so that the progress continues.
-const LONGEST_WAIT: time::Duration = time::Duration::from_millis(500);
-
-fn since(begun: time::Instant) -> Instant {
-    Instant::from_nanos(begun.elapsed().as_nanos() as u64)
-}
-
-fn status(done: &io::Result<()>, action: Action) -> Status {
-    match (done, action) {
-        (Err(_), Action::Read { extent, .. } | Action::Write { extent, .. }) => {
-            Status::MediumError { at: extent.start() }
-        }
-        _ => Status::Good,
-    }
-}
-
-/// A thread's read buffer, aligned inside a larger allocation.
-#[derive(Default)]
-struct ReadBuffer {
-    bytes: Vec<u8>,
-}
-
-impl ReadBuffer {
-    fn aligned(&mut self, length: usize) -> &mut [u8] {
-        if self.bytes.len() < length + ALIGNMENT {
-            self.bytes = vec![0; length + ALIGNMENT];
-        }
-        let from = self.bytes.as_ptr().align_offset(ALIGNMENT);
-        &mut self.bytes[from..from + length]
-    }
-
-    /// Carries out a command. Only reads and writes reach a device through its file.
-    fn serve(&mut self, file: &File, action: Action, device: DriveIdentity) -> io::Result<()> {
-        let place = |extent: Extent| {
-            let bytes = u64::from(device.block_bytes);
-            (
-                extent.start().0 * bytes,
-                (extent.length().0 * bytes) as usize,
-            )
-        };
-        match action {
-            Action::Read { extent, .. } => {
-                let (at, length) = place(extent);
-                file.read_exact_at(self.aligned(length), at)
-            }
-            Action::Write { extent, .. } if device.writes == WritePermission::Allowed => {
-                let (at, length) = place(extent);
-                let zeros = self.aligned(length);
-                zeros.fill(0);
-                file.write_all_at(zeros, at)
-            }
-            Action::Write { .. } => Err(io::ErrorKind::PermissionDenied.into()),
-            Action::Flush if device.writes == WritePermission::Allowed => file.sync_data(),
-            _ => Ok(()),
-        }
-    }
-}

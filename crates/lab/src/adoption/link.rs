@@ -1,24 +1,28 @@
-//! Commands to a path and their outcomes, in real time. The path is only read.
+//! Commands to a path and their outcomes, in real time. The path is only read, unless writes are allowed.
 //!
 //! ```text
-//!   Profiler --command--> CommandLink --> threads with the file | NBD connection
+//!   Profiler --command--> CommandLink --> threads with the file, or the SCSI disk | NBD connection
 //!            <--outcome--             <--
 //! ```
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time;
 
 use block::{Action, Command, Duration, Instant, Lba, Outcome, Status};
-use profiler::{DriveIdentity, Findings, NextProbe, Profiler};
+use profiler::{DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermission};
+use server::disk::back_end::scsi::probed::ProbedDrive;
+use server::disk::back_end::scsi::switched::SwitchReport;
 
 use super::event::{LinkEvent, outcome, since};
 use super::export::ExportConnection;
 use crate::Failure;
+use crate::profiling::control;
+use crate::profiling::probe_path::{ProbeBuffer, ProbePath};
 
 /// Commands to a path, and their outcomes.
 pub struct CommandLink {
@@ -29,11 +33,15 @@ pub struct CommandLink {
     name: String,
     in_flight: usize,
     failed: FailedReads,
+    limits: FailureLimits,
+    first_error: Option<String>,
+    /// Set from outside, to stop.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 enum Carrier {
-    /// Threads that read a file.
-    Threads(Sender<Command>),
+    /// Threads that send commands to a path.
+    Threads(Sender<Command>, Arc<ProbePath>),
     /// A connection to an NBD server.
     Export(ExportConnection),
 }
@@ -60,12 +68,20 @@ pub enum LinkEnd {
     OutOfTime,
 }
 
-/// Failed reads after which a path is given up. A choice: a healthy disk fails none, and each try strains
-/// a disk that fails.
-const MOST_FAILED: u64 = 8;
+/// The failed reads after which a path is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailureLimits {
+    /// Failures in a row, with no success in between: the path is gone.
+    pub in_a_row: u64,
+    /// All failures.
+    pub all: u64,
+}
 
-/// Failures in a row, with no success in between, of a path that is gone.
-const GONE_AFTER: u64 = 4;
+/// The limits of an adoption. A choice: a healthy disk fails none, and each try strains a disk that fails.
+const LIMITS: FailureLimits = FailureLimits {
+    in_a_row: 4,
+    all: 8,
+};
 
 /// The longest wait for an outcome, so that the progress continues.
 const LONGEST_WAIT: time::Duration = time::Duration::from_millis(500);
@@ -83,13 +99,19 @@ impl CommandLink {
         let (commands, waiting) = channel::<Command>();
         let (ended, events) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
-        let file = Arc::new(file);
+        let path = Arc::new(ProbePath::of_file(file, device));
         for _ in 0..device.depth {
             let (waiting, ended) = (Arc::clone(&waiting), ended.clone());
-            let file = Arc::clone(&file);
-            thread::spawn(move || read_commands(&file, &waiting, &ended, begun, device));
+            let path = Arc::clone(&path);
+            thread::spawn(move || carry_out_commands(&path, &waiting, &ended, begun));
         }
-        CommandLink::new(begun, Carrier::Threads(commands), events, device, name)
+        CommandLink::new(
+            begun,
+            Carrier::Threads(commands, path),
+            events,
+            device,
+            name,
+        )
     }
 
     /// A link to an NBD export.
@@ -118,7 +140,50 @@ impl CommandLink {
             name: name.to_owned(),
             in_flight: 0,
             failed: FailedReads::default(),
+            limits: LIMITS,
+            first_error: None,
+            stop: None,
         }
+    }
+
+    /// The link with other limits of failed reads.
+    #[must_use]
+    pub fn with_limits(mut self, limits: FailureLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Stops as soon as the flag is set.
+    pub fn stop_at(&mut self, stop: Option<Arc<AtomicBool>>) {
+        self.stop = stop;
+    }
+
+    /// Sends the commands to the drive itself from now on, and turns its switches off, if it offers enough.
+    /// `say` gets sentences about it.
+    pub fn take_control(&mut self, drive: ProbedDrive, say: &dyn Fn(&str)) {
+        let Carrier::Threads(_, path) = &self.carrier else {
+            return;
+        };
+        let begun = self.begun;
+        let (offers, said) = control::begin(&drive, self.device.writes, &|| since(begun));
+        said.iter().for_each(|line| say(line));
+        self.device.offers = offers;
+        if offers == Offers::CacheControl {
+            path.use_drive(Arc::new(drive));
+        }
+    }
+
+    /// Turns the drive's switches back, and reports them.
+    pub fn release(&mut self) -> Vec<SwitchReport> {
+        match &self.carrier {
+            Carrier::Threads(_, path) => path.drive().map(ProbedDrive::restore).unwrap_or_default(),
+            Carrier::Export(_) => Vec::new(),
+        }
+    }
+
+    /// The error of the first read that failed.
+    pub fn first_error(&self) -> Option<&str> {
+        self.first_error.as_deref()
     }
 
     /// What is known of the drive without timing.
@@ -153,6 +218,7 @@ impl CommandLink {
             if now >= end {
                 break LinkEnd::OutOfTime;
             }
+            self.go_on()?;
             if now >= shown + SHOW {
                 show(now, &self.device, &profiler.findings());
                 shown = now;
@@ -173,9 +239,32 @@ impl CommandLink {
         Ok(ended)
     }
 
+    /// Goes on, unless it was stopped from outside.
+    fn go_on(&mut self) -> Result<(), Failure> {
+        let stop = self.stop.as_ref();
+        if !stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Ok(());
+        }
+        self.drain()?;
+        Err(Failure::failed(format!(
+            "{}: stopped by a signal; no profile is written",
+            self.name
+        )))
+    }
+
+    /// Whether the path has a command.
+    fn has(&self, action: Action) -> bool {
+        match action {
+            Action::Read { .. } => true,
+            Action::Write { .. } | Action::Flush => self.device.writes == WritePermission::Allowed,
+            Action::Seek { .. } | Action::SetLookAhead(_) | Action::SetWriteCache(_) => {
+                self.device.offers == Offers::CacheControl
+            }
+        }
+    }
+
     fn submit(&mut self, command: Command, profiler: &mut Profiler) -> Result<(), Failure> {
-        if !matches!(command.action, Action::Read { .. }) {
-            // The path offers neither switches nor seeks, and is never written.
+        if !self.has(command.action) {
             let status = match command.action {
                 Action::Write { extent, .. } => Status::MediumError { at: extent.start() },
                 _ => Status::Good,
@@ -187,7 +276,7 @@ impl CommandLink {
         self.in_flight += 1;
         match &mut self.carrier {
             // The threads live as long as the queues.
-            Carrier::Threads(commands) => {
+            Carrier::Threads(commands, _) => {
                 let _ = commands.send(command);
             }
             Carrier::Export(export) => export.submit(command).map_err(|error| {
@@ -210,7 +299,10 @@ impl CommandLink {
                     profiler.observe(self.now(), outcome);
                 }
                 self.failed.count(&outcome);
-                self.judge(error)
+                if self.first_error.is_none() {
+                    self.first_error = error.as_ref().map(io::Error::to_string);
+                }
+                self.judge(error.filter(|_| outcome.status != Status::Aborted))
             }
             Ok(LinkEvent::Gone(why)) => Err(Failure::failed(format!(
                 "{}: {why}: the path is gone; nothing is written",
@@ -231,14 +323,14 @@ impl CommandLink {
             in_a_row,
             between,
         } = &self.failed;
-        if *in_a_row >= GONE_AFTER {
+        if *in_a_row >= self.limits.in_a_row {
             return Err(Failure::failed(format!(
                 "{}: {in_a_row} reads in a row failed ({error}): the path is gone or cannot be read; \
                  nothing is written",
                 self.name
             )));
         }
-        if *failed < MOST_FAILED {
+        if *failed < self.limits.all {
             return Ok(());
         }
         let (first, last) = between.unwrap_or_default();
@@ -282,38 +374,35 @@ impl FailedReads {
     }
 }
 
-/// Largest alignment of direct reads: memory, addresses and lengths.
-const ALIGNMENT: usize = 4096;
+/// The switches are as before, however the link ends. The threads may have the drive for longer.
+impl Drop for CommandLink {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
 
 /// Serves commands until there are no more.
-fn read_commands(
-    file: &File,
+fn carry_out_commands(
+    path: &ProbePath,
     waiting: &Mutex<Receiver<Command>>,
     ended: &Sender<LinkEvent>,
     begun: time::Instant,
-    device: DriveIdentity,
 ) {
-    let mut bytes: Vec<u8> = Vec::new();
+    let mut buffer = ProbeBuffer::default();
     loop {
         let next = waiting
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .recv();
         let Ok(command) = next else { return };
-        let Action::Read { extent, .. } = command.action else {
-            continue;
-        };
-        let block = u64::from(device.block_bytes);
-        let (at, length) = (extent.start().0 * block, extent.length().0 * block);
-        let length = length as usize;
-        if bytes.len() < length + ALIGNMENT {
-            bytes = vec![0; length + ALIGNMENT];
-        }
-        let from = bytes.as_ptr().align_offset(ALIGNMENT);
-        let done = file.read_exact_at(&mut bytes[from..from + length], at);
-        let status = match done {
-            Ok(()) => Status::Good,
-            Err(_) => Status::MediumError { at: extent.start() },
+        let done = path.carry_out(command.action, &mut buffer);
+        let status = match (&done, command.action) {
+            (Ok(()), _) => Status::Good,
+            (Err(_), Action::Read { extent, .. } | Action::Write { extent, .. }) => {
+                Status::MediumError { at: extent.start() }
+            }
+            // The drive does not have the command.
+            (Err(_), _) => Status::Aborted,
         };
         let outcome = outcome(command.id, since(begun), status);
         if ended.send(LinkEvent::Ended(outcome, done.err())).is_err() {
@@ -324,9 +413,10 @@ fn read_commands(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt as _;
+
     use super::*;
     use block::Extent;
-    use profiler::{Offers, WritePermission};
 
     const DEVICE: DriveIdentity = DriveIdentity {
         blocks: 1000,
@@ -362,7 +452,7 @@ mod tests {
         assert!(failed.failed > 0 && failed.reads == 100, "{failed:?}");
         let (failed, ended) = read((0..1000).map(|number| number * 37 % 620));
         let said = ended.expect("a failure");
-        assert_eq!(failed.failed, MOST_FAILED);
+        assert_eq!(failed.failed, LIMITS.all);
         let (first, last) = failed.between.expect("blocks");
         assert!(first.0 >= 500 && last.0 < 620, "{failed:?}");
         let blocks = format!("between blocks {} and {}", first.0, last.0);
@@ -375,9 +465,30 @@ mod tests {
     #[test]
     fn a_path_that_is_gone_ends_the_measurement_at_once() {
         let (failed, ended) = read((0..50).chain(600..700));
-        assert_eq!(failed.in_a_row, GONE_AFTER);
+        assert_eq!(failed.in_a_row, LIMITS.in_a_row);
         let said = ended.expect("a failure");
         assert!(said.contains("4 reads in a row failed"), "{said}");
+    }
+
+    /// A stop from outside ends the measurement, after the reads in flight.
+    #[test]
+    fn a_stop_from_outside_ends_the_measurement() {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(1000 * 4096).expect("a length");
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut link = CommandLink::of_file(file, DEVICE, "disk");
+        link.stop_at(Some(Arc::clone(&stop)));
+        let mut profiler = Profiler::new(DEVICE, Findings::default(), |prober| async move {
+            prober.read(Extent::block(Lba(1))).await;
+            stop.store(true, Ordering::Relaxed);
+            loop {
+                prober.read(Extent::block(Lba(2))).await;
+            }
+        });
+        let ended = link.run(&mut profiler, Duration::from_secs(60), &|_, _, _| ());
+        let said = ended.expect_err("a stop").to_string();
+        assert!(said.contains("stopped by a signal"), "{said}");
+        assert_eq!(link.in_flight, 0);
     }
 
     #[test]
