@@ -132,6 +132,9 @@ Examples:
   headtime profile --drive seagate-cheetah-18lp --behind oltp --behind-percent 10 --resume 18lp.json
       find the tracks while the drive serves requests, and measure the cost
 
+A simulated drive of two actuators is profiled as two drives, NAME-range-0 and NAME-range-1, each with the
+whole budget.
+
 --check samples blocks of the whole drive; above 100 GB, blocks whose tracks are known. Angles are
 compared up to one constant for the drive. zones_exact and tracks_exact are shares, 0 to 1.
 confidence is that of the least certain part. null means unknown.";
@@ -147,6 +150,7 @@ pub fn run(arguments: &ProfileArgs) -> Result<(), Exit> {
         let problem = "-o and --resume: one file for several drives: expected one --drive";
         return Err(Exit::input(problem));
     }
+    arguments.check_ranges(&names)?;
     if let Some(load) = &arguments.behind {
         return arguments.run_behind(load, &names, noise);
     }
@@ -194,6 +198,27 @@ pub fn run(arguments: &ProfileArgs) -> Result<(), Exit> {
 }
 
 impl ProfileArgs {
+    /// Checks that one file is enough for a simulated drive.
+    fn check_ranges(&self, names: &[String]) -> Result<(), Exit> {
+        let one_file = [
+            ("-o", self.output.is_some()),
+            ("--resume", self.resume.is_some()),
+            ("--behind", self.behind.is_some()),
+        ];
+        let Some((flag, _)) = one_file.into_iter().find(|(_, is_given)| *is_given) else {
+            return Ok(());
+        };
+        for name in names {
+            if named::drive(name)?.actuators > 1 {
+                return Err(Exit::input(format!(
+                    "{flag} on {name}: its two actuators are profiled as two drives: expected a \
+                     drive of one, or --check"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Profiles a drive behind a load.
     fn run_behind(&self, load: &str, names: &[String], noise: RehearsalNoise) -> Result<(), Exit> {
         let [name] = names else {

@@ -1,11 +1,13 @@
 //! Runs a profiler on a virtual drive.
 
 mod host;
+mod range;
 
 use block::{Command, Duration, Instant, Outcome, Refused};
 use drive::VirtualDrive;
 
 pub use host::{DelayedDrive, HostJitter};
+pub use range::RangeDrive;
 
 use crate::profiler::{NextProbe, Profiler};
 

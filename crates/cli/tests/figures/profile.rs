@@ -35,6 +35,10 @@ fn bad_inputs_are_refused() {
             &format!("{small} --drive dec-rz26 -o two.toml"),
             "one --drive",
         ),
+        (
+            "profile --drive modern-18tb-dual -o both.toml",
+            "its two actuators are profiled as two drives",
+        ),
         (&format!("{small} --resume bad.json"), "bad.json"),
         (&format!("{small} --device two.toml"), "--device"),
         ("profile --device nothing-there", "nothing-there"),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use block::{Duration, Instant};
+use block::{Duration, Extent, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
-use profiler::rehearsal::{DelayedDrive, HostJitter, Rehearsed, rehearse};
+use profiler::rehearsal::{DelayedDrive, HostJitter, RangeDrive, Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use rayon::prelude::*;
 
@@ -46,7 +46,9 @@ impl RehearsalNoise {
 /// Interval of progress reports, in the drive's time.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// Profiles drives separately, on all cores.
+/// Profiles drives separately, on all cores. The drive says how its actuators share the blocks, as real ones
+/// do (SBC-5: concurrent positioning ranges). The range of each actuator is profiled as a drive of its own,
+/// with a budget of its own.
 ///
 /// # Errors
 /// If there is no such drive.
@@ -60,19 +62,48 @@ pub fn profiles(
 ) -> Result<Vec<FoundDrive>, Failure> {
     let truths = names.iter().map(|name| named::drive(name).map(Arc::new));
     let truths = truths.collect::<Result<Vec<_>, _>>()?;
-    if let [truth] = &truths[..] {
-        progress.begin(&truth.name);
+    let ranges: Vec<AccessRange> = truths.iter().flat_map(ranges).collect();
+    if let [range] = &ranges[..] {
+        progress.begin(&range.name);
         return Ok(vec![profile(
-            truth, noise, path, budget, resumed, progress,
+            range, noise, path, budget, resumed, progress,
         )?]);
     }
-    let each = truths.par_iter();
-    each.map(|truth| profile(truth, noise, path, budget, resumed, &()))
+    let each = ranges.par_iter();
+    each.map(|range| profile(range, noise, path, budget, resumed, &()))
         .collect()
 }
 
+/// The blocks of one actuator of a simulated drive.
+struct AccessRange {
+    /// The name of the drive, with the number of the actuator if it has several.
+    name: String,
+    blocks: Extent,
+    drive: Arc<Profile>,
+    /// The truth about the actuator.
+    truth: Arc<Profile>,
+}
+
+fn ranges(drive: &Arc<Profile>) -> Vec<AccessRange> {
+    if drive.actuators <= 1 {
+        return vec![AccessRange {
+            name: drive.name.clone(),
+            blocks: drive.share_of(0),
+            drive: Arc::clone(drive),
+            truth: Arc::clone(drive),
+        }];
+    }
+    let range = |actuator| AccessRange {
+        name: format!("{}-range-{actuator}", drive.name),
+        blocks: drive.share_of(actuator),
+        drive: Arc::clone(drive),
+        truth: Arc::new(drive.of_actuator(actuator)),
+    };
+    (0..usize::from(drive.actuators)).map(range).collect()
+}
+
 fn profile(
-    truth: &Arc<Profile>,
+    range: &AccessRange,
     noise: RehearsalNoise,
     path: RehearsalPath,
     budget: Duration,
@@ -80,15 +111,18 @@ fn profile(
     progress: &dyn ProfilingObserver,
 ) -> Result<FoundDrive, Failure> {
     let imperfections = noise.imperfections();
-    let drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed);
+    let drive = VirtualDrive::imperfect(Arc::clone(&range.drive), imperfections, noise.seed);
     let writes = match path.offers {
         // Writes to a simulated drive destroy nothing.
         Offers::CacheControl => WritePermission::Allowed,
         Offers::Nothing => WritePermission::Forbidden,
     };
-    let device = DriveIdentity::of(&drive, path.offers, writes);
-    let mut drive = DelayedDrive::new(drive, path.jitter, noise.seed);
-    fits(resumed, &device, &truth.name)?;
+    let whole = DriveIdentity::of(&drive, path.offers, writes);
+    let blocks = range.blocks.length().0;
+    let device = DriveIdentity { blocks, ..whole };
+    fits(resumed, &device, &range.name)?;
+    let delayed = DelayedDrive::new(drive, path.jitter, noise.seed);
+    let mut drive = RangeDrive::new(delayed, range.blocks);
     let whole = move |prober| procedure::complete(prober, budget);
     let mut profiler = Profiler::new(device, resumed.clone(), whole);
     let (mut now, end) = (Instant::ZERO, Instant::ZERO + budget);
@@ -102,10 +136,10 @@ fn profile(
         progress.show(now, &device, &profiler.findings());
     };
     Ok(FoundDrive {
-        name: truth.name.clone(),
+        name: range.name.clone(),
         device,
         findings: profiler.findings(),
-        truth: Some(Arc::clone(truth)),
+        truth: Some(Arc::clone(&range.truth)),
         at,
         probes: profiler.probes(),
         ended,
