@@ -48,7 +48,7 @@ pub struct Imperfections {
     pub grown_defects: Vec<Lba>,
     /// The number of a command (from 0) that hangs, and for how long.
     pub hang: Option<(u64, Duration)>,
-    /// The blocks of a sequential-write zone (host-managed shingled recording); `None`: no zones.
+    /// The blocks of a host-managed zone ([`zones`](crate::zones)); `None`: no zones.
     pub sequential_zone: Option<u64>,
     /// The treatment of durable writes (FUA).
     pub durable_writes: DurableWrites,

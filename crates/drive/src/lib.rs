@@ -14,6 +14,7 @@ pub mod profile;
 pub mod seek;
 mod service;
 pub mod virtual_drive;
+pub mod zones;
 
 pub use angle::{Angle, Spindle};
 pub use geometry::Geometry;
@@ -23,3 +24,4 @@ pub use profile::confidence::{Certainty, Confidence, ProfilePart};
 pub use profile::{Profile, Provenance};
 pub use seek::{SeekCurve, SeekTable};
 pub use virtual_drive::{Lost, VirtualDrive};
+pub use zones::{Zone, ZoneAction, ZoneCondition, ZoneRefused};

@@ -21,7 +21,7 @@ mod power;
 mod read;
 mod write;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use block::{
@@ -35,6 +35,7 @@ use crate::firmware::AfterPrevious;
 use crate::imperfection::{Imperfections, Luck, Mishap};
 use crate::mechanics::{Pass, Position, SeekTarget};
 use crate::profile::Profile;
+use crate::zones::Zones;
 use power::Put;
 
 /// The electronics and mechanics of a drive.
@@ -47,8 +48,8 @@ pub(crate) struct DriveService {
     last: Direction,
     /// Writes to the medium that are in progress, or will be by commands that have started.
     puts: VecDeque<Put>,
-    /// The write pointers of written sequential-write zones, as offsets by zone.
-    pointers: BTreeMap<u64, u64>,
+    /// The host-managed zones, if the drive has such.
+    pub(crate) zones: Option<Zones>,
 }
 
 /// One actuator.
@@ -153,6 +154,10 @@ impl DriveService {
     pub(crate) fn new(truth: Arc<Profile>, imperfections: Imperfections, seed: u64) -> Self {
         let arms = usize::from(truth.actuators.max(1));
         let mut luck = Luck::new(imperfections, seed, truth.spindle);
+        let capacity = truth.geometry.sectors().0;
+        let zones = luck
+            .sequential_zone()
+            .map(|blocks| Zones::new(blocks, capacity));
         let mut truth = truth;
         if !luck.is_perfect() {
             let spindle = luck.spindle(truth.spindle, Instant::ZERO);
@@ -164,7 +169,7 @@ impl DriveService {
             luck,
             last: Direction::Read,
             puts: VecDeque::new(),
-            pointers: BTreeMap::new(),
+            zones,
             truth,
         }
     }

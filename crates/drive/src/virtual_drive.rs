@@ -14,7 +14,8 @@
 use std::sync::Arc;
 
 use block::{
-    Account, Action, Command, Direction, Extent, Instant, Outcome, Refused, Status, Switch, Urgency,
+    Account, Action, Command, Direction, Extent, Instant, Lba, Outcome, Refused, Status, Switch,
+    Urgency,
 };
 
 use crate::angle::Angle;
@@ -23,6 +24,7 @@ use crate::imperfection::Imperfections;
 use crate::mechanics::{Position, SeekTarget};
 use crate::profile::Profile;
 use crate::service::{CommandTimes, DriveService};
+use crate::zones::{Zone, ZoneAction, ZoneRefused};
 
 /// A simulated drive. Its profile is the truth, which no scheduler may read.
 #[derive(Clone, Debug)]
@@ -105,6 +107,22 @@ impl VirtualDrive {
     /// The truth.
     pub fn truth(&self) -> &Profile {
         &self.service.truth
+    }
+
+    /// The host-managed zones with blocks of `extent`; none on a drive without zones.
+    pub fn zones(&self, extent: Extent) -> impl Iterator<Item = Zone> {
+        let zones = self.service.zones.iter();
+        zones.flat_map(move |zones| zones.report(extent))
+    }
+
+    /// Changes the host-managed zone that begins at `at`. It takes no time: no drive's times are published.
+    /// Writes that the drive holds meet the zone as it is when they are started.
+    ///
+    /// # Errors
+    /// If there is no such zone, or its condition does not permit the action.
+    pub fn change_zone(&mut self, at: Lba, action: ZoneAction) -> Result<(), ZoneRefused> {
+        let zones = self.service.zones.as_mut();
+        zones.ok_or(ZoneRefused::NoZone { at })?.act(at, action)
     }
 
     /// The number of commands that the drive holds.

@@ -235,9 +235,19 @@ impl ArmEngine {
     /// # Errors
     /// If the limit is reached, the extent is not on the drive, or the class does not exist.
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
+        self.enter(now, request, self.held())
+    }
+
+    /// Accepts a request while `held` others count.
+    pub(crate) fn enter(
+        &mut self,
+        now: Instant,
+        request: Request,
+        held: usize,
+    ) -> Result<(), Refused> {
         self.advance(now);
         let (direction, extent) = (request.direction, request.extent);
-        let level = self.intake.admit(&request, self.held())?;
+        let level = self.intake.admit(&request, held)?;
         let sight = self.belief.sight(&self.ordering);
         let route = Route::seen(sight, self.belief.profile(), extent, direction);
         let route = route.ok_or_else(|| self.intake.past_end(&request))?;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use block::{
     Class, Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId,
+    Sectors,
 };
 use drive::Profile;
 use scheduler::policy::NamedPolicy;
@@ -32,19 +33,22 @@ use crate::belief::explanation::Known;
 use crate::dispatch::Dispatch;
 use crate::engine::ArmEngine;
 use crate::gap::{GapStage, Rules};
-use crate::guarantees::streams::{NotGranted, Promise, StreamEvent, StreamTransfer};
+use crate::guarantees::streams::{NotGranted, Promise, StreamEvent};
 use crate::guarantees::{Guarantees, StreamInput};
 use crate::preemption::Transfers;
 use crate::{Flushed, Limits, Unchanged};
 
 mod background;
 mod border;
+mod commands;
 mod joint;
 mod reports;
 mod tasks;
+mod zones;
 
 use border::{Border, Side};
 use joint::Joint;
+use zones::ZoneGate;
 
 /// The state machine between clients and one drive.
 ///
@@ -63,6 +67,8 @@ pub struct Engine {
     first: ArmEngine,
     /// The second arm, and what both have in common.
     joint: Option<Box<Joint>>,
+    /// The order of writes in host-managed zones, if the drive has such.
+    zones: Option<Box<ZoneGate>>,
 }
 
 impl Engine {
@@ -75,6 +81,7 @@ impl Engine {
             return Engine {
                 first: ArmEngine::new(belief, policy, limits),
                 joint: None,
+                zones: None,
             };
         }
         let arm = |actuator| {
@@ -84,6 +91,7 @@ impl Engine {
         Engine {
             first: arm(0),
             joint: Some(Box::new(Joint::new(arm(1), Arc::clone(&belief)))),
+            zones: None,
         }
     }
 
@@ -124,6 +132,17 @@ impl Engine {
     pub fn with_guarantees(mut self, promise: Promise) -> Result<Self, NoPoints> {
         self.first = self.first.with_guarantees(promise)?;
         Ok(self)
+    }
+
+    /// Keeps the order of writes in host-managed zones of so many blocks: one write of a zone is at work at a
+    /// time. Reads are free.
+    ///
+    /// # Panics
+    /// If zones have no blocks, or the engine holds requests.
+    pub fn with_zones(mut self, blocks: Sectors) -> Self {
+        assert_eq!(self.held(), 0, "zones come before requests");
+        self.zones = Some(Box::new(ZoneGate::new(blocks.0)));
+        self
     }
 
     /// Enables explanations of response times. Decisions stay the same.
@@ -186,66 +205,17 @@ impl Engine {
 
     /// The number of requests that are accepted and not yet reported.
     pub fn held(&self) -> usize {
-        match &self.joint {
-            None => self.first.held(),
-            Some(joint) => self.first.held() + joint.arm.held() - joint.counted_twice,
-        }
+        let before_arms = self.zones.as_ref().map_or(0, |zones| zones.held());
+        before_arms
+            + match &self.joint {
+                None => self.first.held(),
+                Some(joint) => self.first.held() + joint.arm.held() - joint.counted_twice,
+            }
     }
 
     /// Whether the limits permit another request of this class.
     pub fn has_room(&self, class: Class) -> bool {
         self.held() < self.limits().open_to(class)
-    }
-
-    /// Whether a command is at the drive.
-    pub fn is_at_drive(&self, id: CommandId) -> bool {
-        let (side, id) = self.side_of(id);
-        self.arm(side).dispatch().is_at_drive(id)
-    }
-
-    /// Whether a command at the drive belongs to no request.
-    pub fn is_background(&self, id: CommandId) -> bool {
-        let (side, id) = self.side_of(id);
-        self.arm(side).dispatch().is_background(id)
-    }
-
-    /// The blocks that a command at the drive reads in the background, by itself or merged with those
-    /// of a request; `None` if it reads none. The owner of its bytes has them when it ends.
-    ///
-    /// # Panics
-    /// If the command is not at the drive.
-    pub fn background_of(&self, id: CommandId) -> Option<Extent> {
-        let (side, id) = self.side_of(id);
-        let extent = self.arm(side).dispatch().background_of(id)?;
-        Some(
-            self.border()
-                .map_or(extent, |border| border.of_drive(side, extent)),
-        )
-    }
-
-    /// The request of a command at the drive; `None` for a background or calibration read, a flush, and
-    /// a stream's transfer ([`Engine::stream_of`]).
-    ///
-    /// # Panics
-    /// If the command is not at the drive.
-    pub fn request_of(&self, id: CommandId) -> Option<Request> {
-        let (side, id) = self.side_of(id);
-        let request = self.arm(side).request_of(id)?;
-        match &self.joint {
-            None => Some(request),
-            Some(joint) => Some(joint.as_submitted(side, request)),
-        }
-    }
-
-    /// The bytes of a stream that a command at the drive transfers; `None` for other commands.
-    ///
-    /// # Panics
-    /// If the command is not at the drive.
-    pub fn stream_of(&self, id: CommandId) -> Option<StreamTransfer> {
-        match self.side_of(id) {
-            (Side::First, id) => self.first.stream_of(id),
-            (Side::Second, _) => None,
-        }
     }
 
     /// Accepts a request of a client. One that crosses the border of two actuators ends when both
@@ -254,6 +224,14 @@ impl Engine {
     /// # Errors
     /// If the limit is reached, the extent is not on the drive, or the class does not exist.
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
+        if self.zones.is_some() {
+            self.admit(&request)?;
+        }
+        if let Some(zones) = &mut self.zones
+            && !zones.passes(now, &request)
+        {
+            return Ok(());
+        }
         let held = self.held();
         match &mut self.joint {
             None => self.first.submit(now, request),
@@ -301,6 +279,10 @@ impl Engine {
         part: Extent,
         class: Class,
     ) -> Result<(), Unchanged> {
+        // A divided write would be two writes of its zone.
+        if self.zones.as_ref().is_some_and(|zones| zones.has_write(id)) {
+            return Err(Unchanged::NotWaiting { id });
+        }
         let Some(joint) = &mut self.joint else {
             return self.first.upgrade(now, id, part, class);
         };
@@ -317,13 +299,20 @@ impl Engine {
     /// # Errors
     /// If no piece waits: the request then ends as without this call.
     pub fn abort(&mut self, now: Instant, id: RequestId) -> Result<(), Unchanged> {
-        match &mut self.joint {
+        let zones = self.zones.as_mut();
+        if let Some(next) = zones.and_then(|zones| zones.abort(now, id)) {
+            self.go_on(now, next);
+            return Ok(());
+        }
+        let aborted = match &mut self.joint {
             None => self.first.abort(now, id),
             Some(joint) => {
                 let aborts = [self.first.abort(now, id), joint.arm.abort(now, id)];
                 any_of(aborts.into_iter(), id)
             }
-        }
+        };
+        self.collect(now);
+        aborted
     }
 
     /// Admits a stream.
@@ -380,26 +369,18 @@ impl Engine {
     /// If the command is not at the drive.
     pub fn complete(&mut self, now: Instant, id: CommandId, outcome: Outcome) {
         assert_eq!(id, outcome.id, "an outcome under another command's name");
-        let Some(joint) = &mut self.joint else {
-            return self.first.complete(now, id, outcome);
-        };
-        let (side, id) = border::arm_command(id);
-        let outcome = Outcome {
-            id,
-            status: joint.border.status_of_arm(side, outcome.status),
-            ..outcome
-        };
-        match side {
-            Side::First => self.first.complete(now, id, outcome),
-            Side::Second => joint.arm.complete(now, id, outcome),
+        match &mut self.joint {
+            None => self.first.complete(now, id, outcome),
+            Some(joint) => joint.complete(&mut self.first, now, outcome),
         }
+        self.collect(now);
     }
 
     /// The next completed request.
     pub fn poll_finished(&mut self) -> Option<Finished> {
-        match &mut self.joint {
-            None => self.first.poll_finished(),
-            Some(joint) => joint.poll_finished(&mut self.first),
+        match &mut self.zones {
+            None => self.poll_arms(),
+            Some(zones) => zones.poll(),
         }
     }
 
@@ -419,6 +400,14 @@ impl Engine {
     /// When to call [`Engine::poll`] next, if there is no input before.
     pub fn next_wakeup(&self) -> Option<Instant> {
         self.arms().filter_map(ArmEngine::next_wakeup).min()
+    }
+
+    /// The next request that the arms have completed.
+    fn poll_arms(&mut self) -> Option<Finished> {
+        match &mut self.joint {
+            None => self.first.poll_finished(),
+            Some(joint) => joint.poll_finished(&mut self.first),
+        }
     }
 
     /// Every arm's engine, changed.

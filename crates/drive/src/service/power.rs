@@ -81,16 +81,10 @@ impl DriveService {
         Extent::new(Lba(first), Sectors(end.saturating_sub(first))).unwrap_or(put.extent)
     }
 
-    /// Returns write pointers to the start of blocks that did not reach the medium.
+    /// Closes zones, and returns write pointers to the start of blocks that did not reach the medium.
     pub(crate) fn fall_back(&mut self, unwritten: &[Extent]) {
-        let Some(zone_blocks) = self.luck.sequential_zone() else {
-            return;
-        };
-        for extent in unwritten {
-            let offset = extent.start().0 % zone_blocks;
-            if let Some(pointer) = self.pointers.get_mut(&(extent.start().0 / zone_blocks)) {
-                *pointer = (*pointer).min(offset);
-            }
+        if let Some(zones) = &mut self.zones {
+            zones.fall_back(unwritten);
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Writes: into the buffer, or through to the medium.
 
-use block::{
-    BufferHit, Direction, Durability, Duration, Extent, Instant, Lba, Sectors, Status, Switch,
-};
+use block::{BufferHit, Direction, Durability, Duration, Extent, Instant, Sectors, Status, Switch};
 
 use super::power::Put;
 use super::{CommandCompletion, CommandTimes, DriveService, ServiceRecord, Travel};
@@ -17,7 +15,9 @@ impl DriveService {
         durability: Durability,
         taken: CommandTimes,
     ) -> ServiceRecord {
-        if let Some(expected) = self.advance_pointer(extent) {
+        if let Some(zones) = &mut self.zones
+            && let Err(expected) = zones.write(extent)
+        {
             let served = self.electronics_only(taken);
             return ServiceRecord {
                 status: Status::WritePointer { expected },
@@ -67,21 +67,6 @@ impl DriveService {
         {
             self.buffer.fill(index, extent.start().0, extent.end().0);
         }
-    }
-
-    /// Advances the write pointer of a sequential-write zone. Returns the pointer if the write does
-    /// not begin there. A write to a zone's first block resets the zone.
-    fn advance_pointer(&mut self, extent: Extent) -> Option<Lba> {
-        let zone_blocks = self.luck.sequential_zone()?;
-        let zone = extent.start().0 / zone_blocks;
-        let offset = extent.start().0 % zone_blocks;
-        let pointer = self.pointers.entry(zone).or_default();
-        let fits = extent.length().0 <= zone_blocks - offset;
-        if (offset != 0 && offset != *pointer) || !fits {
-            return Some(Lba(zone * zone_blocks + *pointer));
-        }
-        *pointer = offset + extent.length().0;
-        None
     }
 
     fn write_early(&mut self, extent: Extent, taken: CommandTimes) -> ServiceRecord {

@@ -1,9 +1,9 @@
 //! What a belief does not know: noise, stalls, bad sectors, a wandering spindle.
 
-use block::{Action, Duration, Lba, Status};
+use block::{Action, Duration, Extent, Lba, Sectors, Status};
 use drive::firmware::LookAhead;
 use drive::imperfection::{Chance, Later, Periodic};
-use drive::{Imperfections, Profile, VirtualDrive};
+use drive::{Imperfections, Profile, VirtualDrive, ZoneAction, ZoneCondition};
 
 use crate::play::Play;
 use crate::small::*;
@@ -186,9 +186,15 @@ fn a_zone_is_written_from_its_write_pointer() {
         "over the end of the zone"
     );
     assert_eq!(play.then(write(5, 1)).status(), expects(0));
-    // From its beginning on it is written anew.
+    assert_eq!(play.then(write(100, 3)).status(), expects(120));
+    let reset = play.drive.change_zone(Lba(100), ZoneAction::Reset);
+    assert_eq!(reset, Ok(()));
     assert_eq!(play.then(write(100, 3)).status(), Status::Good);
     assert_eq!(play.then(write(103, 97)).status(), Status::Good);
+    let all = Extent::new(Lba(0), Sectors(300)).expect("blocks");
+    let zones: Vec<ZoneCondition> = play.drive.zones(all).map(|zone| zone.condition).collect();
+    let empty = ZoneCondition::Empty;
+    assert_eq!(zones, [empty, ZoneCondition::Full, empty]);
     assert_eq!(play.then(read(0, 300)).status(), Status::Good);
 }
 

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use block::{Extent, Finished, Instant, Refused, Request, RequestId, Status};
+use block::{Extent, Finished, Instant, Outcome, Refused, Request, RequestId, Status};
 use drive::Profile;
 
-use super::border::{Border, Side};
+use super::border::{self, Border, Side};
 use super::tasks::TaskTable;
 use crate::Flushed;
 use crate::engine::ArmEngine;
@@ -74,10 +74,10 @@ impl Joint {
         let mut parts = 0;
         for (side, extent) in self.border.parts(extent) {
             let part = Request { extent, ..request };
-            // Each arm holds less than the limit of both, so that only the first part may be refused.
+            // Only the first part may be refused: its class may not exist.
             match side {
-                Side::First => first.submit(now, part)?,
-                Side::Second => self.arm.submit(now, part)?,
+                Side::First => first.enter(now, part, held)?,
+                Side::Second => self.arm.enter(now, part, held)?,
             }
             parts += 1;
         }
@@ -90,6 +90,20 @@ impl Joint {
             self.counted_twice += 1;
         }
         Ok(())
+    }
+
+    /// Takes in the outcome of a command.
+    pub(super) fn complete(&mut self, first: &mut ArmEngine, now: Instant, outcome: Outcome) {
+        let (side, id) = border::arm_command(outcome.id);
+        let outcome = Outcome {
+            id,
+            status: self.border.status_of_arm(side, outcome.status),
+            ..outcome
+        };
+        match side {
+            Side::First => first.complete(now, id, outcome),
+            Side::Second => self.arm.complete(now, id, outcome),
+        }
     }
 
     /// An arm's request as its client submitted it.

@@ -16,3 +16,4 @@ mod patience;
 mod slow_bus;
 mod streaming;
 mod untrusted;
+mod zones;
