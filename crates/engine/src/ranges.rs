@@ -129,7 +129,10 @@ impl Engine {
     ///
     /// # Panics
     /// If the engine holds requests.
-    pub fn with_guarantees(mut self, promise: Promise) -> Result<Self, NoPoints> {
+    pub fn with_guarantees(mut self, mut promise: Promise) -> Result<Self, NoPoints> {
+        if let (Some(joint), Some(place)) = (&self.joint, promise.place) {
+            promise.place = Some(joint.border.first_part(place));
+        }
         self.first = self.first.with_guarantees(promise)?;
         Ok(self)
     }

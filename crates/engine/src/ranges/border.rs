@@ -47,6 +47,15 @@ impl Border {
         parts.next().filter(|_| parts.next().is_none())
     }
 
+    /// The part of an extent that the first actuator has. Without one: its first block, so that no more
+    /// than that is on it.
+    pub(super) fn first_part(self, extent: Extent) -> Extent {
+        match self.parts(extent).next() {
+            Some((Side::First, part)) => part,
+            _ => Extent::block(Lba(0)),
+        }
+    }
+
     /// A block of an actuator in the numbers of the drive.
     pub(super) fn block_of_drive(self, side: Side, lba: Lba) -> Lba {
         match side {

@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use block::{
     Class, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Lba, Outcome,
-    Refused, Request, RequestId, Sectors, Status,
+    Refused, Request, RequestId, Sectors, Status, Terms,
 };
 use drive::{VirtualDrive, invented};
 use proptest::prelude::*;
 use scheduler::background::{Order, TaskPhase};
 use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::find;
+use stream::Piece;
+use stream::quota::Quotas;
+use stream::streams::Settings;
 
 use super::*;
 use crate::TaskChange;
+use crate::guarantees::Beyond;
 
 fn extent(start: u64, blocks: u64) -> Extent {
     Extent::new(Lba(start), Sectors(blocks)).expect("an extent")
@@ -251,4 +255,52 @@ fn the_blocks_of_a_standing_task_are_those_of_their_arms() {
     let left = engine.left(task).expect("its blocks");
     let extents: Vec<Extent> = left.extents().collect();
     assert_eq!(extents, [extent(border - 4, 3), extent(border + 1, 3)]);
+}
+
+#[test]
+fn streams_lie_on_the_blocks_of_the_first_actuator() {
+    let belief = two();
+    let border = belief.share_end(0);
+    let promise = Promise {
+        beyond: Beyond::default(),
+        rules: stream::admission::Rules {
+            foreground_permille: 0,
+            latency: Duration::from_millis(1),
+            longest_round: Duration::from_secs(2),
+            streams: 8,
+        },
+        quotas: Quotas::open(),
+        settings: Settings {
+            page: 4096,
+            fill: 16_384,
+            priority: 3,
+        },
+        place: Some(extent(100, border)),
+    };
+    let mut engine = engine(&belief).with_guarantees(promise).expect("a curve");
+    let mut attach = |first: u64| {
+        let piece = Piece {
+            offset: 0,
+            extent: extent(first, 80),
+        };
+        let attach = Attach {
+            user: 0,
+            terms: Terms {
+                memory: Some(1_000_000),
+                ..Terms::play(10_000, 4_096)
+            },
+            map: LocationMap::new(vec![piece], 512, 80 * 512).expect("a valid map"),
+        };
+        engine.attach(Instant::ZERO, attach).map(|_| ())
+    };
+    let place = extent(100, border - 100);
+    for first in [border - 40, border + 100, 50] {
+        let extent = extent(first, 80);
+        assert_eq!(attach(first), Err(NotGranted::Outside { extent, place }));
+    }
+    let granted = attach(border - 80);
+    assert!(
+        !matches!(granted, Err(NotGranted::Outside { .. })),
+        "{granted:?}"
+    );
 }

@@ -251,8 +251,8 @@ fn tell(config: &config::Device, claimed: &Claimed) {
     if actuators > 1 {
         warn!(
             %device, actuators,
-            "the drive has several arms, each for blocks of its own, and is served as if it had \
-             one: they take turns (`queue/independent_access_ranges` says which blocks)"
+            "the drive has several arms, each for blocks of its own: with a profile of one actuator \
+             they take turns (`queue/independent_access_ranges` says which blocks)"
         );
     }
     let Some(drive) = &claimed.drive else {
