@@ -4,7 +4,7 @@ use block::{CommandId, Duration, Extent, Instant};
 use drive::Profile;
 use scheduler::PieceId;
 use scheduler::background::{Means, ReadAttribution};
-use scheduler::freeblock::Stop;
+use scheduler::freeblock::{GapUse, Stop};
 
 use crate::forecast::{Course, Head, Route};
 
@@ -70,6 +70,10 @@ pub(crate) struct UnplannedEnd {
     pub(crate) luck: Duration,
     /// Revolutions by which the plan was meant to be late, because they were paid for.
     pub(crate) paid: u64,
+    /// What is in the gap.
+    pub(crate) gap: GapUse,
+    /// How much later the bus has its blocks, because of those that are merged with it.
+    pub(crate) on_bus: Duration,
 }
 
 /// How the head comes to the blocks of a command.

@@ -14,7 +14,7 @@ use scheduler::background::{
     Account, BackgroundTasks, Means, NotWanted, Order, TaskId, TaskProgress, TaskRefused,
     UnknownTask,
 };
-use scheduler::freeblock::{Gap, Kind, Losses, WantedBlocks};
+use scheduler::freeblock::{Gap, GapUse, Kind, Losses, WantedBlocks};
 
 use crate::belief::DriveBelief;
 use crate::command::{
@@ -27,11 +27,13 @@ use crate::preemption::Transfers;
 
 mod free_blocks;
 mod handover;
+mod next_choice;
 mod slack;
 mod waiting;
 
 use free_blocks::{FreeBlocks, GapBefore, PaidPlan, counted};
 pub use free_blocks::{Gaps, Rules};
+use next_choice::{ReadEnd, charge_late_choice, later_on_bus, unused};
 use slack::HeldBack;
 
 /// The gaps of an engine. Without rules nothing is read in the background.
@@ -238,16 +240,25 @@ impl GapStage {
             (0, BeliefMode::Positioning) => self.decide(cx, preemption, piece),
             _ => None,
         };
-        let decided = decided.filter(|(plan, _)| {
+        let fits = |plan: &PaidPlan| {
             !guarantees.serves_streams() || {
                 let (own, _) = preemption.next_part(cx, guarantees, piece, u64::MAX);
                 guarantees.leaves_room_for(cx, (piece, own), &plan.plan)
             }
-        });
+        };
+        let (plan, without) = match decided {
+            Some((plan, without)) => (plan.filter(fits), Some(without)),
+            None => (None, None),
+        };
         let chosen = &mut cx.dispatch.chosen;
-        let Some((decided, mut without)) = decided else {
-            if let Some(Draft::Request { planned, .. }) = chosen.front_mut() {
+        let (Some(decided), Some(mut without)) = (plan, without) else {
+            if let Some(Draft::Request {
+                planned, unplanned, ..
+            }) = chosen.front_mut()
+            {
                 *planned = Planned::Yes;
+                // Without a plan it tells what delays requests anyway.
+                *unplanned = without.filter(|without| without.gap == GapUse::Unused);
             }
             return;
         };
@@ -278,7 +289,7 @@ impl GapStage {
         cx: &StageContext<'_>,
         preemption: &Transfers,
         piece: PieceId,
-    ) -> Option<(PaidPlan, UnplannedEnd)> {
+    ) -> Option<(Option<PaidPlan>, UnplannedEnd)> {
         let free = self.free.as_deref_mut()?;
         if !free.tasks.is_any_active() {
             return None;
@@ -287,6 +298,8 @@ impl GapStage {
         let head = cx.expected_head();
         let route = cx.route(piece);
         let course = head.course(belief, cx.now, route);
+        let ledger = (free.read_end, free.conservatism_mut());
+        charge_late_choice(ledger, cx, &head, course.start);
         if course.certainty == Certainty::Guessed {
             return None;
         }
@@ -317,16 +330,23 @@ impl GapStage {
             gap: &gap,
             latency,
             waiting: waiting.as_ref(),
+            ends: course.head.free,
         };
         let is_being_written = |extent| cx.is_being_written(extent);
         let decided = free.decide(belief, cx.now, &before, is_being_written);
+        let plan = decided.as_ref().map(|decided| &decided.plan);
         let unplanned = UnplannedEnd {
             end: course.head.free,
             after: cx.dispatch.last().map(|sent| (sent.id, head.free)),
             luck: free.conservatism().expected_luck(&gap, latency),
             paid: 0,
+            gap: match plan {
+                Some(plan) => free.conservatism().gap_use(&gap, latency, plan),
+                None => unused(&gap, latency, belief.spindle.period()),
+            },
+            on_bus: plan.map_or(Duration::ZERO, |plan| later_on_bus(&gap, before.ends, plan)),
         };
-        Some((decided?, unplanned))
+        Some((decided, unplanned))
     }
 
     /// What goes by itself, if no request is here: a calibration read that is due, or a background
@@ -399,6 +419,12 @@ impl GapStage {
                 (None, None)
             }
         };
+        free.read_end = read
+            .filter(|read| read.means == Means::Free)
+            .map(|_| ReadEnd {
+                at: cx.now,
+                merged: unplanned.map(|unplanned| unplanned.on_bus),
+            });
         if let Some(BackgroundRead { served, means, .. }) = read {
             free.deliver(cx.now, &served, means, outcome.status);
         }
@@ -409,8 +435,17 @@ impl GapStage {
         let period = cx.profile().spindle.period().as_nanos();
         let end = unplanned.end.as_nanos() + unplanned.paid * period;
         let lost = cx.belief.head.free.as_nanos() as i64 - end as i64;
-        free.gaps.mispredicted += u64::from(2 * lost > period as i64);
-        lost + unplanned.luck.as_nanos() as i64
+        let is_mispredicted = unplanned.gap.is_planned() && 2 * lost > period as i64;
+        free.gaps.mispredicted += u64::from(is_mispredicted);
+        let direction = match sent.route {
+            Some(route) => route.direction(),
+            None => Direction::Read,
+        };
+        // It alone waits for the bus.
+        free.conservatism_mut().delayed(unplanned.on_bus);
+        let request = (direction, unplanned.gap);
+        free.conservatism_mut()
+            .attribute(request, lost, unplanned.luck)
     }
 
     /// A request has ended that a plan made later by `lost` nanoseconds, and all behind it: those

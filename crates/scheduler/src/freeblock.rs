@@ -16,7 +16,7 @@ pub mod plan;
 pub mod planner;
 pub mod wanted;
 
-pub use conservatism::{Caution, Conservatism, Losses};
+pub use conservatism::{Caution, Conservatism, GapUse, Losses};
 pub use gap::{Gap, Goal, Guard, Merging, PlanRules, Ranges, SameTrack, SlowBus};
 pub use lateness::Lateness;
 pub use plan::{GapPlan, Kind, Stop};

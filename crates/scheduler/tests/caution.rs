@@ -2,7 +2,7 @@
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use drive::{Angle, Position, SeekTarget};
-use scheduler::freeblock::{Caution, Conservatism, Gap, GapPlan, Kind, Lateness, Stop};
+use scheduler::freeblock::{Caution, Conservatism, Gap, GapPlan, GapUse, Kind, Lateness, Stop};
 
 /// A 10,000 rpm drive's revolution.
 const PERIOD: Duration = Duration::from_micros(6_000);
@@ -269,4 +269,83 @@ fn what_was_lost_is_added_up_for_all_that_were_delayed() {
     let share = conservatism.losses().impact_since(before);
     assert_eq!(share, Some(0.009));
     assert_eq!(before.impact_since(before), None);
+}
+
+#[test]
+fn a_delay_of_every_request_is_not_the_plans() {
+    let mut conservatism = Conservatism::new(Caution::default(), PERIOD, 1_000);
+    let turn = PERIOD.as_nanos() as i64;
+    let mut late = |direction, gap| conservatism.attribute((direction, gap), turn, Duration::ZERO);
+    // Every write loses a revolution, with a plan and without.
+    for _ in 0..2_000 {
+        assert_eq!(late(Direction::Write, GapUse::Unused), 0);
+    }
+    let planned = GapUse::Apart(Duration::ZERO);
+    assert!(late(Direction::Write, planned) * 20 < turn);
+    assert_eq!(late(Direction::Read, planned), turn, "no read does");
+    // Where the seek might have been late, nothing is learned.
+    for latency in [100, 1_000, 5_900] {
+        let latency = Duration::from_micros(latency);
+        assert_eq!(GapUse::unused(latency, PERIOD), GapUse::UnusedAtEdge);
+    }
+    let latency = Duration::from_micros(3_000);
+    assert_eq!(GapUse::unused(latency, PERIOD), GapUse::Unused);
+}
+
+#[test]
+fn a_plan_is_charged_two_revolutions_at_most() {
+    let mut conservatism = Conservatism::new(Caution::default(), PERIOD, 1_000);
+    let turn = PERIOD.as_nanos() as i64;
+    let planned = (Direction::Read, GapUse::Merged(Duration::ZERO));
+    let lost = conservatism.attribute(planned, 50 * turn, Duration::from_nanos(5));
+    assert_eq!(lost, 2 * turn + 5);
+}
+
+#[test]
+fn plans_of_a_kind_that_lose_more_than_expected_are_expected_to() {
+    let mut conservatism = Conservatism::new(Caution::default(), PERIOD, 1_000);
+    let latency = Duration::from_millis(3);
+    let apart = plan(Duration::from_millis(2));
+    let expected =
+        |conservatism: &Conservatism| conservatism.expected_loss(&gap(), latency, &apart);
+    let before = expected(&conservatism);
+    // Each loses 0.1 ms, as if something held the drive up after a read.
+    for _ in 0..5_000 {
+        let gap = conservatism.gap_use(&gap(), latency, &apart);
+        conservatism.attribute((Direction::Read, gap), 100_000, Duration::ZERO);
+    }
+    let more = expected(&conservatism).saturating_sub(before);
+    assert!(more > Duration::from_micros(80), "{more:?}");
+    let merged = GapPlan::of(
+        Stop {
+            kind: Kind::Merged,
+            ..*apart.stops().next().expect("a stop")
+        },
+        Duration::from_millis(2),
+    );
+    let merged = conservatism.expected_loss(&gap(), latency, &merged);
+    assert_eq!(merged, Duration::ZERO, "the other kind is as before");
+}
+
+#[test]
+fn nothing_is_risked_while_more_than_the_budget_is_lost() {
+    let mut conservatism = Conservatism::new(Caution::default(), PERIOD, 1_000);
+    let response = Duration::from_millis(60);
+    let turn = PERIOD.as_nanos() as i64;
+    let finished = |conservatism: &mut Conservatism, requests: u32, lost: i64| {
+        for _ in 0..requests {
+            conservatism.finished(response, lost, 10);
+        }
+    };
+    // One plan may fail at the beginning.
+    finished(&mut conservatism, 1, turn);
+    assert!(!conservatism.is_overdrawn());
+    finished(&mut conservatism, 99, 0);
+    // A revolution of ten requests is 1 % of a hundred responses.
+    finished(&mut conservatism, 40, turn);
+    assert!(conservatism.is_overdrawn());
+    finished(&mut conservatism, 1_500, 0);
+    assert!(conservatism.is_overdrawn());
+    finished(&mut conservatism, 3_000, 0);
+    assert!(!conservatism.is_overdrawn());
 }

@@ -81,6 +81,8 @@ fn the_end_of_a_command_shifts_what_was_expected_after_it() {
         after: Some((before, at(500))),
         luck: Duration::ZERO,
         paid: 0,
+        gap: scheduler::freeblock::GapUse::UnusedAtEdge,
+        on_bus: Duration::ZERO,
     };
     let piece = bench.submit_chosen(block::Direction::Read, blocks(800, 8));
     bench.dispatch.chosen.clear();

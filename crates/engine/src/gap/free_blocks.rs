@@ -19,6 +19,7 @@ use scheduler::freeblock::{
 };
 use scheduler::preemption::worth::WEIGHT;
 
+use super::next_choice::{ReadEnd, late_choice};
 use super::waiting::Waiting;
 use crate::forecast::{Head, Route};
 
@@ -114,6 +115,8 @@ pub(crate) struct GapBefore<'a> {
     pub(crate) latency: Duration,
     /// What the waiting of more urgent requests costs, if there may be some.
     pub(crate) waiting: Option<&'a Waiting>,
+    /// When the command leaves the medium without a plan.
+    pub(crate) ends: Instant,
 }
 
 /// What reads background blocks: tasks, plans, and what pays for them.
@@ -133,6 +136,8 @@ pub(crate) struct FreeBlocks {
     done: u64,
     pace: TaskPace,
     slow_bus: Option<Duration>,
+    /// The end of the command that ended last, if it had free blocks.
+    pub(crate) read_end: Option<ReadEnd>,
 }
 
 /// How fast the tasks got on lately: the fewer blocks are left, the slower.
@@ -187,6 +192,7 @@ impl FreeBlocks {
             done: 0,
             pace: TaskPace::default(),
             slow_bus: slow_bus(belief),
+            read_end: None,
         }
     }
 
@@ -235,7 +241,10 @@ impl FreeBlocks {
             tracks: self.rules.tracks,
             merging: Merging::Allowed,
         };
-        let free = self.free(belief, before, &reach);
+        let free = match self.conservatism.is_overdrawn() {
+            true => None,
+            false => self.free(belief, before, &reach),
+        };
         let is_clear = |plan: &GapPlan| {
             plan.stops().all(|stop| {
                 let own = gap.direction == Direction::Write && stop.extent.overlaps(gap.extent);
@@ -274,6 +283,7 @@ impl FreeBlocks {
             return None;
         }
         let plan = best(&mut self.planner, &self.tasks, before.gap, reach)?;
+        let plan = self.in_time_for_next(belief, before, reach, plan);
         if self.pays(belief, before, &plan) {
             return Some(plan);
         }
@@ -294,18 +304,50 @@ impl FreeBlocks {
         apart
     }
 
+    /// A plan, or a shorter one: the choice after the request is made when the last free read has been
+    /// carried over the bus, and that may be too late for the drive to prepare it.
+    fn in_time_for_next(
+        &mut self,
+        belief: &Profile,
+        before: &GapBefore<'_>,
+        reach: &PlanRules,
+        plan: GapPlan,
+    ) -> GapPlan {
+        let gap = before.gap;
+        let Some(bus) = gap
+            .bus
+            .filter(|_| !late_choice(gap, before.ends, &plan).is_zero())
+        else {
+            return plan;
+        };
+        let until = (before.ends + bus.block).saturating_sub(gap.handover);
+        let sooner = Gap {
+            bus: Some(bus.needed_by(until)),
+            ..*gap
+        };
+        let shorter = best(&mut self.planner, &self.tasks, &sooner, reach);
+        let gain = |plan: &GapPlan| {
+            let own = self.conservatism.expected_loss(gap, before.latency, plan);
+            let price = self
+                .conservatism
+                .price_of(own + late_choice(gap, before.ends, plan));
+            reading_of(belief, plan).as_nanos() as i64 - price.as_nanos() as i64
+        };
+        match shorter {
+            Some(shorter) if gain(&shorter) > gain(&plan) => shorter,
+            _ => plan,
+        }
+    }
+
     /// Whether a plan reads for long enough to be worth what is expected to be lost by it: by the
-    /// command behind it, and by those that would otherwise have overtaken that.
+    /// commands behind it, and by those that would otherwise have overtaken the first of them.
     fn pays(&self, belief: &Profile, before: &GapBefore<'_>, plan: &GapPlan) -> bool {
         let (gap, latency) = (before.gap, before.latency);
-        let own = self.conservatism.expected_loss(gap, latency, plan);
+        let own = self.conservatism.expected_loss(gap, latency, plan)
+            + late_choice(gap, before.ends, plan);
         let others = before.waiting.map(|waiting| waiting.because_of(plan));
         let loss = own + others.unwrap_or(Duration::ZERO) * WEIGHT;
-        let reading = || {
-            let each = plan.stops().map(|stop| reading(belief, stop));
-            each.fold(Duration::ZERO, |all, one| all + one)
-        };
-        self.conservatism.pays(reading, loss)
+        self.conservatism.pays(|| reading_of(belief, plan), loss)
     }
 
     /// A plan that makes the foreground wait one revolution more, if the grant allows it and it
@@ -424,6 +466,12 @@ fn best(
 ) -> Option<GapPlan> {
     let plan = |wanted: &WantedBlocks| planner.plan(wanted, gap, reach);
     tasks.wanted().find_map(plan)
+}
+
+/// For how long the wanted blocks of a plan are under the head.
+fn reading_of(belief: &Profile, plan: &GapPlan) -> Duration {
+    let each = plan.stops().map(|stop| reading(belief, stop));
+    each.fold(Duration::ZERO, |all, one| all + one)
 }
 
 /// For how long the wanted blocks of a stop are under the head.

@@ -202,6 +202,8 @@ fn a_request_later_than_without_its_plan_is_charged() {
         after: None,
         luck: Duration::from_micros(5),
         paid: 0,
+        gap: GapUse::Apart(Duration::ZERO),
+        on_bus: Duration::ZERO,
     });
     let lost = bench.deliver(Purpose::Request { piece, unplanned }, blocks(800, 8));
     let expected = period + Duration::from_micros(25);

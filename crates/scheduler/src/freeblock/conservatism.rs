@@ -5,12 +5,23 @@
 //! foreground loss must bring. The guard has the best balance at that price, and a plan below its
 //! price is dropped. The price follows the *impact budget*: it rises while the measured loss of the
 //! foreground exceeds the budget.
+//!
+//! | Measured over the last few thousand requests | Consequence |
+//! |---|---|
+//! | loss above 0.9 of the budget | the price rises: longer guards, fewer plans |
+//! | loss above the budget by more than a quarter | no plans until it has fallen |
+//! | plans of a kind lose more than expected | the excess counts as expected from then on |
 
 use block::{Direction, Duration};
 
 use super::gap::{Gap, Guard};
 use super::lateness::Lateness;
 use super::plan::{GapPlan, Kind};
+use attribution::Attribution;
+
+mod attribution;
+
+pub use attribution::GapUse;
 
 /// The source of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -56,6 +67,11 @@ const STEP: f64 = 0.05;
 /// requests, in which a budget of 1 % is about fifty lost revolutions. A choice.
 const MEMORY: f64 = 0.95;
 
+/// The number of requests whose budget may be spent in advance. A choice: a quarter of the average's window,
+/// about twelve revolutions that ten requests lose at 1 %. The price keeps the mean; what exceeds it by
+/// chance stops nothing.
+const ADVANCE: f64 = 1_280.0;
+
 /// A guard and its learned state.
 #[derive(Clone, Debug)]
 pub struct Conservatism {
@@ -70,8 +86,10 @@ pub struct Conservatism {
     guards: [Duration; 4],
     /// The factor by which guards are widened.
     widening: f64,
+    attribution: Attribution,
     lost: f64,
     responses: f64,
+    requests: f64,
     unsettled: u32,
     losses: Losses,
 }
@@ -111,8 +129,10 @@ impl Conservatism {
             price: PRICE,
             guards: [Duration::ZERO; 4],
             widening: 1.0,
+            attribution: Attribution::default(),
             lost: 0.0,
             responses: 0.0,
+            requests: 0.0,
             unsettled: 0,
             losses: Losses::default(),
         };
@@ -142,8 +162,63 @@ impl Conservatism {
         }
     }
 
-    /// The expected delay of the foreground command due to a plan.
+    /// The expected delay of the foreground command due to a plan: of its seeks, and what plans of its kind lost
+    /// beyond that lately.
     pub fn expected_loss(&self, gap: &Gap, latency: Duration, plan: &GapPlan) -> Duration {
+        match self.caution {
+            Caution::Fixed { .. } => Duration::ZERO,
+            Caution::Learned { .. } => {
+                let expected = self.gap_use(gap, latency, plan);
+                self.attribution.expected(gap.direction, expected)
+            }
+        }
+    }
+
+    /// The use of a gap by a plan, with the loss that its seeks are expected to cause.
+    pub fn gap_use(&self, gap: &Gap, latency: Duration, plan: &GapPlan) -> GapUse {
+        let expected = self.expected_of_seeks(gap, latency, plan);
+        match plan.is_apart() {
+            true => GapUse::Apart(expected),
+            false => GapUse::Merged(expected),
+        }
+    }
+
+    /// Notes that a request ended `late` nanoseconds later than without a plan was believed. Returns what of it,
+    /// with the [luck](Self::expected_luck), the plan caused.
+    pub fn attribute(&mut self, request: (Direction, GapUse), late: i64, luck: Duration) -> i64 {
+        let period = self.period;
+        self.attribution.attribute(request, (late, luck), period)
+    }
+
+    /// Notes that the choice after a merged plan was `late` because of it.
+    pub fn learn_late_choice(&mut self, late: Duration) {
+        self.attribution.add_to_merged(late);
+    }
+
+    /// Whether the measured loss exceeds the budget, with an advance: no more is risked until it has fallen.
+    pub fn is_overdrawn(&self) -> bool {
+        match self.caution {
+            Caution::Fixed { .. } => false,
+            Caution::Learned { impact_ppm } => {
+                let mean = self.responses / self.requests.max(1.0);
+                let budget = f64::from(impact_ppm) / 1e6;
+                self.lost > budget * (self.responses + ADVANCE * mean)
+            }
+        }
+    }
+
+    /// The length of the reading that an expected loss must bring.
+    pub fn price_of(&self, loss: Duration) -> Duration {
+        match self.caution {
+            Caution::Fixed { .. } => Duration::ZERO,
+            Caution::Learned { .. } => {
+                Duration::from_nanos((self.price * loss.as_nanos() as f64) as u64)
+            }
+        }
+    }
+
+    /// The expected delay of the foreground command due to the seeks of a plan.
+    fn expected_of_seeks(&self, gap: &Gap, latency: Duration, plan: &GapPlan) -> Duration {
         if let Caution::Fixed { .. } = self.caution {
             return Duration::ZERO;
         }
@@ -193,9 +268,7 @@ impl Conservatism {
     pub fn pays(&self, reading: impl FnOnce() -> Duration, loss: Duration) -> bool {
         match self.caution {
             Caution::Fixed { .. } => true,
-            Caution::Learned { .. } => {
-                loss.is_zero() || reading().as_nanos() as f64 >= self.price * loss.as_nanos() as f64
-            }
+            Caution::Learned { .. } => loss.is_zero() || reading() >= self.price_of(loss),
         }
     }
 
@@ -219,6 +292,7 @@ impl Conservatism {
     /// times, for the request and for those behind it.
     pub fn finished(&mut self, response: Duration, lost: i64, delayed: usize) {
         self.responses += response.as_nanos() as f64;
+        self.requests += 1.0;
         self.lost += lost as f64 * delayed as f64;
         self.losses.responses += response.as_nanos();
         self.losses.lost += lost * delayed as i64;
@@ -294,6 +368,8 @@ impl Conservatism {
         self.price = (self.price * (1.0 + STEP * over)).clamp(*PRICES.start(), *PRICES.end());
         self.lost *= MEMORY;
         self.responses *= MEMORY;
+        self.requests *= MEMORY;
+        self.attribution.decay(MEMORY);
         for lateness in &mut self.lateness {
             lateness.learn();
         }

@@ -82,6 +82,15 @@ impl SlowBus {
         Duration::from_nanos(sweep) + self.reselect
     }
 
+    /// The bus, needed by `until` if that is sooner.
+    #[must_use]
+    pub fn needed_by(self, until: Instant) -> SlowBus {
+        SlowBus {
+            needed: self.needed.min(until),
+            ..self
+        }
+    }
+
     /// The largest number of blocks that the bus transfers in time, if the first arrives under the head at
     /// `begins`, and the others follow each after a `sector`.
     pub fn room(&self, begins: Instant, sector: Duration) -> u64 {

@@ -68,6 +68,11 @@ impl GapPlan {
         self.stops.iter().flatten()
     }
 
+    /// Whether a read is a command of its own.
+    pub fn is_apart(&self) -> bool {
+        self.stops().any(|stop| stop.kind != Kind::Merged)
+    }
+
     /// The number of wanted blocks of all reads.
     pub fn wanted(&self) -> u32 {
         self.stops().map(|stop| stop.wanted).sum()

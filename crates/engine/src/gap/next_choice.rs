@@ -1,0 +1,89 @@
+//! The choice of the request after the next, which is made when the free read before that has ended.
+//!
+//! ```text
+//!   drive    |= A =|---- seek ---|= X =|---- seek ----|= B =|      C
+//!   bus                                |== X ==|
+//!   engine         B given                     C chosen
+//!                                              |- electronics -|  late if it ends after B
+//! ```
+
+use block::{Duration, Instant};
+use scheduler::freeblock::{Conservatism, Gap, GapPlan, GapUse, Kind, SlowBus, Stop};
+
+use crate::context::StageContext;
+use crate::forecast::Head;
+
+/// The end of a command with free blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadEnd {
+    pub(super) at: Instant,
+    /// By how much the free blocks may have delayed it, if they were merged with a request.
+    pub(super) merged: Option<Duration>,
+}
+
+/// A request is chosen whose positioning is believed to begin at `start`, behind what leaves the head as
+/// `head`. Without the free read that has just ended, it would have been chosen before that, in time.
+pub(super) fn charge_late_choice(
+    (read_end, conservatism): (Option<ReadEnd>, &mut Conservatism),
+    cx: &StageContext<'_>,
+    head: &Head,
+    start: Instant,
+) {
+    let ended = read_end.filter(|read| read.at == cx.now);
+    let Some(read) = ended.filter(|_| cx.dispatch.at_drive() > 0) else {
+        return;
+    };
+    let late = start.since(head.free);
+    let late = read.merged.map_or(late, |most| late.min(most));
+    // Whoever follows the requests at the drive waits for it, too.
+    let behind = 1 + cx.dispatch.pieces().count() + cx.ordering.waiting();
+    conservatism.delayed(late * behind as u64);
+    if read.merged.is_some() {
+        conservatism.learn_late_choice(late);
+    }
+}
+
+/// How much later the drive takes up the command after the request because of a plan: it is chosen
+/// when the last free read has ended. The request leaves the medium at `ends`.
+pub(super) fn late_choice(gap: &Gap, ends: Instant, plan: &GapPlan) -> Duration {
+    let own = plan.stops().filter(|stop| stop.kind != Kind::Merged);
+    let Some(last) = own.last() else {
+        return Duration::ZERO;
+    };
+    let bus = gap.bus.map(|bus| after(bus, last));
+    // The handover has the last block on the bus.
+    let carried = bus.map_or(last.ends, |bus| bus.free.saturating_sub(bus.block));
+    let ready = last.ends.max(carried) + gap.handover;
+    ready.since(ends)
+}
+
+/// How much later the bus has carried the request because of the free blocks that are merged with it.
+pub(super) fn later_on_bus(gap: &Gap, ends: Instant, plan: &GapPlan) -> Duration {
+    let merged = plan.stops().find(|stop| stop.kind == Kind::Merged);
+    let (Some(bus), Some(merged)) = (gap.bus, merged) else {
+        return Duration::ZERO;
+    };
+    let own = gap.extent.length().0;
+    let alone = bus.after((gap.begins, ends), own);
+    let all = own + merged.extent.length().0;
+    let both = bus.after((merged.begins, ends), all);
+    both.free.since(alone.free)
+}
+
+/// A gap without a plan. One that a slow bus keeps from being filled tells nothing: the request behind it may be
+/// late for the same reason.
+pub(super) fn unused(gap: &Gap, latency: Duration, period: Duration) -> GapUse {
+    match gap.bus {
+        Some(bus) if bus.needed.since(bus.free) * CALM_BUS < period => GapUse::UnusedAtEdge,
+        _ => GapUse::unused(latency, period),
+    }
+}
+
+/// A bus is calm that is free by this part of a revolution before it is needed. A choice: about the blocks
+/// of one request on a bus that is half as fast as the medium.
+const CALM_BUS: u64 = 8;
+
+/// The bus after a free read.
+fn after(bus: SlowBus, stop: &Stop) -> SlowBus {
+    bus.after((stop.begins, stop.ends), stop.extent.length().0)
+}
