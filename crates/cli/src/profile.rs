@@ -132,8 +132,8 @@ Examples:
   headtime profile --drive seagate-cheetah-18lp --behind oltp --behind-percent 10 --resume 18lp.json
       find the tracks while the drive serves requests, and measure the cost
 
-A simulated drive of two actuators is profiled as two drives, NAME-range-0 and NAME-range-1, each with the
-whole budget.
+A simulated drive of two actuators is profiled as two drives, NAME-range-0 and NAME-range-1, each
+with the whole budget.
 
 --check samples blocks of the whole drive; above 100 GB, blocks whose tracks are known. Angles are
 compared up to one constant for the drive. zones_exact and tracks_exact are shares, 0 to 1.
