@@ -86,6 +86,11 @@ const LIMITS: FailureLimits = FailureLimits {
 /// The longest wait for an outcome, so that the progress continues.
 const LONGEST_WAIT: time::Duration = time::Duration::from_millis(500);
 
+/// The longest wait that does not sleep: a sleep of the kernel's ends 50 us later (`PR_SET_TIMERSLACK`),
+/// and a seek is told from the time at which a command is given. A sixteenth of a revolution is the
+/// profiler's longest such wait.
+const SHORT_WAIT: time::Duration = time::Duration::from_micros(700);
+
 /// The longest wait for outstanding commands at the end. A choice: the kernel's time-out of a command.
 const DRAIN: time::Duration = time::Duration::from_secs(30);
 
@@ -233,6 +238,10 @@ impl CommandLink {
                 NextProbe::WaitUntil(at) => at.min(end),
             };
             let wait = time::Duration::from_nanos(until.since(now).as_nanos());
+            if self.in_flight == 0 && wait <= SHORT_WAIT {
+                std::hint::spin_loop();
+                continue;
+            }
             self.receive(wait.min(LONGEST_WAIT), Some(profiler))?;
         };
         self.drain()?;
