@@ -63,6 +63,10 @@ const LATE_INTERVAL: Duration = Duration::from_millis(500);
 /// what angles on a map are to be right to.
 const REFERENCE: f64 = 1e-3;
 
+/// The logarithm of a hundred: what hosts do to one sighting of a hundred is not explained by their usual
+/// delays. A choice.
+const CHANCE: f64 = 4.6;
+
 /// Two sightings of a reference agree within that, in revolutions. A choice: a second attempt at a
 /// sector is off by more.
 const AGREEING: f64 = 5e-4;
@@ -194,7 +198,8 @@ impl Observer {
         Ok(apart(expected, angle))
     }
 
-    /// The same behind a host: a stalled sighting is repeated, and the earlier of two that agree counts.
+    /// The same behind a host, which only delays: a block that is early is not there. One that is late is
+    /// sighted again until it is not, or until delays do not explain all of its sightings.
     async fn off_again(
         &mut self,
         lba: Lba,
@@ -202,22 +207,29 @@ impl Observer {
         tolerance: f64,
         care: Care,
     ) -> Result<f64, Unseen> {
-        let more = match care {
-            Care::Quick => 1,
-            Care::Sure => LOOKS,
+        let enough = match care {
+            Care::Quick => CHANCE,
+            Care::Sure => 2.0 * CHANCE,
         };
-        for _ in 0..more {
+        let mut evidence = self.evidence(off - tolerance);
+        for _ in 1..LOOKS {
+            if evidence >= enough || off < -tolerance {
+                break;
+            }
             let again = apart(expected, self.look(lba).await?);
             if again.abs() <= tolerance {
                 return Ok(again);
             }
-            let agrees = (again - off).abs() <= self.late;
+            evidence += self.evidence(again - tolerance);
             off = off.min(again);
-            if agrees {
-                break;
-            }
         }
         Ok(off)
+    }
+
+    /// By how much a sighting tells that its block is late itself, as the logarithm of the chance that the
+    /// host has delayed it so long. A stall is as likely as one in a hundred.
+    fn evidence(&self, late: f64) -> f64 {
+        (late / self.mean).min(CHANCE)
     }
 
     /// Whether the spindle turns so unevenly that a misfit may be the clock's.
