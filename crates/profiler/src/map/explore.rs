@@ -78,6 +78,10 @@ const FIRST_LANDINGS: u32 = 8;
 /// The share of a landing's error in the mean of those before it. A choice.
 const SPREAD_GAIN: f64 = 0.1;
 
+/// The share of a landing's lateness that is believed behind a host that delays. What is early is right.
+/// A choice: later landings show what is left.
+const LATE_GAIN: f64 = 0.5;
+
 /// Landings that are farther off than so many times the mean are not believed. A choice: five
 /// standard deviations, if the errors are normal.
 const FAR: f64 = 6.0;
@@ -272,7 +276,12 @@ impl Explorer {
         let kind = track_cycle.kind_ahead(ahead);
         let first = Lba(self.first.0 + stretch.blocks);
         let expected = self.start + stretch.turn + width(kind.sectors);
-        self.lands(first, expected, &kind, care).await
+        let behind = self.lands(first, expected, &kind, care).await?;
+        Ok(behind.map(|behind| match self.observer.late() > 0.0 {
+            // A host only delays: the earlier of both is more nearly on time.
+            true => behind.min(off),
+            false => behind,
+        }))
     }
 
     /// How far off a block is, if it is not far off.
@@ -333,6 +342,10 @@ impl Explorer {
 
     /// Believes in the next so many tracks; the last of them ended `off` revolutions late.
     fn take(&mut self, track_cycle: &mut TrackCycle, tracks: u64, off: f64) {
+        let off = match self.observer.late() > 0.0 && off > 0.0 {
+            true => off * LATE_GAIN,
+            false => off,
+        };
         let ahead = track_cycle.ahead(tracks);
         track_cycle.refine(tracks, off);
         let parts = track_cycle.parts(tracks);
