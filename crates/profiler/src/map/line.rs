@@ -135,9 +135,11 @@ async fn trace_late(
     let (mut on, mut off) = (1, most);
     while on * 2 < off {
         let at = on * 2;
-        let seen = observer.earliest(Lba(first.0 + at), few).await?;
-        let misfit = apart(end + forward(pitch * at as f64), seen);
-        if misfit.abs() > (SAME * pitch).max(observer.late()) {
+        let expected = end + forward(pitch * at as f64);
+        let tolerance = (SAME * pitch).max(observer.late());
+        let misfit = observer.off(Lba(first.0 + at), expected, tolerance, Care::Sure);
+        let misfit = misfit.await?;
+        if misfit.abs() > tolerance {
             off = at;
             break;
         }
@@ -155,19 +157,7 @@ async fn trace_late(
         }
     }
     if on > 1 {
-        let last = Lba(first.0 + on);
-        let (mut begin, mut seen) = (end, observer.look(last).await?);
-        // In turn, so that a correction of the clock is in both.
-        for _ in 0..observer.sightings(POINTS.1 * pitch) {
-            for (lba, least) in [(first, &mut begin), (last, &mut seen)] {
-                let again = observer.look(lba).await?;
-                if apart(*least, again) < 0.0 {
-                    *least = again;
-                }
-            }
-        }
-        let expected = begin + forward(pitch * on as f64);
-        pitch = least(pitch + apart(expected, seen) / on as f64);
+        pitch = least(pitch_between(observer, (first, end), on, pitch).await?);
     }
     let (blocks, turn) = (on as u32 + 1, 1.0 / pitch);
     let whole = (turn - f64::from(blocks)).abs() < WHOLE;
@@ -177,6 +167,35 @@ async fn trace_late(
         sectors: if whole { blocks } else { turn.round() as u32 },
         blocks,
     })
+}
+
+/// Blocks between sightings near the ends of a line. A choice: neighbours are read as one sequence, which
+/// look-ahead goes on with.
+const BESIDE: u64 = 3;
+
+/// Sightings near the ends of a line take no more than this part of it. A choice.
+const ENDS: u64 = 8;
+
+/// From block to block of a line of which the pitch is known roughly, by the earliest sightings near both
+/// of its ends: of other blocks each time, so that the buffer holds none.
+async fn pitch_between(
+    observer: &mut Observer,
+    (first, end): (Lba, Angle),
+    on: u64,
+    pitch: f64,
+) -> Result<f64, NoTrack> {
+    let sightings = observer.sightings(POINTS.1 * pitch) as u64;
+    let step = BESIDE.min(on / ENDS / (sightings + 1));
+    let (mut begin, mut last) = (0.0_f64, f64::INFINITY);
+    // In turn, so that a correction of the clock is in both.
+    for place in (0..=sightings).map(|sighting| sighting * step) {
+        for (block, least) in [(on - place, &mut last), (place, &mut begin)] {
+            let expected = end + forward(pitch * block as f64);
+            let seen = observer.look(Lba(first.0 + block)).await?;
+            *least = least.min(apart(expected, seen));
+        }
+    }
+    Ok(pitch + (last - begin) / on as f64)
 }
 
 /// Where a track begins whose first block is known, and how many sectors a turn has there.

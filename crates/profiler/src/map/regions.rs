@@ -5,9 +5,9 @@ use block::Lba;
 use super::explore::explore;
 use crate::prober::Prober;
 
-/// Fewest and most regions at a time. A choice: the first costs little, and with more than the second
-/// each of them is visited less than twice a second.
-const REGIONS: (u64, u64) = (4, 64);
+/// Fewest and most regions at a time. A choice: the first costs little, and each region has to be begun,
+/// which takes some hundred sightings behind a host.
+const REGIONS: (u64, u64) = (4, 32);
 
 /// A region has so many blocks at least. A choice: some tens of tracks.
 const SMALLEST: u64 = 20_000;
