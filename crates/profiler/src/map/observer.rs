@@ -52,6 +52,11 @@ const EXTRA_TRIP: f64 = 3.5;
 /// are exponentially distributed, as those of queues are about.
 const NEARLY_ALL: f64 = 2.0;
 
+/// Six of seven delays are not longer than this many times their mean, if they are exponentially
+/// distributed. A choice: where sectors are wider than that, late sightings are repeated until they tell
+/// them apart.
+const USUAL: f64 = 2.0;
+
 /// A host whose delays are shorter, in revolutions, adds nothing. A choice: a tenth of the narrowest
 /// sectors.
 const NOTHING: f64 = 2e-5;
@@ -113,14 +118,22 @@ impl Observer {
         self.late
     }
 
-    /// How far angles on a track with so many sectors may be off, in revolutions.
-    pub(super) fn tolerance(&self, sectors: u32) -> f64 {
-        (SAME / f64::from(sectors)).max(self.late)
+    /// The delay of the host that most sightings stay below, in revolutions: the others are repeated.
+    fn usual(&self) -> f64 {
+        self.mean * USUAL
     }
 
-    /// Whether the host's delays hide single sectors.
+    /// How far angles on a track with so many sectors may be off, in revolutions.
+    pub(super) fn tolerance(&self, sectors: u32) -> f64 {
+        match self.is_blurred(sectors) {
+            true => self.late,
+            false => SAME / f64::from(sectors),
+        }
+    }
+
+    /// Whether the host's delays hide single sectors, also if late sightings are repeated.
     pub(super) fn is_blurred(&self, sectors: u32) -> bool {
-        self.late > SAME / f64::from(sectors)
+        self.usual() > SAME / f64::from(sectors)
     }
 
     /// How many sightings tell an angle to this share of a revolution; the mean delay of the earliest
