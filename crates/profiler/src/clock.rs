@@ -4,7 +4,7 @@
 //! Yu et al. 2000: a read every minute or two keeps the phase within 1 % of a revolution, if the
 //! period is known well. A spindle that drifts needs them more often.
 
-use block::Instant;
+use block::{Instant, Lba};
 use drive::{Angle, Spindle};
 
 /// A believed spindle with continuous correction.
@@ -132,8 +132,11 @@ pub struct EarliestSighting {
     corrected: f64,
     /// The time of that one.
     since: Option<Instant>,
-    /// The time of the last sighting.
+    /// The time of the last sighting, or of the beginning of one.
     pub at: Instant,
+    /// The block that is sighted, and where it ends: one for all, since the earliest of several would be
+    /// the one whose end is known worst.
+    pub reference: Option<(Lba, Angle)>,
 }
 
 /// Sightings before a correction. A choice: the earliest is late by a tenth of the mean delay.

@@ -187,6 +187,12 @@ const MOST_SEGMENTS: u64 = 2_048;
 /// Most reads that are remembered: hits evict nothing. A choice: twice the most segments.
 const MOST_RECENT: usize = 4_096;
 
+/// Reads of so many blocks before one may have put it into the buffer, by look-ahead. A choice.
+const AHEAD: u64 = 64;
+
+/// No other sighting of the reference is begun meanwhile: the buffer may hold it for so long. A choice.
+const EVICTING: Duration = Duration::from_secs(10);
+
 /// Attempts to read a block from the medium. A choice: from the third on, each waits for twice as
 /// many reads as the one before, so that any buffer is emptied that can be. Other blocks wait for a
 /// quarter more.
@@ -321,9 +327,15 @@ impl Prober {
         if self.device().offers == Offers::CacheControl {
             return self.sight_now(lba).await?.ok_or(Unseen::Buffered);
         }
+        let near = lba.0.saturating_sub(AHEAD)..lba.0 + 1;
         let mut after = 0;
         for attempt in 0..ATTEMPTS {
-            let turn = self.turn(after).await;
+            let mut turn = self.turn(after).await;
+            // Others may have read the same blocks before this turn came.
+            while attempt > 0 && self.reads() < self.fresh_after(near.clone()) {
+                drop(turn);
+                turn = self.turn(self.fresh_after(near.clone())).await;
+            }
             if attempt > 0 {
                 // From far away the medium does not answer as fast as the buffer.
                 self.read_far().await;
@@ -360,7 +372,7 @@ impl Prober {
         Ok((!buffered).then_some(Sighting { lba, at, took }))
     }
 
-    /// Corrects the clock by a sighting of a reference block behind a host that delays sightings.
+    /// Corrects the clock by a sighting of the reference block behind a host that delays sightings.
     pub(crate) fn keep_time(&self, end: Angle, at: Instant) {
         let mut desk = self.desk();
         let mut earliest = desk.earliest;
@@ -368,6 +380,19 @@ impl Prober {
             earliest.take(clock, end, at);
         }
         desk.earliest = earliest;
+    }
+
+    /// The reference block behind a host, and where it ends. The caller is about to sight it: others need
+    /// not.
+    pub(crate) fn begin_to_keep_time(&self) -> Option<(Lba, Angle)> {
+        let mut desk = self.desk();
+        desk.earliest.at = desk.now + EVICTING;
+        desk.earliest.reference
+    }
+
+    /// Makes a block the reference, unless there is one.
+    pub(crate) fn refer_to(&self, lba: Lba, end: Angle) {
+        self.desk().earliest.reference.get_or_insert((lba, end));
     }
 
     /// Corrects the clock by a sighting of any block. Answers the previous error, in revolutions. Angles

@@ -162,10 +162,13 @@ impl Observer {
     /// Where a block ends, by one sighting.
     pub(super) async fn look(&mut self, lba: Lba) -> Result<Angle, Unseen> {
         let due = match self.late > 0.0 {
-            true => self.prober.now().since(self.prober.time_kept()) >= LATE_INTERVAL,
-            false => self.prober.now().since(self.checked) >= self.interval,
+            true => self.prober.now() >= self.prober.time_kept() + LATE_INTERVAL,
+            false => {
+                let passed = self.prober.now().since(self.checked);
+                passed >= self.interval || self.reference.is_none()
+            }
         };
-        if due || self.reference.is_none() {
+        if due {
             self.keep_time(lba).await?;
         }
         self.sighted(lba).await
@@ -273,41 +276,53 @@ impl Observer {
         Ok(clock.angle_at(sighting.at))
     }
 
-    /// Where a reference ends: by the earliest of some sightings behind a host, otherwise when two agree,
-    /// since one may be from the second attempt at a sector.
+    /// Where a reference ends, when two sightings agree: one may be from the second attempt at a sector.
     async fn reference_end(&self, lba: Lba) -> Result<Angle, Unseen> {
-        let sightings = match self.late > 0.0 {
-            true => self.sightings(REFERENCE),
-            false => LOOKS,
-        };
         let mut end = self.sighted(lba).await?;
-        for _ in 1..sightings {
+        for _ in 1..LOOKS {
             let again = self.sighted(lba).await?;
             let off = apart(end, again);
             if off < 0.0 {
                 end = again;
             }
-            if self.late == 0.0 && off.abs() <= AGREEING {
+            if off.abs() <= AGREEING {
                 break;
             }
         }
         Ok(end)
     }
 
+    /// Sights the reference behind a host. The first block ever looked at becomes the reference, by the
+    /// earliest of some sightings.
+    async fn keep_late_time(&self, lba: Lba) -> Result<(), Unseen> {
+        if let Some((reference, end)) = self.prober.begin_to_keep_time() {
+            let at = self.prober.sight(reference).await?.at;
+            self.prober.keep_time(end, at);
+            return Ok(());
+        }
+        let mut end = self.sighted(lba).await?;
+        for _ in 1..self.sightings(REFERENCE) {
+            let again = self.sighted(lba).await?;
+            if apart(end, again) < 0.0 {
+                end = again;
+            }
+        }
+        self.prober.refer_to(lba, end);
+        Ok(())
+    }
+
     /// Sights the reference until the clock agrees with it. The first block ever looked at becomes
     /// the reference.
     async fn keep_time(&mut self, lba: Lba) -> Result<(), Unseen> {
+        if self.late > 0.0 {
+            return self.keep_late_time(lba).await;
+        }
         let Some((reference, end)) = self.reference else {
             let end = self.reference_end(lba).await?;
             self.reference = Some((lba, end));
             self.checked = self.prober.now();
             return Ok(());
         };
-        if self.late > 0.0 {
-            let at = self.prober.sight(reference).await?.at;
-            self.prober.keep_time(end, at);
-            return Ok(());
-        }
         let mut worst: f64 = 0.0;
         for look in 0..LOOKS {
             let at = self.prober.sight(reference).await?.at;
