@@ -53,9 +53,9 @@ pub async fn find(prober: &Prober, lba: Lba) -> Result<(), NotFound> {
         }
     }
     let period = found.ok_or(NotFound::NoCommonMeasure)?.period;
-    let last = times[times.len() - 1];
+    let (first, last) = steady(&times, period);
     let mut clock = PlatterClock::new((period * 1e3).round() as u64, Angle::ZERO, last);
-    let mut steadiness = follow(prober, lba, &mut clock, times[0]).await?;
+    let mut steadiness = follow(prober, lba, &mut clock, first).await?;
     if prober.device().offers == Offers::Nothing {
         delays::measure(prober, lba, &times, (&mut clock, &mut steadiness)).await?;
     }
@@ -133,6 +133,24 @@ async fn measure_hits(prober: &Prober, lba: Lba) {
             findings.host.p99 = Duration::from_nanos(most);
         });
     }
+}
+
+/// The first and the last moment that are whole revolutions from the most others: a host may have stalled
+/// any of them.
+fn steady(times: &[Instant], period: f64) -> (Instant, Instant) {
+    let fitting = |one: &Instant| {
+        let whole = |other: &&Instant| {
+            let apart = one.since(**other).max(other.since(*one)).as_nanos() as f64;
+            let turns = apart / period;
+            (turns - turns.round()).abs() < NEAR[1]
+        };
+        times.iter().filter(whole).count()
+    };
+    let most = times.iter().map(fitting).max().unwrap_or(0);
+    // Short delays make one or two of those that fit more or less.
+    let mut steady = times.iter().filter(|time| fitting(time) * 4 >= most * 3);
+    let first = steady.next().unwrap_or(&times[0]);
+    (*first, *steady.next_back().unwrap_or(first))
 }
 
 /// The longest period of which nearly all intervals from the first moment are multiples, in
@@ -306,6 +324,16 @@ mod tests {
         let times: Vec<Instant> = nanos.map(Instant::from_nanos).into();
         let found = common_measure(&times).expect("a measure").period;
         assert!((found / 11_130_911.4 - 1.0).abs() < 1e-6, "{found}");
+    }
+
+    #[test]
+    fn stalled_moments_are_neither_first_nor_last() {
+        let turns = [0u64, 3, 7, 12, 13, 17, 20, 26];
+        let mut nanos = turns.map(|turn| turn * 6_000_000 + 1_000_000);
+        nanos[0] += 700_000;
+        nanos[7] += 2_500_000;
+        let times = nanos.map(Instant::from_nanos);
+        assert_eq!(steady(&times, 6e6), (times[1], times[6]));
     }
 
     #[test]
