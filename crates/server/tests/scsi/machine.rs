@@ -55,8 +55,10 @@ pub struct MachineState {
     pub reset_after: Option<u64>,
     /// Whether writes are refused.
     pub protection: Switch,
-    /// Whether the drive has SEEK and VERIFY, and obeys FUA.
+    /// Whether the drive has SEEK and VERIFY.
     pub extras: Switch,
+    /// Whether the drive obeys FUA.
+    pub fua: Switch,
     behind: Behind,
     attentions: VecDeque<(u8, u8)>,
     /// The caching page, and what it is after a reset.
@@ -100,6 +102,7 @@ impl ScsiMachine {
             reset_after: None,
             protection: Switch::Off,
             extras: Switch::On,
+            fua: Switch::On,
             behind,
             attentions: VecDeque::from([(0x29, 0x01)]),
             page: PAGE,
@@ -248,8 +251,8 @@ impl MachineState {
             0x8a => self.write(number(2, 10), number(10, 14), cdb[1] & 0x08 != 0, given),
             0x8f if self.extras == Switch::On => {
                 // The drive reads the medium; what it saves on the bus is less than its noise.
-                let done = self.read(number(2, 10), number(10, 14), true);
-                done.map(|_| Vec::new())
+                let extent = self.extent(number(2, 10), number(10, 14))?;
+                self.read_extent(extent, true)
             }
             0x2b if self.extras == Switch::On => {
                 let to = Lba(number(2, 6));
@@ -348,14 +351,8 @@ impl MachineState {
             2 => PAGE,
             _ => self.saved,
         };
-        let dpo_fua = match (self.behind, self.extras) {
-            (Behind::Scsi, Switch::On) => 0x10,
-            _ => 0,
-        };
-        let protected = match self.protection {
-            Switch::On => 0x80,
-            Switch::Off => 0,
-        };
+        let dpo_fua = u8::from(self.behind == Behind::Scsi && self.fua == Switch::On) << 4;
+        let protected = u8::from(self.protection == Switch::On) << 7;
         let mut answer = vec![0, 26, 0, dpo_fua | protected, 0, 0, 0, 0];
         answer.extend_from_slice(&values);
         Ok(answer)
@@ -385,14 +382,12 @@ impl MachineState {
     }
 
     fn set_page(&mut self, page: [u8; 20]) {
-        let state = |is_on| match is_on {
-            true => Switch::On,
-            false => Switch::Off,
-        };
         self.page = page;
+        let write_cache = [Switch::Off, Switch::On][usize::from(page[2] >> 2 & 1)];
+        let look_ahead = [Switch::On, Switch::Off][usize::from(page[12] >> 5 & 1)];
         for action in [
-            Action::SetWriteCache(state(page[2] & 0x04 != 0)),
-            Action::SetLookAhead(state(page[12] & 0x20 == 0)),
+            Action::SetWriteCache(write_cache),
+            Action::SetLookAhead(look_ahead),
         ] {
             let done = self.act(action);
             assert!(done.is_ok(), "the drive has its switches");
@@ -436,18 +431,22 @@ impl MachineState {
 
     fn read(&mut self, first: u64, blocks: u64, fua: bool) -> Answer {
         let extent = self.extent(first, blocks)?;
-        let from_medium = self.page[2] & 0x01 != 0 || (fua && self.extras == Switch::On);
-        let durability = match from_medium {
-            true => Durability::Durable,
-            false => Durability::Volatile,
-        };
-        self.act(Action::Read { extent, durability })?;
+        let from_medium = self.page[2] & 0x01 != 0 || (fua && self.fua == Switch::On);
+        self.read_extent(extent, from_medium)?;
         let block = self.drive.truth().block_bytes as usize;
         let written = |at: u64| self.contents.get(&at).copied().unwrap_or(0);
         let each = (first..first + blocks).map(written);
         Ok(each
             .flat_map(|byte| std::iter::repeat_n(byte, block))
             .collect())
+    }
+
+    fn read_extent(&mut self, extent: Extent, from_medium: bool) -> Answer {
+        let durability = match from_medium {
+            true => Durability::Durable,
+            false => Durability::Volatile,
+        };
+        self.act(Action::Read { extent, durability })
     }
 
     fn write(&mut self, first: u64, blocks: u64, fua: bool, given: &[u8]) -> Answer {

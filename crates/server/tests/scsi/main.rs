@@ -5,3 +5,4 @@ mod commands;
 mod machine;
 mod profiling;
 mod switches;
+mod zones;

@@ -163,10 +163,11 @@ fn switches_are_set_again_after_a_reset_at_any_command() {
 /// FUA where the drive obeys it, verification where it does not, and nothing without either.
 #[test]
 fn reads_of_the_medium_are_found_by_their_times() {
-    let found = |behind, extras, is_fast: bool| {
+    let found = |behind, fua, extras, is_fast: bool| {
         let folder = tempfile::tempdir().expect("a folder");
         let machine = machine(behind);
         let (probed, _) = claim(&machine, folder.path()).expect("a drive");
+        machine.state().fua = fua;
         machine.state().extras = extras;
         let clock = || match is_fast {
             false => machine.state().now,
@@ -174,14 +175,14 @@ fn reads_of_the_medium_are_found_by_their_times() {
         };
         probed.find_medium_read(&clock)
     };
-    assert_eq!(
-        found(Behind::Scsi, Switch::On, false),
-        Some(MediumRead::Fua)
-    );
-    assert_eq!(found(Behind::Ata, Switch::On, false), Some(MediumRead::Fua));
-    assert_eq!(found(Behind::Scsi, Switch::Off, false), None);
-    // Memory answers at once, whatever it says of FUA.
-    assert_eq!(found(Behind::Scsi, Switch::On, true), None);
+    let (on, off) = (Switch::On, Switch::Off);
+    for behind in [Behind::Scsi, Behind::Ata] {
+        assert_eq!(found(behind, on, on, false), Some(MediumRead::Fua));
+        assert_eq!(found(behind, off, on, false), Some(MediumRead::Verify));
+        assert_eq!(found(behind, off, off, false), None);
+        // Memory answers at once, whatever it says of FUA.
+        assert_eq!(found(behind, on, on, true), None);
+    }
 }
 
 #[test]
