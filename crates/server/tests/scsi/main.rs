@@ -5,4 +5,3 @@ mod commands;
 mod machine;
 mod profiling;
 mod switches;
-mod zones;
