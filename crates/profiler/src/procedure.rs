@@ -4,7 +4,7 @@
 //!   spindle ---> map ---> arrangement ---> arm ---> firmware
 //! ```
 //!
-//! By reads alone the map takes most of the time: see [`by_reads`].
+//! By reads alone the map takes most of the time: see `by_reads`.
 
 use block::{Duration, Instant, Lba};
 use drive::Geometry;
