@@ -230,7 +230,7 @@ fn what_is_written_is_read_as_drive_and_as_belief() {
     let share = read.expect("a rate") / all.expect("a rate");
     assert!((0.98..1.02).contains(&share), "{share}");
     let report = scene
-        .prints("simulate --drive hp-c2247a --belief found.toml --workload random --requests 50");
+        .prints("simulate --drive hp-c2247a --belief found.toml --workload random --requests 200");
     assert!(
         report.contains("the belief is that of found.toml (external)"),
         "{report}"
@@ -326,7 +326,7 @@ align_kib = 4
     let idle = behind("--behind quiet.toml --budget 5m --resume map.json -o quiet-drive.toml");
     assert_eq!(idle["usable"], true, "{idle}");
     assert!(scene.path("quiet-drive.toml").exists());
-    let alone = behind("--behind quiet.toml --budget 5m --reads-only");
+    let alone = behind("--behind quiet.toml --budget 10m --reads-only");
     assert_eq!(alone["usable"], true, "by reads alone: {alone}");
     let known = |line: &Value| line["known"].as_f64().expect("a share");
     let progress = idle["progress"].as_array().expect("moments");
