@@ -65,15 +65,10 @@ fn load(served: &Served, requests: u64) {
     }
 }
 
-/// A capture of the load; with background tasks beside it if the setting has them. Gaps are filled only when
-/// commands have confirmed the belief: on a drive in real time they do.
+/// A capture of the load; with background tasks beside it if the setting has them.
 fn capture(setting: &EngineSetting, requests: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
-    let scale = match setting.tasks {
-        Tasks::None => 0.1,
-        _ => 1.0,
-    };
-    let served = Served::captured(folder, setting.clone(), scale, BYTES);
+    let served = Served::captured(folder, setting.clone(), 0.1, BYTES);
     if setting.tasks != Tasks::None {
         served.ask(|event_loop| {
             let now = event_loop.now();
@@ -150,8 +145,12 @@ fn a_captured_run_replays_to_the_same_decisions() {
 
 #[test]
 fn background_tasks_are_captured_too() {
-    let setting = setting(Tasks::By(Rules::default()));
-    let capture = capture(&setting, 400);
+    // A belief that is followed has to be confirmed before gaps are filled, and a busy machine is late.
+    let setting = EngineSetting {
+        tracking: Tracking::Off,
+        ..setting(Tasks::By(Rules::default()))
+    };
+    let capture = capture(&setting, 200);
     let replayed = again(&setting, &capture).expect("the same decisions");
     assert!(replayed.commands > replayed.finished + 20, "{replayed:?}");
 }
