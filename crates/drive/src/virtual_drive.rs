@@ -297,12 +297,14 @@ impl VirtualDrive {
 
     /// When it could be a command's turn: its arm has done what it was told. What another command
     /// has brought into the buffer is there from then on, not before.
+    #[inline]
     fn turn(&self, queued: &Queued) -> Instant {
         let turn = self.service.arms[queued.arm].turn.max(queued.submitted);
         turn.max(self.last_taken)
     }
 
     /// When a command could be taken up: if it needs its arm, also destaging must be over.
+    #[inline]
     fn taken_at(&self, queued: &Queued) -> Instant {
         let turn = self.turn(queued);
         let free_at = self.service.arms[queued.arm].free_at;
@@ -314,13 +316,18 @@ impl VirtualDrive {
     }
 
     /// When an arm takes up a command next, and the first one that it could be.
+    #[inline]
     fn first_taken(&self) -> Option<(Instant, usize)> {
-        if let [arm] = &self.service.arms[..]
-            && arm.free_at <= arm.turn
-        {
+        let first = self.queue.first()?;
+        match &self.service.arms[..] {
             // They are in the order of their submission.
-            return Some((self.turn(self.queue.first()?), 0));
+            [arm] if arm.free_at <= arm.turn => Some((self.turn(first), 0)),
+            _ => self.first_of_many(),
         }
+    }
+
+    /// The same, if arms may be free at other moments than at their turns.
+    fn first_of_many(&self) -> Option<(Instant, usize)> {
         let present = self.queue.iter().enumerate();
         present
             .map(|(index, queued)| (self.taken_at(queued), index))
@@ -348,9 +355,10 @@ impl VirtualDrive {
         }
         let arm = self.queue[first].arm;
         let present = self.queue.iter().enumerate();
+        // Of equal ones the first, which was submitted before the others.
         present
             .filter(|(_, queued)| queued.arm == arm && self.taken_at(queued) <= at)
-            .min_by_key(|&(index, queued)| (queued.command.urgency, self.cost(queued, at), index))
+            .min_by_key(|(_, queued)| (queued.command.urgency, self.cost(queued, at)))
             .map_or(first, |(index, _)| index)
     }
 

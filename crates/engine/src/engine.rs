@@ -187,11 +187,13 @@ impl ArmEngine {
     }
 
     /// The bounds.
+    #[inline]
     pub fn limits(&self) -> Limits {
         self.intake.limits
     }
 
     /// The number of requests that are accepted and not yet reported.
+    #[inline]
     pub fn held(&self) -> usize {
         self.intake.slots.held() - self.guarantees.transfers()
     }
@@ -220,10 +222,16 @@ impl ArmEngine {
     ///
     /// # Panics
     /// If the command is not at the drive.
+    #[inline]
     pub fn stream_of(&self, id: CommandId) -> Option<StreamTransfer> {
-        if !self.guarantees.is_on() {
-            return None;
+        match self.guarantees.is_on() {
+            true => self.transfer_of(id),
+            false => None,
         }
+    }
+
+    /// The bytes of a stream that a command transfers, where there may be streams.
+    fn transfer_of(&self, id: CommandId) -> Option<StreamTransfer> {
         let sent = self.dispatch.find(id);
         let slot = self.ordering.owner(sent.purpose.piece()?);
         let block = self.belief.profile().block_bytes;
@@ -429,21 +437,25 @@ impl ArmEngine {
     }
 
     /// The next completed request.
+    #[inline]
     pub fn poll_finished(&mut self) -> Option<Finished> {
         self.intake.poll_finished()
     }
 
     /// The next completed flush.
+    #[inline]
     pub fn poll_flushed(&mut self) -> Option<Flushed> {
         self.intake.flushes.poll()
     }
 
     /// The next event for the clients of streams, or for the owner of their bytes.
+    #[inline]
     pub fn poll_stream(&mut self) -> Option<StreamEvent> {
         self.guarantees.poll()
     }
 
     /// When to call [`ArmEngine::poll`] next, if there is no input before.
+    #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
         let moments = [self.dispatch.wakeup, self.guarantees.next_wakeup()];
         moments.into_iter().flatten().min()

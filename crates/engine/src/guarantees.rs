@@ -119,11 +119,13 @@ impl Guarantees {
     }
 
     /// Whether anything is promised.
+    #[inline]
     pub fn is_on(&self) -> bool {
         self.promised.is_some()
     }
 
     /// Transfers that were ordered and have not ended.
+    #[inline]
     pub(crate) fn transfers(&self) -> usize {
         self.transfers.len()
     }
@@ -142,6 +144,7 @@ impl Guarantees {
     }
 
     /// When the stages are asked next for the sake of streams.
+    #[inline]
     pub(crate) fn next_wakeup(&self) -> Option<Instant> {
         let rounds = self.promised.as_ref()?.streams.next_wakeup();
         [rounds, self.look_again].into_iter().flatten().min()

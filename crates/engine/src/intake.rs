@@ -106,6 +106,7 @@ impl Intake {
     }
 
     /// The next request that has ended.
+    #[inline]
     pub(crate) fn poll_finished(&mut self) -> Option<Finished> {
         let slot = self.slots.give_back(self.ended.pop_front()?);
         Some(Finished {

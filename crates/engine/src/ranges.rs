@@ -202,11 +202,13 @@ impl Engine {
     }
 
     /// The bounds.
+    #[inline]
     pub fn limits(&self) -> Limits {
         self.first.limits()
     }
 
     /// The number of requests that are accepted and not yet reported.
+    #[inline]
     pub fn held(&self) -> usize {
         let before_arms = self.zones.as_ref().map_or(0, |zones| zones.held());
         before_arms
@@ -217,6 +219,7 @@ impl Engine {
     }
 
     /// Whether the limits permit another request of this class.
+    #[inline]
     pub fn has_room(&self, class: Class) -> bool {
         self.held() < self.limits().open_to(class)
     }
@@ -226,6 +229,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the limit is reached, the extent is not on the drive, or the class does not exist.
+    #[inline]
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
         if self.zones.is_some() {
             self.admit(&request)?;
@@ -354,32 +358,29 @@ impl Engine {
     }
 
     /// The next command for the drive, if one is due now.
+    #[inline]
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
-        let Some(joint) = &mut self.joint else {
-            return self.first.poll(now);
-        };
-        let border = joint.border;
-        if let Some(command) = self.first.poll(now) {
-            return Some(border.command_of_drive(Side::First, command));
+        match &mut self.joint {
+            None => self.first.poll(now),
+            Some(joint) => joint.poll(&mut self.first, now),
         }
-        let command = joint.arm.poll(now)?;
-        Some(border.command_of_drive(Side::Second, command))
     }
 
     /// Takes in the outcome of a command.
     ///
     /// # Panics
     /// If the command is not at the drive.
+    #[inline]
     pub fn complete(&mut self, now: Instant, id: CommandId, outcome: Outcome) {
-        assert_eq!(id, outcome.id, "an outcome under another command's name");
         match &mut self.joint {
             None => self.first.complete(now, id, outcome),
-            Some(joint) => joint.complete(&mut self.first, now, outcome),
+            Some(joint) => joint.complete(&mut self.first, now, id, outcome),
         }
         self.collect(now);
     }
 
     /// The next completed request.
+    #[inline]
     pub fn poll_finished(&mut self) -> Option<Finished> {
         match &mut self.zones {
             None => self.poll_arms(),
@@ -388,6 +389,7 @@ impl Engine {
     }
 
     /// The next completed flush.
+    #[inline]
     pub fn poll_flushed(&mut self) -> Option<Flushed> {
         match &mut self.joint {
             None => self.first.poll_flushed(),
@@ -396,16 +398,22 @@ impl Engine {
     }
 
     /// The next event for the clients of streams, or for the owner of their bytes.
+    #[inline]
     pub fn poll_stream(&mut self) -> Option<StreamEvent> {
         self.first.poll_stream()
     }
 
     /// When to call [`Engine::poll`] next, if there is no input before.
+    #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        self.arms().filter_map(ArmEngine::next_wakeup).min()
+        match &self.joint {
+            None => self.first.next_wakeup(),
+            Some(_) => self.arms().filter_map(ArmEngine::next_wakeup).min(),
+        }
     }
 
     /// The next request that the arms have completed.
+    #[inline]
     fn poll_arms(&mut self) -> Option<Finished> {
         match &mut self.joint {
             None => self.first.poll_finished(),

@@ -51,6 +51,7 @@ impl Engine {
     ///
     /// # Panics
     /// If the command is not at the drive.
+    #[inline]
     pub fn stream_of(&self, id: CommandId) -> Option<StreamTransfer> {
         match self.side_of(id) {
             (Side::First, id) => self.first.stream_of(id),

@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use block::{Extent, Finished, Instant, Outcome, Refused, Request, RequestId, Status};
+use block::{
+    Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId, Status,
+};
 use drive::Profile;
 
 use super::border::{self, Border, Side};
@@ -92,8 +94,27 @@ impl Joint {
         Ok(())
     }
 
+    /// The next command for the drive, if one is due now.
+    pub(super) fn poll(&mut self, first: &mut ArmEngine, now: Instant) -> Option<Command> {
+        if let Some(command) = first.poll(now) {
+            return Some(self.border.command_of_drive(Side::First, command));
+        }
+        let command = self.arm.poll(now)?;
+        Some(self.border.command_of_drive(Side::Second, command))
+    }
+
     /// Takes in the outcome of a command.
-    pub(super) fn complete(&mut self, first: &mut ArmEngine, now: Instant, outcome: Outcome) {
+    ///
+    /// # Panics
+    /// If it is not that of the command `id`, or the command is not at the drive.
+    pub(super) fn complete(
+        &mut self,
+        first: &mut ArmEngine,
+        now: Instant,
+        id: CommandId,
+        outcome: Outcome,
+    ) {
+        assert_eq!(id, outcome.id, "an outcome under another command's name");
         let (side, id) = border::arm_command(outcome.id);
         let outcome = Outcome {
             id,

@@ -60,6 +60,7 @@ impl Engine {
     }
 
     /// Takes the ends of the arms, if there are zones, and lets go on what waited for them.
+    #[inline]
     pub(super) fn collect(&mut self, now: Instant) {
         while self.zones.is_some()
             && let Some(finished) = self.poll_arms()
