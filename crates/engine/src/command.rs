@@ -3,8 +3,8 @@
 use block::{CommandId, Duration, Extent, Instant};
 use drive::Profile;
 use scheduler::PieceId;
-use scheduler::background::{Means, ReadAttribution};
-use scheduler::freeblock::{GapUse, Stop};
+use scheduler::background::Means;
+use scheduler::freeblock::{GapUse, Kind, Stop};
 
 use crate::forecast::{Course, Head, Route};
 
@@ -46,13 +46,14 @@ pub(crate) enum Purpose {
     Calibration,
 }
 
-/// A background read.
+/// A background read. Drafts and commands are copied for every request, so they hold no more of its plan
+/// than this, and the gap stage keeps which tasks wanted its blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BackgroundRead {
     /// Its blocks.
     pub(crate) extent: Extent,
-    /// Which tasks wanted how many of its blocks.
-    pub(crate) served: ReadAttribution,
+    /// Where it is in its gap.
+    pub(crate) kind: Kind,
     /// What pays for it.
     pub(crate) means: Means,
 }
@@ -119,7 +120,7 @@ pub(crate) struct SentCommand {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Draft {
     /// A background read.
-    Background(Stop, Means),
+    Background(BackgroundRead),
     /// A read that tells where the platter is.
     Calibration(Extent),
     /// The next part of a piece that is under way, of at most so many blocks.
@@ -136,7 +137,7 @@ pub(crate) enum Draft {
         piece: PieceId,
         planned: Planned,
         was_held: bool,
-        merged: Option<(Stop, Means)>,
+        merged: Option<BackgroundRead>,
         unplanned: Option<UnplannedEnd>,
     },
 }
@@ -158,6 +159,17 @@ impl Draft {
         Draft::Part {
             piece,
             most: u64::MAX,
+        }
+    }
+}
+
+impl BackgroundRead {
+    /// A stop of a plan.
+    pub(crate) fn of(stop: &Stop, means: Means) -> Self {
+        BackgroundRead {
+            extent: stop.extent,
+            kind: stop.kind,
+            means,
         }
     }
 }

@@ -6,7 +6,7 @@
 //!   no request     --> a calibration read, or a background read
 //! ```
 
-use block::{Direction, Duration, Extent, Instant, Outcome};
+use block::{CommandId, Direction, Duration, Extent, Instant, Outcome};
 use drive::Certainty;
 use profiler::tracker::BeliefMode;
 use scheduler::PieceId;
@@ -267,11 +267,12 @@ impl GapStage {
         }
         chosen.clear();
         let mut own = None;
-        for &stop in decided.plan.stops() {
+        for stop in decided.plan.stops() {
+            let read = BackgroundRead::of(stop, decided.means);
             match stop.kind {
-                Kind::Merged => own = Some((stop, decided.means)),
+                Kind::Merged => own = Some(read),
                 Kind::Detour | Kind::Source | Kind::Destination => {
-                    chosen.push_back(Draft::Background(stop, decided.means));
+                    chosen.push_back(Draft::Background(read));
                 }
             }
         }
@@ -374,7 +375,8 @@ impl GapStage {
             let leaves = head.view(cx.profile(), cx.now).start(Direction::Read);
             let stop = free.and_then(|free| free.idle(&head, leaves));
             if let Some(stop) = stop.filter(|stop| guarantees.leaves_room(cx, stop.extent)) {
-                return StageAnswer::Give(Draft::Background(stop, Means::Idle));
+                let read = BackgroundRead::of(&stop, Means::Idle);
+                return StageAnswer::Give(Draft::Background(read));
             }
         }
         let due = cx.belief.calibration_due(busy);
@@ -384,17 +386,12 @@ impl GapStage {
         StageAnswer::WaitUntil(wakeup)
     }
 
-    /// The blocks of a background read are no longer wanted: the read is given to the drive.
-    pub(crate) fn take(&mut self, extent: Extent, kind: Kind, means: Means) -> BackgroundRead {
+    /// The blocks of a background read are no longer wanted: the command `id` gives the read to the drive.
+    pub(crate) fn take(&mut self, id: CommandId, read: &BackgroundRead) {
         let free = self.free.as_mut();
         let free = free.expect("an engine with background tasks");
-        free.gaps.planned[counted(kind)] += u64::from(means != Means::Idle);
-        let served = free.give(extent);
-        BackgroundRead {
-            extent,
-            served,
-            means,
-        }
+        free.gaps.planned[counted(read.kind)] += u64::from(read.means != Means::Idle);
+        free.give(id, read.extent);
     }
 
     /// A command has ended: its background blocks are delivered. The answer is by how many
@@ -425,8 +422,8 @@ impl GapStage {
                 at: cx.now,
                 merged: unplanned.map(|unplanned| unplanned.on_bus),
             });
-        if let Some(BackgroundRead { served, means, .. }) = read {
-            free.deliver(cx.now, &served, means, outcome.status);
+        if let Some(read) = read {
+            free.deliver(cx.now, sent.id, read.means, outcome.status);
         }
         if let (Purpose::Background(_), Some(account)) = (&sent.purpose, outcome.account) {
             free.gaps.head_time += account.head();

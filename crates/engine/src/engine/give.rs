@@ -95,21 +95,22 @@ impl Stages<'_> {
                 cx.ordering.give(cx.now, piece);
                 let (direction, _) = cx.ordering.blocks(piece);
                 let (extent, _) = preemption.next_part(cx, guarantees, piece, u64::MAX);
-                let Some((stop, means)) = merged else {
+                let Some(read) = merged else {
                     return (Purpose::Request { piece, unplanned }, direction, extent);
                 };
+                gap.take(cx.dispatch.next_id(), &read);
                 let purpose = Purpose::Merged {
                     piece,
                     unplanned,
-                    read: gap.take(stop.extent, stop.kind, means),
+                    read,
                 };
-                let start = stop.extent.start();
+                let start = read.extent.start();
                 let both = Extent::new(start, Sectors(extent.end().0 - start.0));
                 (purpose, direction, both.unwrap_or(extent))
             }
-            Draft::Background(stop, means) => {
-                let read = gap.take(stop.extent, stop.kind, means);
-                (Purpose::Background(read), Direction::Read, stop.extent)
+            Draft::Background(read) => {
+                gap.take(cx.dispatch.next_id(), &read);
+                (Purpose::Background(read), Direction::Read, read.extent)
             }
             Draft::Part { piece, most } => {
                 let (direction, _) = cx.ordering.blocks(piece);

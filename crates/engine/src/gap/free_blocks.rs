@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use block::{Direction, Duration, Extent, Instant, Sectors, Status};
+use block::{CommandId, Direction, Duration, Extent, Instant, Sectors, Status};
 use drive::{Profile, Spindle};
 use scheduler::background::{Account, BackgroundTasks, Means, ReadAttribution};
 use scheduler::freeblock::{
@@ -136,6 +136,8 @@ pub(crate) struct FreeBlocks {
     done: u64,
     pace: TaskPace,
     slow_bus: Option<Duration>,
+    /// Which tasks wanted blocks of the reads at the drive.
+    at_drive: Vec<(CommandId, ReadAttribution)>,
     /// The end of the command that ended last, if it had free blocks.
     pub(crate) read_end: Option<ReadEnd>,
 }
@@ -192,6 +194,7 @@ impl FreeBlocks {
             done: 0,
             pace: TaskPace::default(),
             slow_bus: slow_bus(belief),
+            at_drive: Vec::new(),
             read_end: None,
         }
     }
@@ -414,19 +417,20 @@ impl FreeBlocks {
         self.tasks.is_any_active().then(|| last + after)
     }
 
-    /// The blocks of a stop are about to be read.
-    pub(crate) fn give(&mut self, extent: Extent) -> ReadAttribution {
-        self.tasks.give(extent)
+    /// The blocks of a stop are about to be read by a command.
+    pub(crate) fn give(&mut self, id: CommandId, extent: Extent) {
+        let served = self.tasks.give(extent);
+        self.at_drive.push((id, served));
     }
 
-    /// The read has ended.
-    pub(crate) fn deliver(
-        &mut self,
-        now: Instant,
-        served: &ReadAttribution,
-        means: Means,
-        status: Status,
-    ) {
+    /// The read of a command has ended.
+    ///
+    /// # Panics
+    /// If it was not given.
+    pub(crate) fn deliver(&mut self, now: Instant, id: CommandId, means: Means, status: Status) {
+        let place = self.at_drive.iter().position(|(other, _)| *other == id);
+        let place = place.expect("a read that was given");
+        let (_, served) = &self.at_drive.swap_remove(place);
         match status {
             Status::Good => {
                 self.account.count(means, u64::from(served.blocks));

@@ -85,10 +85,11 @@ fn background_reads_go_by_themselves_once_the_drive_was_idle_for_long_enough() {
 
     bench.bench.now = then;
     let mut reads = Vec::new();
-    while let StageAnswer::Give(Draft::Background(stop, Means::Idle)) = bench.idle() {
-        let read = bench.gap.take(stop.extent, stop.kind, Means::Idle);
-        reads.push(stop.extent.length().0);
-        bench.deliver(Purpose::Background(read), stop.extent);
+    while let StageAnswer::Give(Draft::Background(read)) = bench.idle() {
+        assert_eq!(read.means, Means::Idle);
+        bench.gap.take(bench.bench.dispatch.next_id(), &read);
+        reads.push(read.extent.length().0);
+        bench.deliver(Purpose::Background(read), read.extent);
     }
     // The first one begins at the sector that passes next.
     assert!((1..3).contains(&reads.len()), "{reads:?}");
@@ -124,14 +125,14 @@ fn free_blocks_come_before_a_chosen_request_that_waits_for_its_sector() {
         let mut means = Vec::new();
         let own = loop {
             match bench.depart() {
-                StageAnswer::Give(Draft::Background(_, paid)) => means.push(paid),
+                StageAnswer::Give(Draft::Background(read)) => means.push(read.means),
                 StageAnswer::Give(Draft::Request {
                     piece: given,
                     merged,
                     planned,
                     ..
                 }) => {
-                    means.extend(merged.map(|(_, paid)| paid));
+                    means.extend(merged.map(|read| read.means));
                     assert_eq!((given, planned), (piece, Planned::Yes));
                     break given;
                 }

@@ -178,8 +178,8 @@ impl Guarantees {
         if self.promised.is_none() {
             return true;
         }
-        while let Some(&Draft::Background(stop, _)) = cx.dispatch.chosen.front() {
-            if self.leaves_room(cx, stop.extent) {
+        while let Some(&Draft::Background(read)) = cx.dispatch.chosen.front() {
+            if self.leaves_room(cx, read.extent) {
                 break;
             }
             cx.dispatch.chosen.pop_front();
