@@ -341,7 +341,8 @@ impl Trial {
     }
 }
 
-fn promise() -> Promise {
+/// What an engine of the invented drive may promise to streams, anywhere on it.
+pub(crate) fn promise() -> Promise {
     Promise {
         beyond: crate::guarantees::Beyond::default(),
         rules: stream::admission::Rules {

@@ -12,12 +12,10 @@ use scheduler::background::{Order, TaskPhase};
 use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::find;
 use stream::Piece;
-use stream::quota::Quotas;
-use stream::streams::Settings;
 
 use super::*;
 use crate::TaskChange;
-use crate::guarantees::Beyond;
+use crate::trial::promise;
 
 fn extent(start: u64, blocks: u64) -> Extent {
     Extent::new(Lba(start), Sectors(blocks)).expect("an extent")
@@ -262,20 +260,8 @@ fn streams_lie_on_the_blocks_of_the_first_actuator() {
     let belief = two();
     let border = belief.share_end(0);
     let promise = Promise {
-        beyond: Beyond::default(),
-        rules: stream::admission::Rules {
-            foreground_permille: 0,
-            latency: Duration::from_millis(1),
-            longest_round: Duration::from_secs(2),
-            streams: 8,
-        },
-        quotas: Quotas::open(),
-        settings: Settings {
-            page: 4096,
-            fill: 16_384,
-            priority: 3,
-        },
         place: Some(extent(100, border)),
+        ..promise()
     };
     let mut engine = engine(&belief).with_guarantees(promise).expect("a curve");
     let mut attach = |first: u64| {

@@ -107,12 +107,8 @@ impl AtaIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::back_end::scsi::command::tests::hex;
     use proptest::prelude::*;
-
-    fn hex(command: ScsiCommand) -> String {
-        let bytes = command.bytes().iter();
-        bytes.map(|byte| format!("{byte:02x}")).collect()
-    }
 
     /// `hdparm -I`, `-A0` and `-W1` send these (its sgio.c).
     #[test]

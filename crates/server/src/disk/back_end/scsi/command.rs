@@ -155,10 +155,11 @@ impl ScsiCommand {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn hex(command: ScsiCommand) -> String {
+    /// The bytes of a command.
+    pub(in super::super) fn hex(command: ScsiCommand) -> String {
         let bytes = command.bytes().iter();
         bytes.map(|byte| format!("{byte:02x}")).collect()
     }
