@@ -14,6 +14,7 @@ pub mod gap;
 pub mod lateness;
 pub mod plan;
 pub mod planner;
+pub mod same_track;
 pub mod wanted;
 
 pub use conservatism::{Caution, Conservatism, GapUse, Losses};
@@ -21,4 +22,5 @@ pub use gap::{Gap, Goal, Guard, Merging, PlanRules, Ranges, SameTrack, SlowBus};
 pub use lateness::Lateness;
 pub use plan::{GapPlan, Kind, Stop};
 pub use planner::{ANYTIME_TRACKS, Planner};
+pub use same_track::SameTrackRule;
 pub use wanted::{DecodeError, PastEnd, WantedBlocks};

@@ -31,6 +31,7 @@ use std::path::PathBuf;
 use crate::cache_setting::CacheSetting;
 use block::Switch;
 use document::{Document, DocumentError};
+use scheduler::freeblock::SameTrackRule;
 use scheduler::policy::NamedPolicy;
 
 pub use foreseen::{IMPACT_PPM, background};
@@ -81,6 +82,8 @@ pub struct DriveConfig {
     /// The impact budget: the share by which background tasks may lengthen foreground requests, in parts
     /// per million.
     pub impact_ppm: u32,
+    /// Whether free reads may be commands of their own on the tracks of the foreground.
+    pub same_track: SameTrackRule,
     /// The file for a capture of the engine's inputs and decisions, if there is one: for `headtime replay`.
     pub capture: Option<PathBuf>,
     /// At least one volume. Volumes do not overlap.

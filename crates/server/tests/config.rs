@@ -63,6 +63,7 @@ fn optional_keys_are_without_it_what_the_default_states() {
         "belief = \"emulated\"",
         "policy = \"sptf-sw60\"",
         "impact_percent = 2",
+        "same_track = \"auto\"",
         "read_only = false",
         "class = \"foreground\"",
         "socket = \"{runtime}/control.sock\"",

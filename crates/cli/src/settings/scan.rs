@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use lab::comparison::scan::{ALL, ScanSettings};
-use scheduler::freeblock::Goal;
 use scheduler::freeblock::plan::MOST_STOPS;
+use scheduler::freeblock::{Goal, SameTrack, SameTrackRule};
 use simulator::run::AfterLoad;
 
 /// A scan in the background.
@@ -36,9 +36,17 @@ pub struct ScanArguments {
     /// Permitted increase of the mean response time [default: 1]
     #[arg(long, value_name = "PERCENT")]
     pub impact_percent: Option<f64>,
-    /// Permit free reads on the tracks of foreground commands, and two on a track
-    #[arg(long)]
-    pub same_track: bool,
+    /// Free reads on the tracks of foreground commands, and two on a track. `auto`: if the believed drive
+    /// has no look-ahead, which they start [default: auto; without a value: allowed]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "auto|never|allowed",
+        num_args = 0..=1,
+        default_missing_value = "allowed"
+    )]
+    pub same_track: Option<SameTrackWord>,
     /// How plans are ranked [default: blocks]
     #[arg(long, value_enum, value_name = "blocks|even")]
     pub goal: Option<GoalWord>,
@@ -54,6 +62,27 @@ pub struct ScanArguments {
     /// Seconds until the scan should be done. Head time is spent only if the scan would be late
     #[arg(long, value_name = "S")]
     pub deadline: Option<f64>,
+}
+
+/// The words of [`SameTrackRule`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SameTrackWord {
+    /// If the believed drive has no look-ahead
+    Auto,
+    /// No such reads
+    Never,
+    /// Always
+    Allowed,
+}
+
+impl From<SameTrackWord> for SameTrackRule {
+    fn from(word: SameTrackWord) -> Self {
+        match word {
+            SameTrackWord::Auto => SameTrackRule::Derived,
+            SameTrackWord::Never => SameTrackRule::Stated(SameTrack::Never),
+            SameTrackWord::Allowed => SameTrackRule::Stated(SameTrack::Allowed),
+        }
+    }
 }
 
 /// How plans are ranked.
@@ -104,7 +133,7 @@ impl ScanArguments {
             guard: self.guard.clone(),
             near_miss_us: self.near_miss_us,
             impact_percent: self.impact_percent,
-            same_track: self.same_track,
+            same_track: self.same_track.map(Into::into),
             goal: self.goal.map(Into::into),
             stops: self.stops,
             paid_percent: self.paid_percent,

@@ -253,7 +253,7 @@ fn the_experiments_that_we_ship_say_what_they_show_and_run() {
     }
 }
 
-const SCANNING: &str = "[scan]\nblocks = \"0..20000\"\nguard = \"learned\"\nsame_track = \"on\"\n\
+const SCANNING: &str = "[scan]\nblocks = \"0..20000\"\nguard = \"learned\"\nsame_track = \"allowed\"\n\
                         stops = 2\n[sweep]";
 
 #[test]
@@ -423,7 +423,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "[sweep]",
         "[scan]\nblocks = \"all\"\nsame_track = \"yes\"\n[sweep]",
-        "try.toml:15: scan.same_track: \"yes\": expected \"on\" or \"off\"",
+        "try.toml:15: scan.same_track: \"yes\": expected \"auto\", \"never\" or \"allowed\"",
     ),
     (
         "[sweep]\n",

@@ -116,6 +116,10 @@ const TRUTHS: &[HostileTruth] = &[
         ..HostileTruth::of("held-look-ahead", || held(AheadTrigger::SameTrack))
     },
     HostileTruth::of("held-look-ahead-every", || held(AheadTrigger::EveryRead)),
+    HostileTruth {
+        same_track: SameTrack::Allowed,
+        ..HostileTruth::of("held-look-ahead-every", || held(AheadTrigger::EveryRead))
+    },
     HostileTruth::of("read-modify-write", || Imperfections {
         unaligned_writes: UnalignedWrites::ReadFirst,
         ..noise(60)

@@ -11,7 +11,7 @@ use drive::Profile;
 use drive::firmware::QueueOrder;
 use engine::Rules;
 use scheduler::NamedPolicy;
-use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, WantedBlocks};
+use scheduler::freeblock::{Caution, Goal, SameTrackRule, WantedBlocks};
 use scheduler::policy::Depth;
 use simulator::run::AfterLoad;
 use simulator::scenario::Background;
@@ -39,8 +39,9 @@ pub struct ScanSettings {
     pub near_miss_us: Option<f64>,
     /// The permitted increase of the mean response time. Default: 1 %.
     pub impact_percent: Option<f64>,
-    /// Whether free reads may use the tracks of foreground commands, and two on a track.
-    pub same_track: bool,
+    /// Whether free reads may use the tracks of foreground commands, and two on a track. Default: if the
+    /// believed drive has no look-ahead.
+    pub same_track: Option<SameTrackRule>,
     /// The ranking of plans. Default: blocks.
     pub goal: Option<Goal>,
     /// The largest number of stops in one gap. Default: 1.
@@ -88,7 +89,7 @@ impl ScanSettings {
         }
         Ok(Some(ScanPlan {
             background: Background {
-                rules: self.rules()?,
+                rules: self.rules(belief)?,
                 wanted: self.wanted(belief)?,
                 deadline: self.deadline.map(instant).transpose()?,
                 hundredths: self.scan_until.unwrap_or(100),
@@ -107,7 +108,7 @@ impl ScanSettings {
             ("guard", self.guard.is_some()),
             ("near-miss-us", self.near_miss_us.is_some()),
             ("impact-percent", self.impact_percent.is_some()),
-            ("same-track", self.same_track),
+            ("same-track", self.same_track.is_some()),
             ("goal", self.goal.is_some()),
             ("stops", self.stops.is_some()),
             ("paid-percent", self.paid_percent.is_some()),
@@ -122,17 +123,14 @@ impl ScanSettings {
         }
     }
 
-    fn rules(&self) -> Result<Rules, Failure> {
+    fn rules(&self, belief: &Profile) -> Result<Rules, Failure> {
         let paid = self.paid_percent.unwrap_or(0.0);
         let paid = number("paid-percent", paid, (0.0, 100.0), "a share of head time")?;
-        let (same_track, ranges) = match self.same_track {
-            true => (SameTrack::Allowed, Ranges::Two),
-            false => (SameTrack::Never, Ranges::One),
-        };
+        let same_track = self.same_track.unwrap_or_default().on(belief);
         Ok(Rules {
             caution: self.caution()?,
             same_track,
-            ranges,
+            ranges: same_track.ranges(),
             goal: self.goal.unwrap_or(Goal::Blocks),
             stops: self.stops.unwrap_or(Rules::default().stops),
             idle_after: match self.idle_ms.as_deref() {

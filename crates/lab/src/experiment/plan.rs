@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use document::DocumentError;
 use drive::Profile;
+use scheduler::freeblock::SameTrackRule;
 use scheduler::ordering::Phases;
 use simulator::replay::AddressFit;
 
@@ -208,7 +209,7 @@ fn set(
         "guard" => to.scan.guard = Some(text()),
         "near_miss_us" => to.scan.near_miss_us = number(),
         "impact_percent" => to.scan.impact_percent = number(),
-        "same_track" => to.scan.same_track = word(value, &SWITCHES)? == OnOff::On,
+        "same_track" => to.scan.same_track = Some(word(value, &SameTrackRule::ALL)?),
         "stops" => to.scan.stops = whole().and_then(|whole| u8::try_from(whole).ok()),
         "paid_percent" => to.scan.paid_percent = number(),
         "idle_ms" => to.scan.idle_ms = Some(text()),
@@ -225,7 +226,11 @@ fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
             .iter()
             .map(|(word, _)| format!("\"{word}\""))
             .collect();
-        format!("\"{text}\": expected {}", words.join(" or "))
+        let expected = match &words[..] {
+            [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            _ => words.concat(),
+        };
+        format!("\"{text}\": expected {expected}")
     })
 }
 
@@ -338,7 +343,7 @@ mod tests {
                 ("own_scan", _) => Value::Text("400:20".to_owned()),
                 ("read_first", _) => Value::Text("on".to_owned()),
                 ("look_ahead" | "write_cache", _) => Value::Text("off".to_owned()),
-                ("same_track", _) => Value::Text("on".to_owned()),
+                ("same_track", _) => Value::Text("allowed".to_owned()),
                 ("phases", _) => Value::Text("alternate".to_owned()),
                 (_, Kind::NumberOr(word)) => Value::Text(word.to_owned()),
                 (_, Kind::Whole(low, _)) => Value::Whole(low),

@@ -146,7 +146,7 @@ pub const SETTINGS: &[ExperimentSetting] = &[
     scan(
         "same_track",
         Kind::Text,
-        "free reads on foreground tracks: \"on\" or \"off\"",
+        "free reads on foreground tracks: \"auto\", \"never\", \"allowed\"",
     ),
     scan(
         "stops",

@@ -1,11 +1,12 @@
 //! Tables that need predictions of a drive: a belief, and a policy that orders commands.
 
 use document::{DocumentError, Section};
+use drive::Profile;
 use engine::Rules;
-use scheduler::freeblock::{Caution, Ranges, SameTrack};
+use scheduler::freeblock::{Caution, SameTrackRule};
 use scheduler::policy::{Depth, NamedPolicy};
 
-use super::Belief;
+use super::{Belief, DriveConfig};
 
 /// Checks that the drive has a belief and a policy that orders its commands. Without a belief, `what` is
 /// unknown.
@@ -34,12 +35,20 @@ pub(super) fn is_foreseen(
 /// than 2 %.
 pub const IMPACT_PPM: u32 = 20_000;
 
-/// The rules of background reads with this impact budget.
-pub fn background(impact_ppm: u32) -> Rules {
+impl DriveConfig {
+    /// The rules of background reads, if the drive has this belief.
+    pub fn background(&self, belief: &Profile) -> Rules {
+        background(belief, self.impact_ppm, self.same_track)
+    }
+}
+
+/// The rules of background reads on a drive, with this impact budget.
+pub fn background(belief: &Profile, impact_ppm: u32, rule: SameTrackRule) -> Rules {
+    let same_track = rule.on(belief);
     Rules {
         caution: Caution::Learned { impact_ppm },
-        same_track: SameTrack::Allowed,
-        ranges: Ranges::Two,
+        same_track,
+        ranges: same_track.ranges(),
         ..Rules::default()
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use block::Switch;
 use document::{DocumentError, Field, Section, most_similar};
+use scheduler::freeblock::SameTrackRule;
 use scheduler::policy::{self, NamedPolicy};
 
 use super::fields::{PATH, class_of, path, size, switch};
@@ -46,6 +47,7 @@ fn drive(
         "preemption",
         "streams",
         "impact_percent",
+        "same_track",
         "capture",
         "volume",
         "export",
@@ -60,6 +62,8 @@ fn drive(
         let percent = value.number(0.0..=100.0, "a number of percent from 0 to 100")?;
         Ok((percent * 1e4).round() as u32)
     });
+    let same_track = table.get("same_track");
+    let same_track = same_track.map(|value| value.choice(&SameTrackRule::ALL));
     let capture = table.get("capture").map(|value| path(&value, places));
     let volumes = volumes(table, &back_end, (&belief, policy))?;
     let taken = before.iter().flat_map(|drive| &drive.exports);
@@ -74,6 +78,7 @@ fn drive(
         belief_unchecked: switch(table, "belief_unchecked", Switch::Off)?,
         policy,
         impact_ppm: impact.transpose()?.unwrap_or(foreseen::IMPACT_PPM),
+        same_track: same_track.transpose()?.unwrap_or_default(),
         capture: capture.transpose()?,
         volumes,
     })

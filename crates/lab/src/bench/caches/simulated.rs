@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use block::{Class, Duration, Interval};
 use drive::Profile;
+use scheduler::freeblock::SameTrackRule;
 use scheduler::policy::{self, Depth};
 use server::cache_setting::PAGE;
 use server::config;
@@ -74,7 +75,8 @@ fn scheduler(settings: &CachesBench, profile: &Profile) -> Result<Scheduler, Fai
     let has_gaps = policy.depth() == Depth::JustInTime && profile.queue.depth > 1;
     Ok(Scheduler::Engine(EngineScheduling {
         policy: settings.policy().to_owned(),
-        background: has_gaps.then(|| config::background(config::IMPACT_PPM)),
+        background: has_gaps
+            .then(|| config::background(profile, config::IMPACT_PPM, SameTrackRule::default())),
         prefetches: Class::default(),
         readmore: match settings.readmore {
             server::cache_setting::Readmore::Ordinary => Readmore::Fetched,

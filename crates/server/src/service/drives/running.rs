@@ -50,10 +50,7 @@ pub(super) fn station(
     let (tracking, tasks) = match is_followed {
         // A drive that takes one command at a time has no gaps that another could fill.
         true if limits.commands_at_drive < 2 => (Tracking::On, Tasks::None),
-        true => (
-            Tracking::On,
-            Tasks::By(config::background(config.impact_ppm)),
-        ),
+        true => (Tracking::On, Tasks::By(config.background(&belief))),
         false => (Tracking::Off, Tasks::None),
     };
     let streams = config.streams.as_ref().filter(|_| is_followed);
