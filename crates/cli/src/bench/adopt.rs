@@ -120,7 +120,7 @@ fn line(figures: &AdoptBenchFigures) -> String {
         figures.foreground_loss_percent,
         figures.seconds
     );
-    if let Some(why) = &figures.failed {
+    if let Some(why) = &figures.reason {
         line += &format!("  not adopted: {why}\n");
     }
     line

@@ -78,9 +78,8 @@ pub struct AdoptBenchFigures {
     pub budget_percent: f64,
     /// The time of the adoption.
     pub seconds: f64,
-    /// The error of the adoption, if it failed.
-    #[serde(skip)]
-    pub failed: Option<String>,
+    /// The reason for which the adoption failed, if it did.
+    pub reason: Option<String>,
 }
 
 /// The default budget of a service.
@@ -128,7 +127,7 @@ impl AdoptBench {
             foreground_loss_percent: 0.0,
             budget_percent: BUDGET_PERCENT,
             seconds: begun.elapsed().as_secs_f64(),
-            failed: adopted.as_ref().err().cloned(),
+            reason: adopted.as_ref().err().cloned(),
         };
         if let Ok(configuration) = &adopted {
             let turn = self.turn("adopted", configuration, folder)?;
@@ -396,7 +395,7 @@ mod tests {
             foreground_loss_percent: 0.0,
             budget_percent: BUDGET_PERCENT,
             seconds: 600.0,
-            failed: Some("why".to_owned()),
+            reason: Some("why".to_owned()),
         };
         let json = serde_json::to_value(&figures).expect("JSON");
         let mut keys: Vec<&str> = json
@@ -412,11 +411,21 @@ mod tests {
             "foreground_loss_percent",
             "free_mb_s",
             "free_mb_s_known",
+            "reason",
             "seconds",
             "share_percent",
             "via",
         ];
         assert_eq!(keys, expected);
-        assert_eq!(json["via"], "fuse-loop");
+        assert_eq!(
+            (&json["via"], &json["reason"]),
+            (&"fuse-loop".into(), &"why".into())
+        );
+        let adopted = AdoptBenchFigures {
+            reason: None,
+            ..figures
+        };
+        let json = serde_json::to_value(&adopted).expect("JSON");
+        assert!(json["reason"].is_null(), "{json}");
     }
 }
