@@ -63,7 +63,7 @@ pub fn findings(adopted: &Adoption) -> String {
     if let (Some(path), Some(jitter)) = (verdict.path_us, verdict.jitter_us) {
         let _ = writeln!(
             text,
-            "the path: answers of the buffer take {path:.0} us, 99 % of them at most {jitter:.0} us more"
+            "the path: 4 KiB from the drive's buffer take {path:.0} us, 99 % of such reads at most {jitter:.0} us more"
         );
     }
     if let Some(found) = &adopted.found {
