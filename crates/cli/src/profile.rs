@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use block::Duration;
 use clap::Args;
+use drive::HostJitter;
 use drive::catalog;
 use lab::adoption::device;
 use lab::profiling::behind::{self, BehindPlan};
@@ -16,7 +17,6 @@ use lab::profiling::found::{self, FoundDrive};
 use lab::profiling::rehearsal::{self, RehearsalNoise, RehearsalPath};
 use lab::profiling::{check, report};
 use lab::{named, text_file};
-use profiler::rehearsal::HostJitter;
 use profiler::{Findings, Offers};
 
 use crate::interrupt::stop_flag;
@@ -255,21 +255,12 @@ impl ProfileArgs {
     /// How a simulated drive is reached.
     fn path(&self) -> Result<RehearsalPath, Exit> {
         let mean = micros("host-jitter-us", self.host_jitter_us)?;
-        let jitter = match mean.is_zero() {
-            true => HostJitter::default(),
-            false => HostJitter {
-                mean,
-                stalls_ppm: STALLS_PPM,
-                longest_stall: LONGEST_STALL,
-                ..HostJitter::default()
-            },
-        };
         Ok(RehearsalPath {
             offers: match self.reads_only {
                 true => Offers::Nothing,
                 false => Offers::CacheControl,
             },
-            jitter,
+            jitter: HostJitter::exponential(mean),
         })
     }
 
@@ -314,13 +305,6 @@ fn begin(path: &Path) -> Result<NewFile, Exit> {
         _ => NewFile::begin(path),
     }
 }
-
-/// Outcomes out of a million that a host with jitter stalls: one in 200. A choice: a busy machine of
-/// few cores (issue 20: "20 us to several ms").
-const STALLS_PPM: u32 = 5_000;
-
-/// The longest stall of a host with jitter. A choice: a time slice of Linux's scheduler.
-const LONGEST_STALL: Duration = Duration::from_millis(4);
 
 /// The microseconds of an option.
 fn micros(flag: &str, micros: f64) -> Result<Duration, Exit> {

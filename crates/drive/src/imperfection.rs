@@ -9,6 +9,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::angle::Spindle;
 use crate::geometry::TrackExtent;
+use crate::host::HostJitter;
 
 /// The deviations of a drive from its profile; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub struct Imperfections {
     pub sequential_zone: Option<u64>,
     /// The treatment of durable writes (FUA).
     pub durable_writes: DurableWrites,
+    /// The delays of the host between the drive and the program that uses it. They do not change later.
+    pub host: HostJitter,
     /// Other deviations from a moment on. The platter continues without a jump.
     pub later: Option<Later>,
 }

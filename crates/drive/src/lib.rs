@@ -6,6 +6,7 @@ pub mod catalog;
 pub mod firmware;
 mod flow;
 pub mod geometry;
+pub mod host;
 pub mod imperfection;
 #[cfg(feature = "invented")]
 pub mod invented;
@@ -18,6 +19,7 @@ pub mod zones;
 
 pub use angle::{Angle, Spindle};
 pub use geometry::Geometry;
+pub use host::HostJitter;
 pub use imperfection::Imperfections;
 pub use mechanics::{Position, Positioning, SeekTarget};
 pub use profile::confidence::{Certainty, Confidence, ProfilePart};

@@ -20,6 +20,7 @@ use block::{
 
 use crate::angle::Angle;
 use crate::firmware::QueueOrder;
+use crate::host::HostQueues;
 use crate::imperfection::Imperfections;
 use crate::mechanics::{Position, SeekTarget};
 use crate::profile::Profile;
@@ -40,6 +41,8 @@ pub struct VirtualDrive {
     limited: usize,
     /// The moment at which the last command started.
     last_taken: Instant,
+    /// The host in front of the drive, if it delays.
+    host: Option<Box<HostQueues>>,
 }
 
 /// A command in the drive's queue.
@@ -86,6 +89,7 @@ impl VirtualDrive {
     pub fn imperfect(truth: Arc<Profile>, imperfections: Imperfections, seed: u64) -> Self {
         let depth = truth.queue.depth.max(1) as usize;
         let order = truth.queue.order;
+        let host = HostQueues::new(imperfections.host, seed);
         VirtualDrive {
             service: DriveService::new(truth, imperfections, seed),
             queue: Vec::new(),
@@ -94,6 +98,7 @@ impl VirtualDrive {
             order,
             limited: 0,
             last_taken: Instant::ZERO,
+            host,
         }
     }
 
@@ -125,9 +130,10 @@ impl VirtualDrive {
         zones.ok_or(ZoneRefused::NoZone { at })?.act(at, action)
     }
 
-    /// The number of commands that the drive holds.
+    /// The number of commands that the drive holds, those on their way through the host included.
     pub fn held(&self) -> usize {
-        self.queue.len() + self.ended.len()
+        let on_their_way = self.host.as_ref().map_or(0, |host| host.held());
+        self.queue.len() + self.ended.len() + on_their_way
     }
 
     /// Submits a command. The queue depth bounds the commands in the drive, ended ones that were
@@ -146,6 +152,16 @@ impl VirtualDrive {
         {
             return Err(Refused::PastEnd { extent, capacity });
         }
+        match &mut self.host {
+            Some(host) => host.send(now, command),
+            None => self.enqueue(now, command),
+        }
+        Ok(())
+    }
+
+    /// A command arrives at the drive.
+    fn enqueue(&mut self, now: Instant, command: Command) {
+        let extent = command.action.extent();
         let target = match (self.order, extent) {
             (QueueOrder::Fcfs, _) | (_, None) => None,
             (_, Some(extent)) => self
@@ -166,18 +182,59 @@ impl VirtualDrive {
             target,
             until,
         });
-        Ok(())
     }
 
     /// The next command that has ended by `now`, in the order of the ends.
     pub fn poll(&mut self, now: Instant) -> Option<Outcome> {
+        match self.host {
+            None => self.poll_drive(now),
+            Some(_) => {
+                self.pass_through_host(now);
+                self.host.as_mut()?.delivered(now)
+            }
+        }
+    }
+
+    fn poll_drive(&mut self, now: Instant) -> Option<Outcome> {
         self.take_up(now);
         let ended = self.ended.pop_if(|ended| ended.outcome.at <= now)?;
         Some(ended.outcome)
     }
 
+    /// Lets commands arrive at the drive, and outcomes set out from it, up to `now`.
+    fn pass_through_host(&mut self, now: Instant) {
+        let Some(mut host) = self.host.take() else {
+            return;
+        };
+        loop {
+            let next = [host.next_arrival(), self.drive_wakeup()];
+            let next = next.into_iter().flatten().min();
+            let Some(at) = next.filter(|at| *at <= now) else {
+                break;
+            };
+            if let Some(command) = host.arrived(at) {
+                self.enqueue(at, command);
+            }
+            while let Some(outcome) = self.poll_drive(at) {
+                host.ended(outcome);
+            }
+        }
+        self.host = Some(host);
+    }
+
     /// The moment of the next `poll`; in the future once `poll` has returned `None`.
     pub fn next_wakeup(&self) -> Option<Instant> {
+        let drive = self.drive_wakeup();
+        match &self.host {
+            None => drive,
+            Some(host) => {
+                let all = [drive, host.next_arrival(), host.next_outcome()];
+                all.into_iter().flatten().min()
+            }
+        }
+    }
+
+    fn drive_wakeup(&self) -> Option<Instant> {
         let mut next = self.ended.last().map(|ended| ended.outcome.at);
         let free = self.first_taken().map(|(at, _)| at);
         let expires = self.first_expiry().map(|(at, _)| at);
@@ -208,6 +265,7 @@ impl VirtualDrive {
     ///
     /// Commands that had ended are still to be polled. All others are in the answer and never end.
     pub fn power_cut(&mut self, now: Instant) -> Lost {
+        self.pass_through_host(now);
         self.take_up(now);
         self.service.idle_until(now);
         // The latest ends come first.
@@ -221,6 +279,7 @@ impl VirtualDrive {
             self.service.fall_back(unwritten);
         }
         let mut undecided = cut.undecided;
+        commands.extend(self.host.iter_mut().flat_map(|host| host.lose()));
         undecided.extend(writes_of(&commands));
         Lost {
             written: cut.unwritten,

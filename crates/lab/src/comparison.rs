@@ -7,6 +7,7 @@
 
 pub mod belief;
 pub mod figures;
+pub mod host_delays;
 pub mod load;
 pub mod preempt;
 pub mod scan;

@@ -1,12 +1,10 @@
 //! Runs a profiler on a virtual drive.
 
-mod host;
 mod range;
 
 use block::{Command, Duration, Instant, Outcome, Refused};
 use drive::VirtualDrive;
 
-pub use host::{DelayedDrive, HostJitter};
 pub use range::RangeDrive;
 
 use crate::profiler::{NextProbe, Profiler};
@@ -29,7 +27,7 @@ impl Rehearsed {
     }
 }
 
-/// A drive in virtual time, with or without a host in front of it.
+/// A drive in virtual time, or a part of one.
 pub trait RehearsalDrive {
     /// Gives the drive a command.
     ///

@@ -15,6 +15,7 @@
 //! background. [`DEFAULT`] is a complete file with comments, used without another file.
 
 mod caching;
+mod emulated;
 mod fields;
 mod foreseen;
 mod front;
@@ -31,6 +32,7 @@ use std::path::PathBuf;
 use crate::cache_setting::CacheSetting;
 use block::Switch;
 use document::{Document, DocumentError};
+use drive::Imperfections;
 use scheduler::freeblock::SameTrackRule;
 use scheduler::policy::NamedPolicy;
 
@@ -154,8 +156,8 @@ pub struct Emulated {
     pub write_cache: Switch,
     /// The rate of the bus in megabytes a second, unless that of the measured system.
     pub bus_mb_s: Option<f64>,
-    /// The standard deviation of a seek time in nanoseconds, which no belief has.
-    pub seek_noise_ns: u64,
+    /// What no belief has.
+    pub imperfections: Imperfections,
     /// The seed of the drive's random events.
     pub seed: u64,
 }

@@ -10,6 +10,9 @@ use server::config::{
     Listen, LogFormat, Places, Remote, RemoteTls, TlsNeed, Way,
 };
 
+#[path = "config/emulated.rs"]
+mod emulated;
+
 fn parse(text: &str) -> Result<Config, DocumentError> {
     let places = Places {
         data: PathBuf::from("/data"),

@@ -1,6 +1,6 @@
 //! What an adopted disk leaves: a profile, and a configuration that names it.
 
-use drive::Profile;
+use drive::{HostJitter, Profile};
 use lab::adoption::facts::PathFacts;
 use lab::adoption::forecast::Forecast;
 use lab::adoption::fresh_pairs::PairCheck;
@@ -9,7 +9,6 @@ use lab::adoption::sampling::PathSamples;
 use lab::adoption::verdict::judge;
 use lab::profiling::rehearsal::{RehearsalNoise, RehearsalPath, profiles};
 use profiler::Offers;
-use profiler::rehearsal::HostJitter;
 use server::config::{Belief, Config, DriveModel, Places};
 
 use super::*;

@@ -1,6 +1,7 @@
 //! The flags of the truth: noise, switches and bus of a drive.
 
 use clap::{Args, ValueEnum};
+use lab::comparison::host_delays::HostDelays;
 use lab::comparison::truth::{
     HeldAhead, LateSeeks, OnOff, OwnScan, TruthSettings, held_ahead, late_seeks, own_scan,
 };
@@ -25,6 +26,10 @@ pub struct TruthArguments {
     /// Whether writes of parts of the medium's sectors (512e) read them first [default: off]
     #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub read_first: Option<SwitchWord>,
+    /// Mean delay in microseconds that the host adds to each command and to each outcome, exponentially
+    /// distributed; one outcome in 200 is stalled by up to 4 ms besides [default: 0]
+    #[arg(long, help_heading = HEADING, value_name = "US", value_parser = HostDelays::parse)]
+    pub host_jitter: Option<HostDelays>,
     /// The drive's look-ahead [default: on, if the drive has it]
     #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub look_ahead: Option<SwitchWord>,
@@ -63,6 +68,7 @@ impl TruthArguments {
             held_ahead: self.held_ahead,
             own_scan: self.own_scan,
             read_first: self.read_first.map(Into::into),
+            host_jitter: self.host_jitter,
             look_ahead: self.look_ahead.map(Into::into),
             write_cache: self.write_cache.map(Into::into),
             bus_mb_s: self.bus_mb_s,

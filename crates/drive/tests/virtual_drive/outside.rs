@@ -1,10 +1,11 @@
 //! What matters outside of a drive's firmware: a look-ahead that delays the next command, sectors that
-//! are read before parts of them are written, and a scan of the drive's own at irregular moments.
+//! are read before parts of them are written, a scan of the drive's own at irregular moments, and a host that
+//! delays.
 
-use block::{Action, Duration};
+use block::{Account, Action, Duration, Instant};
 use drive::firmware::LookAhead;
 use drive::imperfection::{AheadTrigger, HeldLookAhead, Periodic, UnalignedWrites};
-use drive::{Imperfections, Profile, VirtualDrive};
+use drive::{HostJitter, Imperfections, Profile, VirtualDrive};
 
 use crate::play::Play;
 use crate::small::*;
@@ -119,4 +120,77 @@ fn a_scan_of_the_drives_own_delays_commands_at_irregular_moments() {
     apart.dedup();
     assert!(apart.len() > 10, "{apart:?}");
     assert_eq!(slow, delayed(scanning), "the same seed gives the same scan");
+}
+
+fn behind(host: HostJitter) -> Imperfections {
+    Imperfections {
+        host,
+        ..Imperfections::default()
+    }
+}
+
+/// Twenty reads, each given when the one before has ended.
+fn reads() -> impl Iterator<Item = Action> {
+    (0..20).map(|number| read(number * 7919 % 1_000, 2))
+}
+
+/// The oracle: the same drive without a host gets each command later, and each outcome is later.
+#[test]
+fn a_host_with_a_constant_delay_delays_commands_and_outcomes_by_it() {
+    let floor = micros(230);
+    let mut behind = imperfect(
+        ahead(),
+        behind(HostJitter {
+            floor,
+            ..HostJitter::default()
+        }),
+    );
+    let mut plain = imperfect(ahead(), Imperfections::default());
+    for action in reads() {
+        let given = behind.now;
+        let done = behind.then(action);
+        let expected = plain.serve(given + floor, action);
+        assert_eq!(done.outcome.at, expected.outcome.at + floor);
+        let account = Account {
+            queue: expected.account().queue + floor + floor,
+            ..expected.account()
+        };
+        assert_eq!(done.account(), account);
+    }
+}
+
+/// With two commands at the drive, too, a host only delays, and keeps every command.
+#[test]
+fn a_host_only_delays_by_as_much_as_it_is_told_and_loses_nothing() {
+    let mean = micros(200);
+    let took = |host| -> Vec<u64> {
+        let mut play = imperfect(bare(), behind(host));
+        // One read of a revolution after the other: none waits for the one before.
+        let apart = Duration::from_nanos(3 * REVOLUTION);
+        let ids: Vec<_> = (0..2_000)
+            .map(|turn| play.submit(Instant::ZERO + apart * turn, read(0, 2)))
+            .collect();
+        play.drain();
+        let ends = ids.iter().zip(0..).map(|(id, turn)| {
+            let end = play.of(*id).outcome.at;
+            end.since(Instant::ZERO + apart * turn).as_nanos()
+        });
+        ends.collect()
+    };
+    let exponential = HostJitter {
+        mean,
+        ..HostJitter::default()
+    };
+    let plain = took(HostJitter::default());
+    let late: Vec<u64> = took(exponential)
+        .iter()
+        .zip(&plain)
+        // A command that arrives late may miss its sector, and waits for it.
+        .map(|(late, plain)| (late - plain) % REVOLUTION)
+        .collect();
+    let mean_of = late.iter().sum::<u64>() as f64 / late.len() as f64;
+    let expected = mean.as_nanos() as f64;
+    // The end of a read follows its sector: only the outcome's delay is left.
+    assert!((mean_of / expected - 1.0).abs() < 0.1, "{mean_of}");
+    assert_eq!(took(exponential), took(exponential), "the same seed");
 }

@@ -7,7 +7,7 @@ use drive::firmware::{LookAhead, QueueOrder, WriteBack};
 use drive::imperfection::{
     AheadTrigger, Chance, DurableWrites, HeldLookAhead, Periodic, UnalignedWrites,
 };
-use drive::{Imperfections, Profile, VirtualDrive};
+use drive::{HostJitter, Imperfections, Profile, VirtualDrive};
 use proptest::prelude::*;
 
 use crate::play::Play;
@@ -122,6 +122,7 @@ pub fn luck() -> impl Strategy<Value = Imperfections> {
                 hang,
                 sequential_zone: zone,
                 durable_writes: DurableWrites::Kept,
+                host: HostJitter::default(),
                 later: None,
             },
         );

@@ -2,7 +2,7 @@
 //!
 //! | flag | the drive | the belief |
 //! |---|---|---|
-//! | `--seek-noise-us`, `--late-seeks`, `--held-ahead`, `--own-scan`, `--read-first` | as set | as in the profile: results are *noisy* |
+//! | `--seek-noise-us`, `--late-seeks`, `--held-ahead`, `--own-scan`, `--read-first`, `--host-jitter` | as set | as in the profile: results are *noisy* |
 //! | `--look-ahead`, `--write-cache`, `--bus-mb-s` | as set | the same: the host sets it |
 
 use std::path::Path;
@@ -11,10 +11,11 @@ use std::sync::Arc;
 use block::{Duration, Switch};
 use drive::firmware::Bus;
 use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
-use drive::{Imperfections, Profile, Provenance};
+use drive::{HostJitter, Imperfections, Profile, Provenance};
 use serde::Serialize;
 
 use super::belief;
+use super::host_delays::HostDelays;
 use crate::{Failure, Label};
 
 /// The settings of the truth.
@@ -30,6 +31,8 @@ pub struct TruthSettings {
     pub own_scan: Option<OwnScan>,
     /// Whether writes of parts of the medium's sectors (512e) read them first.
     pub read_first: Option<OnOff>,
+    /// How long the host delays commands and outcomes.
+    pub host_jitter: Option<HostDelays>,
     /// The drive's look-ahead. Default: on, if the drive has it.
     pub look_ahead: Option<OnOff>,
     /// The drive's write cache. Default: on, if the drive has it; off with --scan.
@@ -108,6 +111,8 @@ pub struct Stated {
     own_scan: Option<OwnScan>,
     #[serde(skip_serializing_if = "Option::is_none")]
     read_first: Option<OnOff>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_jitter: Option<HostDelays>,
     look_ahead: OnOff,
     write_cache: OnOff,
     bus_mb_s: Option<f64>,
@@ -155,6 +160,7 @@ impl TruthSettings {
                 AheadReads::Every => AheadTrigger::EveryRead,
             },
         });
+        let host_delays = self.host_jitter.unwrap_or_default();
         Ok(Truth {
             given: *self,
             imperfections: Imperfections {
@@ -166,6 +172,7 @@ impl TruthSettings {
                     Some(OnOff::On) => UnalignedWrites::ReadFirst,
                     Some(OnOff::Off) | None => UnalignedWrites::Free,
                 },
+                host: host_delays.jitter().map_err(|why| ("host-jitter", why))?,
                 ..Imperfections::default()
             },
             seed,
@@ -175,7 +182,10 @@ impl TruthSettings {
 
     /// Whether random events occur.
     pub fn is_chance(&self) -> bool {
-        self.seek_noise_us.is_some() || self.late_seeks.is_some() || self.own_scan.is_some()
+        self.seek_noise_us.is_some()
+            || self.late_seeks.is_some()
+            || self.own_scan.is_some()
+            || self.host_jitter.is_some()
     }
 }
 
@@ -189,6 +199,10 @@ impl Truth {
         );
         if let Some(mb_s) = given.bus_mb_s {
             belief.bus = Bus::at(mb_s, belief.block_bytes);
+        }
+        if given.read_first == Some(OnOff::On) {
+            // A drive that reads first has larger sectors than blocks, and says so.
+            belief.physical_block_bytes = SECTOR_BYTES;
         }
         belief
     }
@@ -265,6 +279,11 @@ impl Truth {
         if self.given.read_first == Some(OnOff::On) {
             differs.push("sectors that are read before parts of them are written".to_owned());
         }
+        if self.imperfections.host != HostJitter::default()
+            && let Some(delays) = self.given.host_jitter
+        {
+            differs.push(format!("a host that delays ({})", delays.text()));
+        }
         let differs = match differs.is_empty() {
             true => None,
             false => Some(format!("does not know: {}", differs.join(", "))),
@@ -305,6 +324,7 @@ impl Truth {
             held_ahead: given.held_ahead,
             own_scan: given.own_scan,
             read_first: given.read_first,
+            host_jitter: given.host_jitter,
             look_ahead: given.look_ahead.unwrap_or_default(),
             write_cache: given.write_cache.unwrap_or_default(),
             bus_mb_s: given.bus_mb_s,
@@ -381,6 +401,9 @@ pub fn own_scan(text: &str) -> Result<OwnScan, String> {
         None => Err("expected EVERY_MS:MS, such as 400:20".to_owned()),
     }
 }
+
+/// The sectors of 512e drives.
+const SECTOR_BYTES: u32 = 4096;
 
 /// Largest seek noise, 10 ms: the longest seeks of known drives.
 const MOST_NOISE_US: f64 = 10_000.0;

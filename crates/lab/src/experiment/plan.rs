@@ -10,6 +10,7 @@ use simulator::replay::AddressFit;
 
 use super::measure::MEASURES;
 use super::{Experiment, ExperimentSetting, SETTINGS, Value};
+use crate::comparison::host_delays::HostDelays;
 use crate::comparison::truth::{OnOff, TruthSettings, held_ahead, late_seeks, own_scan};
 use crate::comparison::{ComparisonSettings, ComparisonSetup};
 use crate::{Failure, Label, named};
@@ -200,6 +201,10 @@ fn set(
             to.truth.own_scan = Some(scan);
         }
         "read_first" => to.truth.read_first = Some(word(value, &SWITCHES)?),
+        "host_jitter" => {
+            let delays = HostDelays::parse(&text()).map_err(|why| format!("\"{value}\": {why}"))?;
+            to.truth.host_jitter = Some(delays);
+        }
         "look_ahead" => to.truth.look_ahead = Some(word(value, &SWITCHES)?),
         "write_cache" => to.truth.write_cache = Some(word(value, &SWITCHES)?),
         "bus_mb_s" => to.truth.bus_mb_s = number(),
@@ -341,6 +346,7 @@ mod tests {
                 ("late_seeks", _) => Value::Text("10:1.5".to_owned()),
                 ("held_ahead", _) => Value::Text("64:every".to_owned()),
                 ("own_scan", _) => Value::Text("400:20".to_owned()),
+                ("host_jitter", _) => Value::Text("30".to_owned()),
                 ("read_first", _) => Value::Text("on".to_owned()),
                 ("look_ahead" | "write_cache", _) => Value::Text("off".to_owned()),
                 ("same_track", _) => Value::Text("allowed".to_owned()),

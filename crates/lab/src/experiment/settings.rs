@@ -115,6 +115,11 @@ pub const SETTINGS: &[ExperimentSetting] = &[
         Kind::Text,
         "\"on\": parts of sectors (512e) are read before they are written",
     ),
+    truth(
+        "host_jitter",
+        Kind::Text,
+        "\"US\": mean delay of commands and outcomes by the host",
+    ),
     truth("look_ahead", Kind::Text, "\"on\" or \"off\""),
     truth("write_cache", Kind::Text, "\"on\" or \"off\""),
     truth("bus_mb_s", Kind::Number, "bandwidth of the host's bus"),

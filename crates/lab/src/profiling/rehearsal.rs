@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use block::{Duration, Extent, Instant};
-use drive::{Imperfections, Profile, VirtualDrive};
-use profiler::rehearsal::{DelayedDrive, HostJitter, RangeDrive, Rehearsed, rehearse};
+use drive::{HostJitter, Imperfections, Profile, VirtualDrive};
+use profiler::rehearsal::{RangeDrive, Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use rayon::prelude::*;
 
@@ -110,7 +110,10 @@ fn profile(
     resumed: &Findings,
     progress: &dyn ProfilingObserver,
 ) -> Result<FoundDrive, Failure> {
-    let imperfections = noise.imperfections();
+    let imperfections = Imperfections {
+        host: path.jitter,
+        ..noise.imperfections()
+    };
     let drive = VirtualDrive::imperfect(Arc::clone(&range.drive), imperfections, noise.seed);
     let writes = match path.offers {
         // Writes to a simulated drive destroy nothing.
@@ -121,8 +124,7 @@ fn profile(
     let blocks = range.blocks.length().0;
     let device = DriveIdentity { blocks, ..whole };
     fits(resumed, &device, &range.name)?;
-    let delayed = DelayedDrive::new(drive, path.jitter, noise.seed);
-    let mut drive = RangeDrive::new(delayed, range.blocks);
+    let mut drive = RangeDrive::new(drive, range.blocks);
     let whole = move |prober| procedure::complete(prober, budget);
     let mut profiler = Profiler::new(device, resumed.clone(), whole);
     let (mut now, end) = (Instant::ZERO, Instant::ZERO + budget);

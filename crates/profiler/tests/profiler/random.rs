@@ -10,9 +10,9 @@ mod plan;
 mod truth;
 
 use block::Duration;
+use drive::HostJitter;
 use judge::Judged;
 use plan::plans;
-use profiler::rehearsal::HostJitter;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
-use drive::{Profile, VirtualDrive};
+use drive::{HostJitter, Imperfections, Profile, VirtualDrive};
 use profiler::findings::ArmTimings;
 use profiler::procedure::complete;
-use profiler::rehearsal::{DelayedDrive, HostJitter, rehearse};
+use profiler::rehearsal::rehearse;
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
 
 use crate::harness::{noisy, shipped};
@@ -19,13 +19,16 @@ fn found(truth: &Arc<Profile>, jitter: HostJitter) -> Findings {
 
 /// What is known after some of these ten minutes.
 fn found_after(truth: &Arc<Profile>, jitter: HostJitter, time: Duration) -> Findings {
-    let drive = VirtualDrive::imperfect(Arc::clone(truth), noisy(), 7);
+    let imperfections = Imperfections {
+        host: jitter,
+        ..noisy()
+    };
+    let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, 7);
     let device = DriveIdentity::of(&drive, Offers::Nothing, WritePermission::Forbidden);
     let budget = Duration::from_secs(600);
     let mut profiler = Profiler::new(device, Findings::default(), |prober| {
         complete(prober, budget)
     });
-    let mut drive = DelayedDrive::new(drive, jitter, 7);
     rehearse(&mut profiler, &mut drive, Instant::ZERO, time);
     profiler.findings()
 }

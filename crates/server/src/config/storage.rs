@@ -13,7 +13,7 @@ use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, Device, DriveConfig, DriveModel, Emulated, Export,
     ExportClass, Places, Volume, Way,
 };
-use super::{caching, foreseen, preemption, remote, streams};
+use super::{caching, emulated, foreseen, preemption, remote, streams};
 
 /// All drives of the file.
 pub(super) fn drives(
@@ -110,7 +110,7 @@ fn back_end(
             size: table.get("size").map(|value| size(&value)).transpose()?,
             direct: switch(&table, "direct", Switch::On)?,
         },
-        Kind::Emulated => BackEnd::Emulated(emulated(&table, places)?),
+        Kind::Emulated => BackEnd::Emulated(emulated::emulated(&table, places)?),
         Kind::Device => BackEnd::Device(device(&table)?),
         Kind::Nbd => BackEnd::Nbd(remote::remote(&table, places)?),
     })
@@ -138,17 +138,7 @@ impl Kind {
         match self {
             Kind::Memory => &["kind", "size"],
             Kind::File => &["kind", "path", "size", "direct"],
-            Kind::Emulated => &[
-                "kind",
-                "drive",
-                "image",
-                "time_scale",
-                "look_ahead",
-                "write_cache",
-                "bus_mb_s",
-                "seek_noise_us",
-                "seed",
-            ],
+            Kind::Emulated => &emulated::KEYS,
             Kind::Device => &[
                 "kind",
                 "path",
@@ -164,34 +154,6 @@ impl Kind {
 
 const KINDS: &str = "\"memory\", \"file\", \"emulated\", \"device\" or \"nbd\"";
 const BACK_END: &str = "a table such as { kind = \"memory\", size = \"1 GiB\" }";
-const MODEL: &str = "the name of a drive that `headtime drives` lists, or the path of a profile \
-                     that ends with .toml";
-
-fn emulated(table: &Section<'_>, places: &Places) -> Result<Emulated, DocumentError> {
-    let scale = table.get("time_scale").map(|value| {
-        // Choice: a thousandth is faster than any machine, and a thousand slower than patience.
-        value.number(0.001..=1000.0, "a number from 0.001 to 1000")
-    });
-    let noise = table
-        .get("seek_noise_us")
-        .map(|value| value.number(0.0..=100_000.0, "microseconds, from 0 to 100000"));
-    let bus = table.get("bus_mb_s").map(|value| {
-        // Choices: a tenth of the first SCSI bus, and more than 32 lanes of today.
-        value.number(0.1..=1e6, "megabytes a second, from 0.1 to 1000000")
-    });
-    let seed = table.get("seed");
-    let seed = seed.map(|value| value.whole(0..=i64::MAX as u64, "a whole number from 0"));
-    Ok(Emulated {
-        drive: model(&table.need("drive", MODEL)?, places)?,
-        image: path(&table.need("image", PATH)?, places)?,
-        time_scale: scale.transpose()?.unwrap_or(1.0),
-        look_ahead: switch(table, "look_ahead", Switch::On)?,
-        write_cache: switch(table, "write_cache", Switch::On)?,
-        bus_mb_s: bus.transpose()?,
-        seek_noise_ns: (noise.transpose()?.unwrap_or(0.0) * 1e3).round() as u64,
-        seed: seed.transpose()?.unwrap_or(1),
-    })
-}
 
 /// A device. It is named twice, because everything on it may be overwritten.
 fn device(table: &Section<'_>) -> Result<Device, DocumentError> {
@@ -233,7 +195,7 @@ fn belief(
         "nothing" => Ok(Belief::Nothing),
         "emulated" if emulated => Ok(Belief::Emulated),
         "emulated" => Err(field.mismatch("that only of a back end of kind \"emulated\"")),
-        _ => Ok(Belief::Profile(model(&field, places)?)),
+        _ => Ok(Belief::Profile(emulated::model(&field, places)?)),
     }
 }
 
@@ -421,18 +383,6 @@ fn access(table: &Section<'_>) -> Result<Access, DocumentError> {
     {
         Some(true) => Ok(Access::ReadOnly),
         _ => Ok(Access::ReadWrite),
-    }
-}
-
-/// A model or a profile file, whose name has a dot.
-fn model(value: &Field<'_>, places: &Places) -> Result<DriveModel, DocumentError> {
-    let text = value.text(MODEL)?;
-    if text.ends_with(".toml") {
-        return path(value, places).map(DriveModel::File);
-    }
-    match drive::catalog::find(text) {
-        Ok(entry) => Ok(DriveModel::Shipped(entry.name)),
-        Err(error) => Err(value.error(error.to_string())),
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drive::firmware::Bus;
-use drive::{Imperfections, Profile, VirtualDrive, catalog};
+use drive::imperfection::UnalignedWrites;
+use drive::{Profile, VirtualDrive, catalog};
 use headtime_client::private;
 use scheduler::policy::Depth;
 
@@ -447,11 +448,12 @@ fn emulation(emulated: &config::Emulated) -> Result<Parts, String> {
     if let Some(mb_s) = emulated.bus_mb_s {
         truth.bus = Bus::at(mb_s, truth.block_bytes);
     }
+    let imperfections = emulated.imperfections.clone();
+    if imperfections.unaligned_writes == UnalignedWrites::ReadFirst {
+        // A drive that reads first has larger sectors than blocks, and says so.
+        truth.physical_block_bytes = SECTOR_BYTES;
+    }
     let truth = Arc::new(truth);
-    let imperfections = Imperfections {
-        seek_noise: block::Duration::from_nanos(emulated.seek_noise_ns),
-        ..Imperfections::default()
-    };
     let drive = VirtualDrive::imperfect(Arc::clone(&truth), imperfections, emulated.seed);
     let scale = TimeScale::new(emulated.time_scale)
         .ok_or_else(|| format!("time scale {}: expected 0.001 to 1000", emulated.time_scale))?;
@@ -488,6 +490,9 @@ fn profile(model: &DriveModel) -> Result<Profile, String> {
 
 /// The preferred block size of clients in bytes: the page of kernels and file systems.
 const PREFERRED: u32 = 4096;
+
+/// The sectors of 512e drives in bytes.
+const SECTOR_BYTES: u32 = 4096;
 
 /// The block size of direct input and output in bytes. It is whole blocks of every medium.
 const DIRECT_BLOCK: u32 = 4096;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use block::{Duration, Instant};
-use drive::{Imperfections, VirtualDrive, catalog};
-use profiler::rehearsal::{DelayedDrive, HostJitter, RehearsalDrive, rehearse};
+use drive::{HostJitter, Imperfections, VirtualDrive, catalog};
+use profiler::rehearsal::{RehearsalDrive, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
 
 use super::super::sampling::{PathSamples, sample};
@@ -31,17 +31,18 @@ fn sampled(device: DriveIdentity, drive: &mut impl RehearsalDrive) -> PathSample
     samples.clone()
 }
 
-fn path(name: &str, jitter: HostJitter) -> (DriveIdentity, DelayedDrive, f64) {
+fn path(name: &str, jitter: HostJitter) -> (DriveIdentity, VirtualDrive, f64) {
     let truth = catalog::find(name).expect("a drive").profile();
     let truth = Arc::new(truth.expect("a profile"));
     let noise = Imperfections {
         seek_noise: Duration::from_micros(60),
+        host: jitter,
         ..Imperfections::default()
     };
     let period = truth.spindle.period_ps() as f64 / 1e9;
     let drive = VirtualDrive::imperfect(truth, noise, 7);
     let device = DriveIdentity::of(&drive, Offers::Nothing, WritePermission::Forbidden);
-    (device, DelayedDrive::new(drive, jitter, 7), period)
+    (device, drive, period)
 }
 
 /// The delays measured behind FUSE and a loop device on two shared cores are about so.
@@ -78,6 +79,24 @@ fn delays_of_the_host_are_stated() {
     let jitter = verdict.jitter_us.expect("the buffer answers");
     assert!((100.0..5_000.0).contains(&jitter), "{verdict:?}");
     assert!(verdict.comb_ms.is_some(), "{verdict:?}");
+}
+
+/// The path's time is that of 4 KiB: electronics, and eight blocks on the bus.
+#[test]
+fn the_time_of_the_path_is_that_of_eight_blocks_from_the_buffer() {
+    let truth = catalog::find("quantum-atlas-10k")
+        .expect("a drive")
+        .profile();
+    let truth = truth.expect("a profile");
+    let overheads = truth.overheads;
+    let hit = overheads.read_hit.read + overheads.read_completion + truth.bus.read_block * 8;
+    let (device, mut drive, _) = path("quantum-atlas-10k", HostJitter::default());
+    let verdict = judge(&sampled(device, &mut drive));
+    let least = verdict.path_us.expect("the buffer answers");
+    assert!(
+        (least - hit.as_nanos() as f64 / 1e3).abs() < 1.0,
+        "{verdict:?}"
+    );
 }
 
 /// Answers every read after a time of its own.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
 use drive::seek::SeekTable;
-use drive::{Geometry, Imperfections, Profile, VirtualDrive};
+use drive::{Geometry, HostJitter, Imperfections, Profile, VirtualDrive};
 use profiler::clock::apart;
 use profiler::findings::ProfilingStage;
 use profiler::procedure::complete;
-use profiler::rehearsal::{DelayedDrive, HostJitter, Rehearsed, rehearse};
+use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
 
 use super::plan::Plan;
@@ -106,16 +106,16 @@ impl Judged {
     /// Profiles a drive.
     pub fn drive(
         truth: &Arc<Profile>,
-        (imperfections, seed): (Imperfections, u64),
+        (mut imperfections, seed): (Imperfections, u64),
         (offers, writes): (Offers, WritePermission),
         budget: Duration,
         jitter: HostJitter,
     ) -> Judged {
         let spindle_ppm = imperfections.spindle_ppm;
         let drift_ppm = imperfections.spindle_drift_ppm;
-        let drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, seed);
+        imperfections.host = jitter;
+        let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, seed);
         let device = DriveIdentity::of(&drive, offers, writes);
-        let mut drive = DelayedDrive::new(drive, jitter, seed);
         let mut profiler = Profiler::new(device, Findings::default(), |prober| {
             complete(prober, budget)
         });

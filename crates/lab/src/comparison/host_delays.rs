@@ -1,0 +1,67 @@
+//! The delays of a simulated host, as settings have them.
+
+use block::Duration;
+use drive::HostJitter;
+use serde::{Serialize, Serializer};
+
+/// How long a host delays commands and outcomes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum HostDelays {
+    /// Exponentially distributed delays with this mean each way, in microseconds, and stalls.
+    Exponential(f64),
+}
+
+/// No delays.
+impl Default for HostDelays {
+    fn default() -> Self {
+        HostDelays::Exponential(0.0)
+    }
+}
+
+/// Longest mean delay, a tenth of a second: the longest accesses of known drives.
+const MOST_US: f64 = 100_000.0;
+
+impl HostDelays {
+    /// Parses `30`.
+    ///
+    /// # Errors
+    /// The expected values.
+    pub fn parse(text: &str) -> Result<HostDelays, String> {
+        let expected = || "expected microseconds, such as 30".to_owned();
+        text.parse()
+            .map(HostDelays::Exponential)
+            .map_err(|_| expected())
+    }
+
+    /// The host.
+    ///
+    /// # Errors
+    /// If the delay is negative or too long.
+    pub fn jitter(self) -> Result<HostJitter, String> {
+        match self {
+            HostDelays::Exponential(us) if (0.0..=MOST_US).contains(&us) => {
+                let mean = Duration::from_nanos((us * 1e3).round() as u64);
+                Ok(HostJitter::exponential(mean))
+            }
+            HostDelays::Exponential(us) => {
+                Err(format!("{us}: expected a number from 0 to {MOST_US}"))
+            }
+        }
+    }
+
+    /// The value, for people.
+    pub fn text(self) -> String {
+        match self {
+            HostDelays::Exponential(us) => format!("{us} us on average each way"),
+        }
+    }
+}
+
+/// The value of the flag.
+impl Serialize for HostDelays {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            HostDelays::Exponential(us) => serializer.serialize_f64(*us),
+        }
+    }
+}
