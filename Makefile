@@ -17,6 +17,9 @@ GUEST := $(CURDIR)/target/guest
 # a browser for the status page, Python for its wrapper.
 SUITE_PACKAGES := procps mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium python3
 
+# What counts instructions.
+COUNT_PACKAGES := valgrind
+
 # What the service is measured with and beside.
 BENCH_PACKAGES := fio mount fuse3 nbdkit qemu-system-common
 
@@ -40,7 +43,7 @@ FSX_OPERATIONS ?= 50000
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup tools guest-setup suites-setup demo test guest suites suites-long suites-of xfstests tidy \
-	bench bench-service book fuzz
+	counts bench bench-service book fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,7 +65,7 @@ demo: setup ## The service live for a minute, OLTP with and without a scan: repo
 	mkdir -p out
 	cargo run --profile demo --locked --package headtime -- demo
 
-test: tools guest-setup suites-setup ## Everything that CI runs
+test: tools guest-setup suites-setup counts-setup ## Everything that CI runs
 	PATH="$(TOOLS)/bin:$$PATH" cargo xtask check
 
 guest-setup: setup
@@ -100,6 +103,12 @@ xfstests: suites-setup ## xfstests' generic tests over FUSE and loop (XFSTESTS=d
 
 tidy: setup ## Only the rules of STYLE that a program can check
 	cargo xtask tidy
+
+counts-setup: setup
+	@.ci/packages $(COUNT_PACKAGES)
+
+counts: counts-setup ## Only the instructions of the hot paths, beside golden numbers (15 s once the tests are built)
+	cargo xtask counts
 
 bench: setup ## How many requests a CPU second simulates
 	cargo run --release --locked --package headtime -- bench simulate

@@ -123,6 +123,10 @@ pub fn run(words: &[String]) -> Result<(), Failure> {
         eprintln!("check: {DRIVES}: {reason}");
         failed.push(DRIVES);
     }
+    if let Err(reason) = counts() {
+        eprintln!("check: {COUNTS}: {reason}");
+        failed.push(COUNTS);
+    }
     for step in ALL {
         match step.run() {
             Ok(()) => {}
@@ -160,6 +164,24 @@ fn drives(shared: &Path) -> Result<(), String> {
         return Err(message);
     }
     println!("skipped: {DRIVES} ({message})");
+    Ok(())
+}
+
+/// What [`counts`] looks at.
+const COUNTS: &str = "instructions of the hot paths";
+
+/// Whether the hot paths take as many instructions as they did: by hand one may go on without valgrind.
+fn counts() -> Result<(), String> {
+    if program("valgrind").is_none() && !is_ci() {
+        println!("skipped: {COUNTS} (valgrind is not installed; `make counts` does it)");
+        return Ok(());
+    }
+    println!("check: {COUNTS}: cargo xtask counts");
+    let begin = Instant::now();
+    if let Err(Failure::Found(reason) | Failure::Usage(reason)) = crate::counts::run(&[]) {
+        return Err(reason);
+    }
+    println!("check: {COUNTS}: {} s", begin.elapsed().as_secs());
     Ok(())
 }
 

@@ -10,6 +10,7 @@
 mod bless;
 mod book;
 mod check;
+mod counts;
 mod import_drives;
 mod markdown;
 mod prose;
@@ -55,6 +56,11 @@ const ALL: &[Task] = &[
         name: "structure",
         about: "lines, largest types, circles, shared names, single-use functions of every crate, or of one",
         run: structure::run,
+    },
+    Task {
+        name: "counts",
+        about: "instructions of the hot paths beside golden numbers; --bless writes those",
+        run: counts::run,
     },
     Task {
         name: "import-drives",
