@@ -4,7 +4,9 @@
 //! Yu et al. 2000: a read every minute or two keeps the phase within 1 % of a revolution, if the
 //! period is known well. A spindle that drifts needs them more often.
 
-use block::{Instant, Lba};
+use std::collections::VecDeque;
+
+use block::{Duration, Instant, Lba};
 use drive::{Angle, Spindle};
 
 /// A believed spindle with continuous correction.
@@ -118,20 +120,27 @@ impl PlatterClock {
     }
 }
 
-/// Sightings of known blocks, the earliest of which corrects a clock behind a host that delays them.
+/// Sightings of a reference block, the earliest of which correct a clock behind a host that delays them.
 ///
-/// A delay is never negative. The earliest of many sightings is therefore nearly on time, and one that
-/// is earlier than believed is right at once.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EarliestSighting {
-    /// Number of sightings since the last correction.
-    count: u32,
-    /// The earliest of them: angle, time, and how late it was, in revolutions.
-    earliest: Option<(Angle, Instant, f64)>,
-    /// All corrections of the phase since the last one of the period, in revolutions.
-    corrected: f64,
-    /// The time of that one.
-    since: Option<Instant>,
+/// ```text
+///   late      .       .   .                 . = one sighting
+///     |   .      .  .       .    __.
+///     | .    .      ____.------           the line: no sighting is below it, and it is as high as
+///     |__.---------                        possible in the middle of them
+/// ```
+///
+/// A delay is never negative. With exponentially distributed delays that line is the most likely course
+/// of the platter.
+#[derive(Clone, Debug, Default)]
+pub struct EarliestSightings {
+    /// Recent sightings: the time, and how late they were by `base`.
+    seen: VecDeque<LateSighting>,
+    /// A clock that was right once: all lateness is counted from it.
+    base: Option<PlatterClock>,
+    /// The time at which the platter was last seen to have changed its speed.
+    changed: Option<Instant>,
+    /// The clock as it was corrected last, and the line that it follows.
+    set: Option<(PlatterClock, LateLine)>,
     /// The time of the last sighting, or of the beginning of one.
     pub at: Instant,
     /// The block that is sighted, and where it ends: one for all, since the earliest of several would be
@@ -139,42 +148,176 @@ pub struct EarliestSighting {
     pub reference: Option<(Lba, Angle)>,
 }
 
-/// Sightings before a correction. A choice: the earliest is late by a tenth of the mean delay.
-const SIGHTINGS: u32 = 10;
+/// A sighting, by a clock that is not corrected.
+#[derive(Clone, Copy, Debug)]
+struct LateSighting {
+    at: Instant,
+    /// In revolutions.
+    late: f64,
+}
 
-/// The period is corrected once in so long, in nanoseconds. A choice: a phase that is off by 5 us then
-/// makes 0.2 ppm.
-const SLOWLY: f64 = 30e9;
+/// How far the platter is behind a clock that is not corrected.
+#[derive(Clone, Copy, Debug, Default)]
+struct LateLine {
+    /// A time on the line, and by how much the platter is late then, in revolutions.
+    from: Instant,
+    late: f64,
+    /// More of it, in revolutions a nanosecond.
+    slope: f64,
+}
 
-impl EarliestSighting {
-    /// Adds a sighting: `angle` was seen under the heads at `at`.
-    pub fn take(&mut self, clock: &mut PlatterClock, angle: Angle, at: Instant) {
+/// Most sightings that are kept. A choice: the line through the earliest is late by a fortieth of the mean
+/// delay, and periods that wander do not wander far in 20 s.
+const KEPT: usize = 40;
+
+/// Older sightings say nothing of the present, in nanoseconds. A choice: as above, with pauses.
+const KEPT_NANOS: u64 = 40_000_000_000;
+
+/// Fewest sightings that tell the slope of the line. A choice: half of those kept.
+const SLOPING: usize = 20;
+
+/// If so many in a row are all later than the line by so many times the mean delay, the platter has slowed
+/// down: delays do that once in `e^12` times. A choice.
+const LATE_IN_A_ROW: usize = 8;
+const LATE: f64 = 1.5;
+
+/// The share of the change of speed that these sightings show that is believed. A choice: they tell it to
+/// 10 ppm.
+const SLOPE_GAIN: f64 = 0.5;
+
+/// Between sightings of a reference block, if the speed is steady. A choice: 2 % of the drive's time.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// The same after a change of speed. A choice: 30 ppm come to the tenth part of a usual delay.
+const WANDERING: Duration = Duration::from_millis(100);
+
+/// A platter that has changed its speed does so again for so long, in nanoseconds. A choice.
+const UNSTEADY_NANOS: u64 = 60_000_000_000;
+
+impl EarliestSightings {
+    /// When the reference block is to be sighted again.
+    pub fn due(&self) -> Instant {
+        match self.is_steady(self.at) {
+            true => self.at + INTERVAL,
+            false => self.at + WANDERING,
+        }
+    }
+
+    fn is_steady(&self, now: Instant) -> bool {
+        let since = self.changed.map(|changed| now.max(changed).since(changed));
+        since.is_none_or(|since| since.as_nanos() > UNSTEADY_NANOS)
+    }
+
+    /// Adds a sighting: `angle` was seen under the heads at `at`, behind a host that delays by `mean`
+    /// revolutions.
+    pub fn take(&mut self, clock: &mut PlatterClock, angle: Angle, at: Instant, mean: f64) {
         self.at = at;
         let late = apart(angle, clock.angle_at(at));
         if late.abs() > DOUBTFUL {
             return;
         }
-        self.count += 1;
-        if self.earliest.is_none_or(|(_, _, least)| late < least) {
-            self.earliest = Some((angle, at, late));
-        }
-        let Some((angle, at, late)) = self.earliest else {
-            return;
+        let (base, line) = match (self.base, self.set) {
+            (Some(base), Some((set, line))) if set == *clock => (base, line),
+            // Another procedure has corrected the clock.
+            _ => {
+                self.seen.clear();
+                (*clock, LateLine::default())
+            }
         };
-        if late >= 0.0 && self.count < SIGHTINGS {
-            return;
+        let seen = LateSighting {
+            at,
+            late: line.at(at) + late,
+        };
+        self.seen.push_back(seen);
+        let line = self.forget(at, line, mean);
+        let line = self.line(line);
+        let period = base.spindle.period_ps() as f64 * (1.0 + line.slope * base.period());
+        let angle = base.angle_at(at) - forward(line.at(at));
+        *clock = PlatterClock::new(period.round() as u64, angle, at);
+        (self.base, self.set) = (Some(base), Some((*clock, line)));
+    }
+
+    /// Forgets what is old, and what the platter has done before it changed its speed; answers the line with
+    /// the slope that is believed then.
+    fn forget(&mut self, now: Instant, line: LateLine, mean: f64) -> LateLine {
+        let old = |seen: &LateSighting| now.since(seen.at).as_nanos() > KEPT_NANOS;
+        let kept = match self.is_steady(now) {
+            true => KEPT,
+            false => LATE_IN_A_ROW + 1,
+        };
+        while self.seen.len() > kept || self.seen.front().is_some_and(old) {
+            self.seen.pop_front();
         }
-        let mut period = clock.spindle.period_ps();
-        self.corrected += late;
-        let since = *self.since.get_or_insert(at);
-        let passed = at.since(since.min(at)).as_nanos() as f64;
-        if passed >= SLOWLY {
-            let slower = self.corrected * clock.period() / passed;
-            period = (period as f64 * (1.0 + slower)).round() as u64;
-            (self.corrected, self.since) = (0.0, Some(at));
+        let late = |seen: &LateSighting| seen.late - line.at(seen.at);
+        // The mean of so many is known better than that of the first ones.
+        let mean = match self.seen.len() >= SLOPING {
+            true => mean.max(self.seen.iter().map(late).sum::<f64>() / self.seen.len() as f64),
+            false => mean,
+        };
+        let recent = self.seen.iter().rev().take(LATE_IN_A_ROW);
+        if self.seen.len() > LATE_IN_A_ROW && recent.clone().all(|seen| late(seen) > LATE * mean) {
+            self.seen.drain(..self.seen.len() - LATE_IN_A_ROW);
+            self.changed = Some(now);
+            let slope = self.slope().unwrap_or(line.slope);
+            return LateLine {
+                slope: line.slope + SLOPE_GAIN * (slope - line.slope),
+                ..line
+            };
         }
-        *clock = PlatterClock::new(period, angle, at);
-        (self.count, self.earliest) = (0, None);
+        // Nor is a sighting early by so much.
+        if self.seen.back().is_some_and(|seen| late(seen) < -mean) {
+            self.seen.drain(..self.seen.len() - 1);
+            self.changed = Some(now);
+        }
+        line
+    }
+
+    /// The line below the sightings; with few of them it is as steep as before.
+    fn line(&self, before: LateLine) -> LateLine {
+        let Some(last) = self.seen.back() else {
+            return before;
+        };
+        let slope = match self.seen.len() >= SLOPING {
+            true => self.slope().unwrap_or(before.slope),
+            false => before.slope,
+        };
+        let line = LateLine {
+            from: last.at,
+            late: 0.0,
+            slope,
+        };
+        let above = self.seen.iter().map(|seen| seen.late - line.at(seen.at));
+        LateLine {
+            late: above.fold(f64::INFINITY, f64::min),
+            ..line
+        }
+    }
+
+    /// The slope of the lower convex hull of the sightings in the middle of their times.
+    fn slope(&self) -> Option<f64> {
+        let first = self.seen.front()?.at;
+        let place = |seen: &LateSighting| (seen.at.since(first).as_nanos() as f64, seen.late);
+        let mut hull: Vec<(f64, f64)> = Vec::with_capacity(self.seen.len());
+        for point in self.seen.iter().map(place) {
+            while let [.., one, two] = hull[..]
+                && (two.1 - one.1) * (point.0 - one.0) >= (point.1 - one.1) * (two.0 - one.0)
+            {
+                hull.pop();
+            }
+            hull.push(point);
+        }
+        let times = self.seen.iter().map(|seen| place(seen).0);
+        let middle = times.sum::<f64>() / self.seen.len() as f64;
+        let edge = hull.windows(2).find(|edge| edge[1].0 >= middle)?;
+        Some((edge[1].1 - edge[0].1) / (edge[1].0 - edge[0].0).max(1.0))
+    }
+}
+
+impl LateLine {
+    /// By how much the platter is late, in revolutions.
+    fn at(&self, at: Instant) -> f64 {
+        let nanos = at.as_nanos() as f64 - self.from.as_nanos() as f64;
+        self.late + self.slope * nanos
     }
 }
 
@@ -240,5 +383,45 @@ mod tests {
         clock.anchor(Angle::fraction(1, 4), at(2));
         clock.anchor(Angle::fraction(1, 4), at(3));
         assert_eq!(clock.angle_at(at(3)), Angle::fraction(1, 4));
+    }
+
+    /// The errors of a clock in revolutions, by sightings every half second with exponentially distributed
+    /// delays of 30 us in the mean, on a platter of 6 ms that turns `ppm(second)` too slowly.
+    fn late_errors(seconds: u64, ppm: impl Fn(u64) -> f64) -> Vec<f64> {
+        let mut clock = PlatterClock::new(6_000_000_000, Angle::ZERO, Instant::ZERO);
+        let mut earliest = EarliestSightings::default();
+        let mut seed = 1_u64;
+        let mut behind = 0.0;
+        let step = |half: u64| {
+            let at = half as f64 * 5e8;
+            behind += 500.0 * ppm(half / 2);
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let delay = -(((seed >> 11) + 1) as f64 / (1_u64 << 53) as f64).ln() * 30_000.0;
+            let angle = forward(((at - behind) / 6e6).fract());
+            let seen = Instant::from_nanos((at + delay) as u64);
+            earliest.take(&mut clock, angle, seen, 0.005);
+            apart(angle, clock.angle_at(Instant::from_nanos(at as u64)))
+        };
+        (1..=seconds * 2).map(step).collect()
+    }
+
+    #[test]
+    fn the_earliest_sightings_keep_the_clock_right() {
+        let errors = late_errors(300, |_| 0.3);
+        let settled = &errors[100..];
+        let mean = settled.iter().map(|error| error.abs()).sum::<f64>() / settled.len() as f64;
+        // 3 us: a tenth of the mean delay.
+        assert!(mean < 3.0 / 6_000.0, "{mean}");
+    }
+
+    #[test]
+    fn the_earliest_sightings_follow_a_change_of_speed() {
+        for ppm in [-20.0, 20.0] {
+            let errors = late_errors(60, |second| if second < 30 { 0.0 } else { ppm });
+            let settled = errors[100..].iter().map(|error| error.abs());
+            let worst = settled.fold(0.0, f64::max);
+            // The mean delay.
+            assert!(worst < 30.0 / 6_000.0, "{ppm}: {worst}");
+        }
     }
 }

@@ -54,7 +54,7 @@ pub enum NoLayout {
 /// # Errors
 /// If there is no map, or no pattern fits it.
 pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
-    let timer = TrackTimer { prober };
+    let timer = TrackTimer::new(prober);
     let (pieces, spans) = prober.findings(|found| {
         let spans = spans::spans(&skews::strips(&found.map));
         (longest(&found.map), spans)
@@ -99,7 +99,7 @@ pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
 /// Lays a map out that has grown since its layout was found, by the pattern that was found. It stays as
 /// it is if the new one is contradictory, or does not fit times that were not used.
 pub(crate) async fn extend(prober: &Prober) {
-    let timer = TrackTimer { prober };
+    let timer = TrackTimer::new(prober);
     let blocks = prober.device().blocks;
     let grown = prober.findings(|findings| {
         let before = findings.layout.as_ref()?;

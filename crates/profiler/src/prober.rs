@@ -12,7 +12,7 @@ use block::{
 };
 use drive::Angle;
 
-use crate::clock::{EarliestSighting, forward};
+use crate::clock::{EarliestSightings, forward};
 use crate::device::{DriveIdentity, Offers};
 use crate::findings::Findings;
 use crate::sighting::Sighting;
@@ -86,7 +86,7 @@ pub(crate) struct ProbeQueue {
     /// First blocks of recent reads, and after how many reads of the medium they are evicted.
     recent: VecDeque<(u64, u64)>,
     /// Sightings of reference blocks behind a host that delays them.
-    earliest: EarliestSighting,
+    earliest: EarliestSightings,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +116,7 @@ impl ProbeQueue {
             evicting: FEW_SEGMENTS,
             turns: TurnQueue::default(),
             recent: VecDeque::new(),
-            earliest: EarliestSighting::default(),
+            earliest: EarliestSightings::default(),
         }
     }
 
@@ -375,11 +375,12 @@ impl Prober {
     /// Corrects the clock by a sighting of the reference block behind a host that delays sightings.
     pub(crate) fn keep_time(&self, end: Angle, at: Instant) {
         let mut desk = self.desk();
-        let mut earliest = desk.earliest;
+        let desk = &mut *desk;
+        let host = desk.findings.host;
         if let Some(clock) = &mut desk.findings.clock {
-            earliest.take(clock, end, at);
+            let mean = host.mean_turns(clock);
+            desk.earliest.take(clock, end, at, mean);
         }
-        desk.earliest = earliest;
     }
 
     /// The reference block behind a host, and where it ends. The caller is about to sight it: others need
@@ -409,9 +410,9 @@ impl Prober {
         })
     }
 
-    /// The time of the last sighting of a reference block.
-    pub(crate) fn time_kept(&self) -> Instant {
-        self.desk().earliest.at
+    /// When a reference block is to be sighted again behind a host.
+    pub(crate) fn time_is_due(&self) -> Instant {
+        self.desk().earliest.due()
     }
 
     /// Up to `blocks` blocks from `lba` on, limited by the end of the drive.

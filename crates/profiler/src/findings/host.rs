@@ -13,7 +13,7 @@ pub struct HostDelays {
     pub p99: Duration,
     /// The 90th percentile of the delay of ends of reads from the medium, above the earliest.
     pub late: Duration,
-    /// The mean of the delays up to there.
+    /// The mean delay, by those up to there: stalls beyond are not in it.
     pub mean: Duration,
 }
 

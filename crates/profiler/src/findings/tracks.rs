@@ -200,7 +200,7 @@ impl TrackMap {
         at
     }
 
-    fn piece_of(&self, lba: Lba) -> Option<(usize, &MapPiece)> {
+    pub(crate) fn piece_of(&self, lba: Lba) -> Option<(usize, &MapPiece)> {
         let after = self.pieces.partition_point(|piece| piece.first <= lba);
         let index = after.checked_sub(1)?;
         let piece = &self.pieces[index];

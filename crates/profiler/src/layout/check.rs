@@ -51,7 +51,7 @@ pub(super) async fn check(
         .map(|distance| pairs(timer, layout, geometry, distance, &mut step))
         .collect();
     // All of them together: without cache control they evict each other's blocks.
-    let mut times = timer.times(&pairs.concat()).await.into_iter();
+    let mut times = timer.careful().times(&pairs.concat()).await.into_iter();
     let mut all = pairs.iter().map(|pairs| {
         let times = times.by_ref().take(pairs.len());
         // Answers that contradict each other are no time at all.

@@ -11,6 +11,17 @@ use crate::prober::Prober;
 /// 0.1 ms of the truth in all but a few of a thousand times.
 const SAMPLES: u32 = 6;
 
+/// The same behind a host, which delays commands and outcomes as well, for the check of a layout. A choice:
+/// twice as many.
+const LATE_SAMPLES: u32 = 12;
+
+/// How often a time is measured until answers agree, with cache control: a stall of the drive's may have
+/// spoilt the first.
+const TRIES: u32 = 2;
+
+/// The same by reads alone, where hosts stall as well.
+const TRIES_BY_READS: u32 = 4;
+
 /// Times that differ by less are taken for equal, in milliseconds: three standard deviations of
 /// the difference of two means of [`SAMPLES`] answers that vary by 60 microseconds.
 pub(super) const EQUAL: f64 = 0.13;
@@ -19,14 +30,34 @@ pub(super) const EQUAL: f64 = 0.13;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrackTimer<'a> {
     pub prober: &'a Prober,
+    samples: u32,
 }
 
-impl TrackTimer<'_> {
+impl<'a> TrackTimer<'a> {
+    pub fn new(prober: &'a Prober) -> Self {
+        let samples = SAMPLES;
+        TrackTimer { prober, samples }
+    }
+
+    /// One that takes more answers behind a host.
+    pub fn careful(self) -> Self {
+        let late = self.prober.findings(|findings| findings.host.late);
+        let samples = if late.is_zero() {
+            SAMPLES
+        } else {
+            LATE_SAMPLES
+        };
+        TrackTimer { samples, ..self }
+    }
+
     /// From one track to another, in milliseconds and with a constant that is the same for all.
     pub async fn time(&self, from: &FoundTrack, to: &FoundTrack) -> Option<f64> {
-        // Twice: a stall of the drive's may have spoilt the first.
-        for _ in 0..2 {
-            let spread = reposition(self.prober, from, to, Direction::Read, SAMPLES).await;
+        let tries = match self.prober.device().offers {
+            Offers::CacheControl => TRIES,
+            Offers::Nothing => TRIES_BY_READS,
+        };
+        for _ in 0..tries {
+            let spread = reposition(self.prober, from, to, Direction::Read, self.samples).await;
             if let Some(spread) = spread {
                 return Some(spread.mean.as_nanos() as f64 / 1e6);
             }

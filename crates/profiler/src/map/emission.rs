@@ -37,6 +37,10 @@ pub(super) fn bands(runs: &[KindRun]) -> Vec<Band> {
     bands
 }
 
+/// Behind a host, pieces are one if that moves none of their angles by more, in revolutions. A choice: a
+/// fifth of what a prediction may be off by.
+const BENT: f64 = 2e-3;
+
 impl MapPiece {
     /// Runs, repeated.
     pub(super) fn of(first: Lba, angle: Angle, runs: &[KindRun], repeats: u32) -> MapPiece {
@@ -67,11 +71,13 @@ impl MapPiece {
                 && (one.tracks == 1 || apart(one.skew, two.skew).abs() <= tolerance)
         };
         let tolerance = (SAME / f64::from(self.cycle[0].sectors)).max(late);
+        // The longer the next piece is, the more a turn between tracks counts.
+        let turned = apart(self.step, next.step).abs() * f64::from(next.repeats);
         self.end() == next.first
             && self.cycle.len() == next.cycle.len()
             && self.repeats.checked_add(next.repeats).is_some()
             && apart(self.end_angle(), next.angle).abs() <= tolerance
-            && apart(self.step, next.step).abs() <= tolerance
+            && turned <= tolerance
             && self.cycle.iter().zip(&next.cycle).all(alike)
     }
 
@@ -115,7 +121,39 @@ impl TrackMap {
         }
     }
 
-    /// More tracks are known, which were not known before; their angles may be off by `late`
+    /// The tracks from one block to another are unknown again, in whole repetitions.
+    pub(super) fn discard(&mut self, from: Lba, to: Lba) {
+        let mut kept = Vec::with_capacity(self.pieces.len() + 1);
+        for piece in self.pieces.drain(..) {
+            let (blocks, repeats) = (piece.cycle_blocks(), u64::from(piece.repeats));
+            let offset = |lba: Lba| lba.0.saturating_sub(piece.first.0);
+            let before = (offset(from) / blocks).min(repeats);
+            let after = offset(to).div_ceil(blocks).min(repeats);
+            if before >= after {
+                kept.push(piece);
+                continue;
+            }
+            for (skipped, count) in [(0, before), (after, repeats - after)] {
+                if count > 0 {
+                    kept.push(MapPiece {
+                        first: Lba(piece.first.0 + skipped * blocks),
+                        angle: piece.angle + piece.step.times(skipped),
+                        repeats: count as u32,
+                        ..piece.clone()
+                    });
+                }
+            }
+        }
+        self.pieces = kept;
+        let gone = |lba: Lba| self.piece_of(lba).is_none();
+        let slips = self.slips.iter().copied();
+        let slips: Vec<_> = slips.filter(|slip| !gone(slip.before)).collect();
+        let elsewhere = self.elsewhere.iter().copied();
+        let elsewhere = elsewhere.filter(|moved| !gone(moved.first)).collect();
+        (self.slips, self.elsewhere) = (slips, elsewhere);
+    }
+
+    /// More tracks are known, which were not known before; a host delays sightings by up to `late`
     /// revolutions.
     pub(super) fn insert(&mut self, piece: MapPiece, late: f64) {
         if piece.repeats == 0 || piece.cycle.is_empty() {
@@ -136,11 +174,60 @@ impl TrackMap {
         }
         let before = place.checked_sub(1).map(|index| &mut self.pieces[index]);
         if let Some(before) = before
-            && before.goes_on_with(&piece, late)
+            && before.goes_on_with(&piece, late.min(BENT))
         {
             before.go_on_with(&piece);
             return;
         }
         self.pieces.insert(place, piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn discarded_tracks_are_unknown_and_all_others_as_before() {
+        let band = |tracks, blocks| Band {
+            tracks,
+            blocks,
+            sectors: blocks,
+            start: Angle::ZERO,
+            skew: Angle::fraction(1, 7),
+        };
+        let piece = |first, cycle: Vec<Band>, repeats| MapPiece {
+            first: Lba(first),
+            angle: Angle::fraction(1, 3),
+            cycle,
+            repeats,
+            step: Angle::fraction(1, 9),
+        };
+        let mut whole = TrackMap::default();
+        whole.insert(piece(0, vec![band(3, 10), band(1, 8)], 20), 0.0);
+        whole.insert(piece(1_000, vec![band(1, 9)], 40), 0.0);
+        for (from, to) in [
+            (0, 1),
+            (100, 101),
+            (37, 500),
+            (400, u64::MAX),
+            (1_009, 1_027),
+        ] {
+            let mut map = whole.clone();
+            map.discard(Lba(from), Lba(to));
+            for lba in (0..1_400).map(Lba) {
+                let (before, after) = (whole.track_of(lba), map.track_of(lba));
+                let gone = (from..to).contains(&lba.0);
+                assert!(!gone || after.is_none(), "{lba:?}");
+                if let Some(after) = after {
+                    let same = before.map(|track| (track.first, track.blocks, track.start));
+                    assert_eq!(Some((after.first, after.blocks, after.start)), same);
+                }
+            }
+            let lost = whole.known() - map.known();
+            let asked = (from..to.min(1_360)).filter(|&lba| whole.track_of(Lba(lba)).is_some());
+            // Whole repetitions, at both ends.
+            assert!(lost <= asked.count() as u64 + 2 * 38, "{lost}");
+        }
     }
 }

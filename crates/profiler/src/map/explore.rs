@@ -15,7 +15,7 @@ use block::Lba;
 use drive::Angle;
 
 use super::line::{NoTrack, beginning};
-use super::observer::{Care, Observer, width};
+use super::observer::{Care, Observer, SAME, width};
 use super::track_cycle::{History, Landings, TrackCycle, TrackKind};
 use crate::clock::forward;
 use crate::findings::MapPiece;
@@ -79,8 +79,15 @@ const FIRST_LANDINGS: u32 = 8;
 const SPREAD_GAIN: f64 = 0.1;
 
 /// The share of a landing's lateness that is believed behind a host that delays. What is early is right.
-/// A choice: later landings show what is left.
-const LATE_GAIN: f64 = 0.5;
+/// A choice: longer leaps show what is left.
+const LATE_GAIN: f64 = 0.1;
+
+/// Leaps over so many tracks land by some sightings behind a host that delays: they tell the turns of all of
+/// the tracks. A choice.
+const LONG_LEAP: u64 = 8;
+
+/// How far off these landings may be, in revolutions. A choice: half of what a prediction may be off by.
+const LANDED: f64 = 5e-3;
 
 /// Landings that are farther off than so many times the mean are not believed. A choice: five
 /// standard deviations, if the errors are normal.
@@ -277,11 +284,25 @@ impl Explorer {
         let first = Lba(self.first.0 + stretch.blocks);
         let expected = self.start + stretch.turn + width(kind.sectors);
         let behind = self.lands(first, expected, &kind, care).await?;
-        Ok(behind.map(|behind| match self.observer.late() > 0.0 {
-            // A host only delays: the earlier of both is more nearly on time.
-            true => behind.min(off),
-            false => behind,
+        let Some(behind) = behind.filter(|_| self.observer.late() > 0.0) else {
+            return Ok(behind);
+        };
+        // A host only delays: the earlier of both is more nearly on time.
+        let mut off = behind.min(off);
+        if ahead >= LONG_LEAP && first.0 + u64::from(kind.blocks) < self.limit.0 {
+            let earliest = self.observer.earliest_off(first, expected, kind.sectors);
+            off = off.min(earliest.await?);
+            return Ok(self.is_near(off, &kind).then_some(off));
+        }
+        Ok(Some(match off > 0.0 {
+            true => off * LATE_GAIN,
+            false => off,
         }))
+    }
+
+    /// Whether a landing behind a host is where it should be, by the earliest of some sightings.
+    fn is_near(&self, off: f64, kind: &TrackKind) -> bool {
+        off.abs() <= LANDED.max(SAME / f64::from(kind.sectors))
     }
 
     /// How far off a block is, if it is not far off.
@@ -342,10 +363,6 @@ impl Explorer {
 
     /// Believes in the next so many tracks; the last of them ended `off` revolutions late.
     fn take(&mut self, track_cycle: &mut TrackCycle, tracks: u64, off: f64) {
-        let off = match self.observer.late() > 0.0 && off > 0.0 {
-            true => off * LATE_GAIN,
-            false => off,
-        };
         let ahead = track_cycle.ahead(tracks);
         track_cycle.refine(tracks, off);
         let parts = track_cycle.parts(tracks);

@@ -10,7 +10,7 @@
 use block::Lba;
 use drive::Angle;
 
-use super::observer::{Care, Observer, SAME, width};
+use super::observer::{BESIDE, Care, Observer, SAME, width};
 use crate::clock::{apart, forward};
 use crate::prober::Unseen;
 
@@ -37,14 +37,21 @@ pub(super) struct SectorLine {
     pub(super) end: Angle,
     pub(super) sectors: u32,
     pub(super) blocks: u32,
+    /// How far off the number of sectors usually is before it is rounded, because a host delays sightings.
+    doubt: f64,
 }
 
 impl SectorLine {
     /// Whether it tells how many sectors there are on a turn.
     pub(super) fn is_long(&self) -> bool {
-        self.blocks >= LONG_ENOUGH
+        self.blocks >= LONG_ENOUGH && self.doubt <= DOUBT
     }
 }
+
+/// Lines whose number of sectors is usually farther off do not tell it. A choice: both ends are late by
+/// exponentially distributed times, whose difference is half a sector once in thirty times then, and the
+/// number is told twice.
+const DOUBT: f64 = 0.15;
 
 /// The widths of sectors in revolutions: more than 10 on a track and fewer than 20,000, twice what
 /// drives of 2020 have.
@@ -103,17 +110,14 @@ pub(super) async fn trace(
         end,
         sectors: (1.0 / pitch).round() as u32,
         blocks: on as u32 + 1,
+        doubt: 0.0,
     })
 }
 
-/// How exactly a line's points are told behind a host, in revolutions: at first, and for the number of
-/// its sectors, as a share of one of them. Choices: with a twentieth of a sector at both ends the number is
-/// wrong once in thousands of lines.
-const POINTS: (f64, f64) = (1e-3, 0.05);
-
-/// A line with nearly as many blocks as there are sectors on a turn has all of them: most tracks have no
-/// spare sectors, and the ends of the line tell the number to about half a sector. A choice.
-const WHOLE: f64 = 1.5;
+/// How exactly the ends of a line are told for the number of its sectors, as a share of one of them. A
+/// choice: with a tenth of a sector at both ends the number is wrong once in 150 times, and twice alike once
+/// in a hundred thousand.
+const POINTS: f64 = 0.1;
 
 /// The same behind a host that delays sightings: the earliest of some sightings of a block is the
 /// block's angle, and the ends of the line are sighted most often.
@@ -122,7 +126,7 @@ async fn trace_late(
     first: Lba,
     limit: Lba,
 ) -> Result<SectorLine, NoTrack> {
-    let few = observer.sightings(POINTS.0);
+    let few = observer.few();
     let error = 2.0 * observer.mean_of(few);
     let end = observer.earliest(first, few).await?;
     let second = observer.earliest(Lba(first.0 + 1), few).await?;
@@ -135,17 +139,20 @@ async fn trace_late(
     let most = ((1.0 / WIDTHS.0) as u64).min(limit.0 - first.0);
     let (mut on, mut off) = (1, most);
     while on * 2 < off {
-        let at = on * 2;
-        let expected = end + forward(pitch * at as f64);
+        let at = Lba(first.0 + on * 2);
+        let expected = end + forward(pitch * (on * 2) as f64);
         let tolerance = (SAME * pitch).max(observer.late());
-        let misfit = observer.off(Lba(first.0 + at), expected, tolerance, Care::Sure);
-        let misfit = misfit.await?;
+        let mut misfit = observer.off(at, expected, tolerance, Care::Sure).await?;
         if misfit.abs() > tolerance {
-            off = at;
+            off = on * 2;
             break;
         }
-        pitch = least(pitch + misfit / at as f64);
-        on = at;
+        if misfit > 0.0 {
+            // A late sighting would make the pitch too wide for the next one.
+            misfit = misfit.min(apart(expected, observer.earliest(at, few).await?));
+        }
+        on *= 2;
+        pitch = least(pitch + misfit / on as f64);
     }
     while on + 1 < off {
         let at = on + (off - on) / 2;
@@ -157,46 +164,109 @@ async fn trace_late(
             false => off = at,
         }
     }
-    if on > 1 {
-        pitch = least(pitch_between(observer, (first, end), on, pitch).await?);
-    }
-    let (blocks, turn) = (on as u32 + 1, 1.0 / pitch);
-    let whole = (turn - f64::from(blocks)).abs() < WHOLE;
-    Ok(SectorLine {
+    let mut line = SectorLine {
         first,
         end,
-        sectors: if whole { blocks } else { turn.round() as u32 },
-        blocks,
-    })
+        sectors: (1.0 / pitch).round() as u32,
+        blocks: on as u32 + 1,
+        doubt: f64::INFINITY,
+    };
+    if line.blocks >= LONG_ENOUGH {
+        measure(observer, &mut line, pitch).await?;
+    }
+    Ok(line)
 }
-
-/// Blocks between sightings near the ends of a line. A choice: neighbours are read as one sequence, which
-/// look-ahead goes on with.
-const BESIDE: u64 = 3;
 
 /// Sightings near the ends of a line take no more than this part of it. A choice.
 const ENDS: u64 = 8;
 
-/// From block to block of a line of which the pitch is known roughly, by the earliest sightings near both
-/// of its ends: of other blocks each time, so that the buffer holds none.
-async fn pitch_between(
+/// The number of sectors on a turn is told by so many sightings of each end at most. A choice: two
+/// seconds of the drive's time.
+const MOST: usize = 96;
+
+/// Two tellings of the number of sectors before a third. A choice.
+const TELLINGS: usize = 4;
+
+/// Where a line begins, and how many sectors a turn has, by two tellings that agree. Those of lines that are
+/// too short for it are left out.
+async fn measure(
+    observer: &mut Observer,
+    line: &mut SectorLine,
+    mut pitch: f64,
+) -> Result<(), NoTrack> {
+    let on = u64::from(line.blocks) - 1;
+    let share = on as f64 * pitch;
+    let sightings = observer.sightings_up_to(POINTS * pitch * share.min(1.0), MOST);
+    line.doubt = observer.mean_of(sightings) / (pitch * share);
+    if line.doubt > DOUBT {
+        return Ok(());
+    }
+    let mut told = None;
+    for _ in 0..TELLINGS {
+        let ends = ends_of(observer, line, (on, pitch), sightings).await?;
+        pitch = (pitch + (ends.1 - ends.0) / on as f64).max(WIDTHS.0);
+        line.end = line.end + forward(ends.0);
+        line.sectors = (1.0 / pitch).round() as u32;
+        if pitch <= WIDTHS.0 {
+            break;
+        }
+        if told.replace(line.sectors) == Some(line.sectors) {
+            return Ok(());
+        }
+    }
+    line.doubt = f64::INFINITY;
+    Ok(())
+}
+
+/// How exactly a line's points are told for whether it has as many sectors as the one before, as a share of
+/// one of them. A choice: a line of three quarters of a turn with one more is off by seven times as much.
+const SAME_COUNT: f64 = 0.1;
+
+/// Where a line of `blocks` blocks begins whose first ends at about `end`, if it has `sectors` on a turn:
+/// behind a host that delays sightings.
+pub(super) async fn goes_on(
     observer: &mut Observer,
     (first, end): (Lba, Angle),
-    on: u64,
-    pitch: f64,
-) -> Result<f64, NoTrack> {
-    let sightings = observer.sightings(POINTS.1 * pitch) as u64;
-    let step = BESIDE.min(on / ENDS / (sightings + 1));
-    let (mut begin, mut last) = (0.0_f64, f64::INFINITY);
+    blocks: u32,
+    sectors: u32,
+) -> Result<Option<Angle>, NoTrack> {
+    let pitch = 1.0 / f64::from(sectors);
+    let on = u64::from(blocks) - 1;
+    let doubt = f64::INFINITY;
+    let line = SectorLine {
+        first,
+        end,
+        sectors,
+        blocks,
+        doubt,
+    };
+    let sightings = observer.sightings_up_to(SAME_COUNT * pitch, MOST);
+    let ends = ends_of(observer, &line, (on, pitch), sightings).await?;
+    let one = on as f64 * pitch * pitch;
+    let is_same = (ends.1 - ends.0).abs() < one / 2.0;
+    Ok(is_same.then(|| end + forward(ends.0)))
+}
+
+/// How far off both ends of a line are, by the earliest of sightings near them: of other blocks each time,
+/// so that the buffer holds none.
+async fn ends_of(
+    observer: &mut Observer,
+    line: &SectorLine,
+    (on, pitch): (u64, f64),
+    sightings: usize,
+) -> Result<(f64, f64), NoTrack> {
+    let places = (on / ENDS / BESIDE).clamp(1, sightings as u64);
+    let (mut begin, mut last) = (f64::INFINITY, f64::INFINITY);
     // In turn, so that a correction of the clock is in both.
-    for place in (0..=sightings).map(|sighting| sighting * step) {
+    for sighting in 0..sightings as u64 {
+        let place = sighting % places * BESIDE;
         for (block, least) in [(on - place, &mut last), (place, &mut begin)] {
-            let expected = end + forward(pitch * block as f64);
-            let seen = observer.look(Lba(first.0 + block)).await?;
+            let expected = line.end + forward(pitch * block as f64);
+            let seen = observer.look(Lba(line.first.0 + block)).await?;
             *least = least.min(apart(expected, seen));
         }
     }
-    Ok(pitch + (last - begin) / on as f64)
+    Ok((begin, last))
 }
 
 /// Where a track begins whose first block is known, and how many sectors a turn has there.
@@ -250,8 +320,11 @@ async fn begun(
     }
     let tolerance = observer.tolerance(line.sectors);
     let on_line = line.end - sector.times(before);
-    let seen = observer.look_twice(first, tolerance).await?;
+    let mut seen = observer.look_twice(first, tolerance).await?;
     let second = observer.look_twice(Lba(first.0 + 1), tolerance).await?;
+    if observer.late() > 0.0 {
+        seen = observer.earliest(first, observer.few()).await?;
+    }
     // Either the first block alone is not on the line, or a short track comes before it.
     let second_fits = apart(on_line + sector, second).abs() <= tolerance;
     let first_fits = apart(on_line, seen).abs() <= tolerance;

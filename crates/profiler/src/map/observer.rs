@@ -61,10 +61,7 @@ const USUAL: f64 = 2.0;
 /// sectors.
 const NOTHING: f64 = 2e-5;
 
-/// Between looks at a reference behind a host. A choice: 2 % of the drive's time.
-const LATE_INTERVAL: Duration = Duration::from_millis(500);
-
-/// How exactly the angle of a reference is told behind a host, in revolutions. A choice: a tenth of
+/// How exactly the angles of a reference and of beginnings of tracks are told behind a host, in revolutions. A choice: a tenth of
 /// what angles on a map are to be right to.
 const REFERENCE: f64 = 1e-3;
 
@@ -78,6 +75,10 @@ const AGREEING: f64 = 5e-4;
 
 /// Most sightings of a block for its angle. A choice: half a second of the drive's time.
 const MANY: usize = 48;
+
+/// Blocks between sightings of one track. A choice: neighbours are read as one sequence, which look-ahead
+/// goes on with.
+pub(super) const BESIDE: u64 = 3;
 
 /// Sightings of one block before its angle is given up. A choice.
 const LOOKS: usize = 6;
@@ -139,7 +140,17 @@ impl Observer {
     /// How many sightings tell an angle to this share of a revolution; the mean delay of the earliest
     /// of them is shorter.
     pub(super) fn sightings(&self, share: f64) -> usize {
-        ((self.mean / share).ceil() as usize).clamp(1, MANY)
+        self.sightings_up_to(share, MANY)
+    }
+
+    /// How many sightings tell an angle of the map.
+    pub(super) fn few(&self) -> usize {
+        self.sightings(REFERENCE)
+    }
+
+    /// As many as [`sightings`](Self::sightings), but not more than `most`.
+    pub(super) fn sightings_up_to(&self, share: f64, most: usize) -> usize {
+        ((self.mean / share).ceil() as usize).clamp(1, most)
     }
 
     /// The mean delay of the earliest of some sightings, in revolutions.
@@ -159,10 +170,27 @@ impl Observer {
         Ok(angle)
     }
 
+    /// How far off the end of a block is, in revolutions, by the earliest of some sightings of it and of the
+    /// next blocks on its track, which has so many sectors on a turn.
+    pub(super) async fn earliest_off(
+        &mut self,
+        lba: Lba,
+        expected: Angle,
+        sectors: u32,
+    ) -> Result<f64, Unseen> {
+        let mut least = f64::INFINITY;
+        for place in 0..self.few() as u64 {
+            let block = place * BESIDE % u64::from(sectors / 2).max(1);
+            let end = expected + width(sectors).times(block);
+            least = least.min(apart(end, self.look(Lba(lba.0 + block)).await?));
+        }
+        Ok(least)
+    }
+
     /// Where a block ends, by one sighting.
     pub(super) async fn look(&mut self, lba: Lba) -> Result<Angle, Unseen> {
         let due = match self.late > 0.0 {
-            true => self.prober.now() >= self.prober.time_kept() + LATE_INTERVAL,
+            true => self.prober.now() >= self.prober.time_is_due(),
             false => {
                 let passed = self.prober.now().since(self.checked);
                 passed >= self.interval || self.reference.is_none()
@@ -301,7 +329,7 @@ impl Observer {
             return Ok(());
         }
         let mut end = self.sighted(lba).await?;
-        for _ in 1..self.sightings(REFERENCE) {
+        for _ in 1..self.few() {
             let again = self.sighted(lba).await?;
             if apart(end, again) < 0.0 {
                 end = again;

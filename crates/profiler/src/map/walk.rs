@@ -19,9 +19,13 @@ const FEWEST: u32 = 4;
 /// ship.
 const DEFECTS: u32 = 16;
 
-/// Where delays hide sectors, a track with so few more or fewer blocks than were thought to be on a turn
-/// has no spare sectors. A choice: a line tells their number to about one.
-const SPARE: u32 = 2;
+/// Where delays hide sectors, the line of another zone is longer than this zone's by one of so many blocks. A
+/// choice: with defects in between lines end early, but alike.
+const LONGER: u32 = 32;
+
+/// The share of a walked track's lateness that is believed behind a host that delays. What is early is right.
+/// A choice: the next tracks show what is left.
+const LATE_GAIN: f64 = 0.1;
 
 /// Blocks at the end of a zone that may fit the next track as well. A choice: lines of 300 and of
 /// 310 sectors are a third of a sector apart after 10 blocks.
@@ -47,29 +51,12 @@ impl Explorer {
         let blocks = expected.map_or(self.sectors, |kind| kind.blocks);
         let turn = expected.map(|kind| kind.turn);
         let mut traced = self.trace(blocks, turn).await?;
-        let blurred = self.observer.is_blurred(self.sectors);
-        let defects = if blurred { SPARE } else { 0 };
-        if traced.blocks + traced.slipped() + defects < blocks
+        if traced.blocks + traced.slipped() < blocks
             && self.first.0 + u64::from(blocks) < self.limit.0
+            && let Some(line) = self.line_of_another_zone(&traced).await
         {
-            // A landing by chance behind the end of a zone?
-            let line = line::trace(&mut self.observer, self.first, self.limit).await;
-            let longer = traced.blocks * 2;
-            // Where delays hide sectors, the line of another zone is not seen to leave this one's.
-            let other = |line: &SectorLine| {
-                line.is_long()
-                    && (line.blocks >= longer || blurred)
-                    && line.sectors.abs_diff(self.sectors) > defects
-            };
-            if let Some(line) = line.ok().filter(other) {
-                self.enter(line.end - width(line.sectors), line.sectors);
-                traced = self.trace(line.sectors, None).await?;
-            }
-        }
-        let as_usual = expected.is_none_or(|kind| kind.blocks == traced.blocks);
-        let nearly = (1..=SPARE).contains(&self.sectors.abs_diff(traced.blocks));
-        if as_usual && nearly && traced.next.is_some() && blurred {
-            self.enter(self.start, traced.blocks);
+            self.enter(line.end - width(line.sectors), line.sectors);
+            traced = self.trace(line.sectors, None).await?;
         }
         let mut next = Lba(self.first.0 + u64::from(traced.blocks));
         if traced.blocks < FEWEST && next < self.limit {
@@ -96,18 +83,39 @@ impl Explorer {
             next = Lba(next.0 + early);
             end = self.observer.look(next).await?;
         }
-        let (mut start, sectors) = self.next_beginning(next, end, expected, &traced).await?;
+        let usual = expected.and_then(|kind| self.usual_beginning(end, kind, &traced));
+        let is_usual = usual.is_some();
+        let (mut start, sectors) = match usual {
+            Some(start) => (start, self.sectors),
+            None => self.next_beginning(next, end).await?,
+        };
         if sectors != self.sectors {
             let back = self.taken_from(next, start, sectors, &mut traced).await?;
             start = start - width(sectors).times(back);
             next = Lba(next.0 - back);
             kind.blocks = traced.blocks;
         }
-        kind.turn = start - self.start;
+        // A host's delay is no part of a turn that was measured before.
+        if !is_usual || self.observer.late() == 0.0 {
+            kind.turn = start - self.start;
+        }
         self.step(&traced, kind);
         self.first = next;
         self.enter(start, sectors);
         Ok(())
+    }
+
+    /// The line of a track that is longer than what was traced with the present zone's sectors: a landing by
+    /// chance behind the end of a zone.
+    async fn line_of_another_zone(&mut self, traced: &Traced) -> Option<SectorLine> {
+        let longer = match self.observer.is_blurred(self.sectors) {
+            // The line of another zone leaves this one's only after a while.
+            true => traced.blocks + traced.blocks / LONGER + 1,
+            false => traced.blocks * 2,
+        };
+        let line = line::trace(&mut self.observer, self.first, self.limit).await;
+        line.ok()
+            .filter(|line| line.is_long() && line.blocks >= longer && line.sectors != self.sectors)
     }
 
     /// The present track begins there, and has so many sectors on a turn.
@@ -130,22 +138,22 @@ impl Explorer {
             .filter(|kind| kind.sectors == self.sectors)
     }
 
+    /// Where the next track begins, the first block of which ends at `end`, if that is as expected.
+    fn usual_beginning(&self, end: Angle, kind: TrackKind, traced: &Traced) -> Option<Angle> {
+        let expected = self.start + kind.turn;
+        let off = apart(expected, end - width(self.sectors));
+        let is_usual = kind.blocks == traced.blocks && off.abs() <= kind.tolerance();
+        let believed = match self.observer.late() > 0.0 && off > 0.0 {
+            true => off * LATE_GAIN,
+            false => off,
+        };
+        is_usual.then(|| expected + forward(believed))
+    }
+
     /// Where the next track begins, the first block of which ends at `end`, and its turn's
     /// sectors.
-    async fn next_beginning(
-        &mut self,
-        next: Lba,
-        end: Angle,
-        expected: Option<TrackKind>,
-        traced: &Traced,
-    ) -> Result<(Angle, u32), NoTrack> {
+    async fn next_beginning(&mut self, next: Lba, end: Angle) -> Result<(Angle, u32), NoTrack> {
         let start = end - width(self.sectors);
-        if let Some(kind) = expected {
-            let off = apart(self.start + kind.turn, start).abs();
-            if kind.blocks == traced.blocks && off <= kind.tolerance() {
-                return Ok((start, self.sectors));
-            }
-        }
         // As many sectors as before?
         let sector = u64::from(self.sectors) * 3 / 4;
         let far = Lba(next.0 + sector);
@@ -156,8 +164,17 @@ impl Explorer {
                 .observer
                 .off(far, expected, tolerance, Care::Sure)
                 .await?;
-            if off.abs() <= tolerance {
-                return Ok((start, self.sectors));
+            let sectors = self.sectors;
+            let same = match (off.abs() <= tolerance, self.observer.late() > 0.0) {
+                (false, _) => None,
+                (true, false) => Some(end),
+                (true, true) => {
+                    let from = (next, end);
+                    line::goes_on(&mut self.observer, from, sector as u32 + 1, sectors).await?
+                }
+            };
+            if let Some(end) = same {
+                return Ok((end - width(sectors), sectors));
             }
         }
         match beginning(&mut self.observer, next, self.limit).await {

@@ -9,8 +9,6 @@
 //! A service uses the gaps between known blocks. A small part of the map with a seek table is therefore
 //! worth more than a complete map without one.
 
-use std::pin::pin;
-
 use block::{Duration, Instant};
 
 use super::{
@@ -54,7 +52,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     let enough = |prober: &Prober| {
         prober.now() >= half || prober.findings(|found| found.map.known()) >= some
     };
-    let mut map = pin!(explore_rest(prober, end));
+    let mut map = Box::pin(explore_rest(prober, end));
     let mut explored = prober.part(enough, map.as_mut()).await;
     verify(prober).await;
     find_layout(prober).await;
@@ -63,6 +61,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     let for_map = left(prober, end).saturating_sub(for_arm);
     let until = prober.now() + for_map;
     let length = part(for_map, PARTS).max(SHORTEST);
+    let mut again = false;
     while explored.is_none() && left(prober, until) >= SHORTEST + CHECKING {
         begin(prober, ProfilingStage::Map);
         let stop = until.min(prober.now() + length).saturating_sub(CHECKING);
@@ -71,6 +70,15 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
             .await;
         verify(prober).await;
         prober.within(end, place(prober)).await;
+        if explored.is_some() && !again {
+            // Checks may have discarded tracks.
+            again = true;
+            let known = prober.findings(|found| found.map.known());
+            if known < prober.device().blocks {
+                map = Box::pin(explore_rest(prober, end));
+                explored = None;
+            }
+        }
     }
     let is_known = prober.findings(|found| found.arm.is_some());
     let refining = left(prober, end).saturating_sub(UNREFINED);
