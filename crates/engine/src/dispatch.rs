@@ -134,6 +134,12 @@ impl Dispatch {
         }
     }
 
+    /// Whether the drive has as many commands as it may: an end comes before anything else can be given.
+    #[inline]
+    pub(crate) fn is_full(&self, limits: &Limits) -> bool {
+        self.at_drive.len() >= limits.commands_at_drive
+    }
+
     /// Whether the drive takes another command: it has room for one, and starves none of those that it
     /// has. A drive that reorders two that come together would take either, so it first takes up the one
     /// that it has where `taking_up` says for how long that lasts.
@@ -147,8 +153,7 @@ impl Dispatch {
             return StageAnswer::Pass;
         };
         let is_starved = first.given + limits.patience <= now;
-        if self.at_drive.len() >= limits.commands_at_drive || is_starved {
-            // An end comes before anything else can be given.
+        if self.is_full(limits) || is_starved {
             return StageAnswer::WaitUntil(None);
         }
         let taken_up = taking_up.filter(|_| self.at_drive.len() == 1);

@@ -414,8 +414,19 @@ impl ArmEngine {
     }
 
     /// The next command for the drive, if one is due now: the answer of the row of stages.
+    #[inline]
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
         self.advance(now);
+        // Without streams this is the first answer of the row, and the most frequent one.
+        if !self.guarantees.is_on() && self.dispatch.is_full(&self.intake.limits) {
+            self.dispatch.wakeup = None;
+            return None;
+        }
+        self.ask()
+    }
+
+    /// Asks the row of stages.
+    fn ask(&mut self) -> Option<Command> {
         let mut stages = self.stages();
         match stages.ask() {
             StageAnswer::Give(draft) => return Some(stages.give(draft)),

@@ -64,7 +64,8 @@ impl Stages<'_> {
         }
         // Without a seek there is nothing to learn, and inside its blocks the head waits for none.
         let has_waited = !course.pass.seek.is_zero() && course.pass.wrapped.is_zero();
-        let late = has_waited.then(|| cx.belief.revolutions(cx.now, &course, route));
+        let is_asked = self.preemption.rules().is_some() || self.gap.is_on();
+        let late = (has_waited && is_asked).then(|| cx.belief.revolutions(cx.now, &course, route));
         if let Some(revolutions) = late.flatten() {
             let period = cx.profile().spindle.period();
             self.preemption
