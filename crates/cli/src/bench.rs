@@ -9,6 +9,7 @@ use crate::output::Exit;
 mod adopt;
 mod caches;
 mod impact;
+mod jitter;
 mod partial;
 mod players;
 mod preemption;
@@ -50,6 +51,8 @@ enum What {
     Partial(partial::PartialBenchArgs),
     /// Cost of a scan to the foreground under truths that no belief has, in virtual time
     Impact(impact::ImpactBenchArgs),
+    /// Delays that this machine adds on the way to an emulated drive, in real time
+    Jitter(jitter::JitterBenchArgs),
 }
 
 /// Runs the command.
@@ -68,6 +71,7 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Streams(arguments) => streams::run(arguments),
         What::Partial(arguments) => partial::run(arguments),
         What::Impact(arguments) => impact::run(arguments),
+        What::Jitter(arguments) => jitter::run(arguments),
     }
 }
 
@@ -80,4 +84,5 @@ const EXAMPLES: &str = "Examples:
   headtime bench players --seconds 10 --only-ours
   headtime bench adopt --drive quantum-atlas-10k --via nbd --minutes 3
   headtime bench streams --hours 1 --policy sptf,fcfs --memory 4
-  headtime bench partial --seeds 1 --json";
+  headtime bench partial --seeds 1 --json
+  headtime bench jitter --via nbd";

@@ -210,6 +210,18 @@ impl OpenPath {
         Ok(adoption)
     }
 
+    /// Runs a procedure of the profiler's kind on the path, for at most `budget`.
+    ///
+    /// # Errors
+    /// If the path is gone, or more reads fail than a healthy disk has.
+    pub fn carry_out(
+        &mut self,
+        profiler: &mut Profiler,
+        budget: Duration,
+    ) -> Result<LinkEnd, Failure> {
+        self.link.run(profiler, budget, &|_, _, _| ())
+    }
+
     fn sample(&mut self) -> Result<PathSamples, Failure> {
         let samples = Arc::new(Mutex::new(PathSamples::default()));
         let theirs = Arc::clone(&samples);
@@ -217,7 +229,7 @@ impl OpenPath {
         let mut profiler = Profiler::new(device, Findings::default(), |prober| {
             sampling::sample(prober, theirs)
         });
-        self.link.run(&mut profiler, SAMPLES, &|_, _, _| ())?;
+        self.carry_out(&mut profiler, SAMPLES)?;
         let samples = samples.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(samples.clone())
     }

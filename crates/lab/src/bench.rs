@@ -6,6 +6,7 @@ pub mod adopt;
 pub mod beside;
 pub mod caches;
 pub mod impact;
+pub mod jitter;
 pub mod partial;
 pub mod players;
 pub mod preemption;

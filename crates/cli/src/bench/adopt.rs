@@ -34,11 +34,21 @@ pub struct AdoptBenchArgs {
 
 /// A path to a drive, on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ViaWord {
+pub(super) enum ViaWord {
     /// Over NBD, on a unix socket
     Nbd,
     /// Over FUSE with a loop device, as root
     FuseLoop,
+}
+
+impl ViaWord {
+    /// The path.
+    pub(super) fn via(self) -> Via {
+        match self {
+            ViaWord::Nbd => Via::Nbd,
+            ViaWord::FuseLoop => Via::FuseLoop,
+        }
+    }
 }
 
 /// The catalogued drives of issue 20: an old, a fast and a large one.
@@ -91,15 +101,11 @@ impl AdoptBenchArgs {
                 "--seek-noise-us {noise}: expected 0 to 10000"
             )));
         }
-        let via = |word: &ViaWord| match word {
-            ViaWord::Nbd => Via::Nbd,
-            ViaWord::FuseLoop => Via::FuseLoop,
-        };
         Ok(AdoptBench {
             drives: self.drive.clone(),
             vias: match self.via.is_empty() {
                 true => vec![Via::Nbd, Via::FuseLoop],
-                false => self.via.iter().map(via).collect(),
+                false => self.via.iter().map(|word| word.via()).collect(),
             },
             minutes: self.minutes,
             seconds: self.seconds,

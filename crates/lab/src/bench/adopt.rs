@@ -115,7 +115,7 @@ impl AdoptBench {
         let folder = folder.path();
         let belief = folder.join("known.toml");
         fs::write(&belief, named::drive_text(drive)?).map_err(Failure::failed)?;
-        let truth = ServedTruth::start(self, &belief, via, folder)?;
+        let truth = ServedTruth::start(self.seek_noise_us, &belief, via, folder)?;
         let begun = Instant::now();
         let adopted = self.adopt(&truth.path, folder)?;
         let mut figures = AdoptBenchFigures {
@@ -237,20 +237,26 @@ fn share_percent(found: f64, known: f64) -> f64 {
 }
 
 /// An emulated drive as a process, and the path to it.
-struct ServedTruth {
+pub(super) struct ServedTruth {
     /// Declared before the service, so that the device is detached first.
     _device: Option<LoopDevice>,
     _service: ServeProcess,
-    path: String,
+    /// The address with which it is opened.
+    pub(super) path: String,
 }
 
 impl ServedTruth {
-    fn start(bench: &AdoptBench, drive: &Path, via: Via, folder: &Path) -> Result<Self, Failure> {
+    pub(super) fn start(
+        seek_noise_us: f64,
+        drive: &Path,
+        via: Via,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
         let mount = folder.join("mount");
         fs::create_dir(&mount).map_err(Failure::failed)?;
         let socket = folder.join("truth.nbd");
         let control = folder.join("truth.control");
-        let config = truth(bench, drive, via, folder);
+        let config = truth(seek_noise_us, drive, via, folder);
         let service = ServeProcess::with_control("truth", &config, &control, folder)?;
         let (device, path) = match via {
             Via::Nbd => (
@@ -272,7 +278,7 @@ impl ServedTruth {
 }
 
 /// The configuration of an emulated drive with look-ahead and seek noise.
-fn truth(bench: &AdoptBench, drive: &Path, via: Via, folder: &Path) -> String {
+fn truth(seek_noise_us: f64, drive: &Path, via: Via, folder: &Path) -> String {
     let quoted = |path: PathBuf| format!("{:?}", path.display().to_string());
     let mount = match via {
         Via::Nbd => String::new(),
@@ -303,7 +309,7 @@ socket = {control}
 "#,
         drive = quoted(drive.to_owned()),
         image = quoted(folder.join("truth.img")),
-        noise = bench.seek_noise_us,
+        noise = seek_noise_us,
         nbd = quoted(folder.join("truth.nbd")),
         control = quoted(folder.join("truth.control")),
     )
@@ -370,7 +376,7 @@ mod tests {
         };
         for via in bench.vias.clone() {
             let texts = [
-                truth(&bench, Path::new("/x/known.toml"), via, Path::new("/x")),
+                truth(60.5, Path::new("/x/known.toml"), via, Path::new("/x")),
                 configuration("/dev/loop0", via, Path::new("/x/known.toml")),
             ];
             for text in texts {
