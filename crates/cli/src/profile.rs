@@ -12,6 +12,7 @@ use clap::Args;
 use drive::HostJitter;
 use drive::catalog;
 use lab::adoption::device;
+use lab::comparison::host_delays::HostDelays;
 use lab::profiling::behind::{self, BehindPlan};
 use lab::profiling::found::{self, FoundDrive};
 use lab::profiling::rehearsal::{self, RehearsalNoise, RehearsalPath};
@@ -108,6 +109,14 @@ pub struct ProfileArgs {
         conflicts_with_all = ["device", "behind"]
     )]
     host_jitter_us: f64,
+    /// The same; or delays as `headtime bench jitter` measured them: measured-nbd, measured-fuse-loop
+    #[arg(
+        long,
+        value_name = "US|PATH",
+        value_parser = HostDelays::parse,
+        conflicts_with_all = ["host_jitter_us", "device", "behind"]
+    )]
+    host_jitter: Option<HostDelays>,
     /// The seed of noise and other random events
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "device")]
     seed: u64,
@@ -260,7 +269,12 @@ impl ProfileArgs {
                 true => Offers::Nothing,
                 false => Offers::CacheControl,
             },
-            jitter: HostJitter::exponential(mean),
+            jitter: match self.host_jitter {
+                Some(delays) => delays
+                    .jitter()
+                    .map_err(|why| Exit::input(format!("--host-jitter {why}")))?,
+                None => HostJitter::exponential(mean),
+            },
         })
     }
 

@@ -8,12 +8,16 @@
 //! own time; the program sees the sum. The delays have dice of their own, so that a drive behind a host does
 //! what the same drive does without one.
 
+mod measured;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use block::{Account, Command, CommandId, Duration, Instant, Outcome};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
+
+pub use measured::MeasuredPath;
 
 /// How long a host delays commands and outcomes; not at all by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,9 +30,19 @@ pub struct HostJitter {
     pub stalls_ppm: u32,
     /// The longest stall; stalls are evenly distributed up to it.
     pub longest_stall: Duration,
+    /// The path with whose measured delays each command and each outcome is delayed besides.
+    pub measured: Option<MeasuredPath>,
 }
 
 impl HostJitter {
+    /// The delays that were measured on a path.
+    pub fn measured(path: MeasuredPath) -> Self {
+        HostJitter {
+            measured: Some(path),
+            ..HostJitter::default()
+        }
+    }
+
     /// Exponentially distributed delays with this mean each way; besides, one outcome in 200 is stalled for
     /// up to 4 ms. Without a mean there is no delay.
     pub fn exponential(mean: Duration) -> Self {
@@ -114,7 +128,7 @@ impl HostQueues {
 
     /// A program gives a command.
     pub(crate) fn send(&mut self, now: Instant, command: Command) {
-        let arrives = now + self.delay();
+        let arrives = now + self.delay() + self.measured(MeasuredPath::to_drive);
         self.given.push((command.id, now));
         self.count += 1;
         self.to_drive.push(Reverse(Delayed {
@@ -143,7 +157,7 @@ impl HostQueues {
 
     /// The drive has ended a command. Its account has the delays as waiting time.
     pub(crate) fn ended(&mut self, outcome: Outcome) {
-        let mut arrives = outcome.at + self.delay();
+        let mut arrives = outcome.at + self.delay() + self.measured(MeasuredPath::to_program);
         if self.uniform() * 1e6 <= f64::from(self.jitter.stalls_ppm) {
             let longest = self.jitter.longest_stall.as_nanos() as f64;
             arrives += Duration::from_nanos((self.uniform() * longest) as u64);
@@ -183,6 +197,14 @@ impl HostQueues {
     /// A number evenly drawn from (0, 1].
     fn uniform(&mut self) -> f64 {
         ((self.rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A measured delay, drawn by the inverse of its distribution.
+    fn measured(&mut self, delay: fn(MeasuredPath, f64) -> u64) -> Duration {
+        match self.jitter.measured {
+            None => Duration::ZERO,
+            Some(path) => Duration::from_nanos(delay(path, self.uniform())),
+        }
     }
 
     fn delay(&mut self) -> Duration {

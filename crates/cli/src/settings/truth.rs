@@ -27,8 +27,9 @@ pub struct TruthArguments {
     #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub read_first: Option<SwitchWord>,
     /// Mean delay in microseconds that the host adds to each command and to each outcome, exponentially
-    /// distributed; one outcome in 200 is stalled by up to 4 ms besides [default: 0]
-    #[arg(long, help_heading = HEADING, value_name = "US", value_parser = HostDelays::parse)]
+    /// distributed, with stalls of up to 4 ms; or delays as `headtime bench jitter` measured them:
+    /// measured-nbd, measured-fuse-loop [default: 0]
+    #[arg(long, help_heading = HEADING, value_name = "US|PATH", value_parser = HostDelays::parse)]
     pub host_jitter: Option<HostDelays>,
     /// The drive's look-ahead [default: on, if the drive has it]
     #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]

@@ -4,6 +4,7 @@
 
 use block::{Account, Action, Duration, Instant};
 use drive::firmware::LookAhead;
+use drive::host::MeasuredPath;
 use drive::imperfection::{AheadTrigger, HeldLookAhead, Periodic, UnalignedWrites};
 use drive::{HostJitter, Imperfections, Profile, VirtualDrive};
 
@@ -156,6 +157,33 @@ fn a_host_with_a_constant_delay_delays_commands_and_outcomes_by_it() {
             ..expected.account()
         };
         assert_eq!(done.account(), account);
+    }
+}
+
+/// Measured delays are those of the table: the oracle counts how many are within each quantile.
+#[test]
+fn a_measured_host_delays_as_it_was_measured() {
+    for (_, path) in MeasuredPath::ALL {
+        let apart = Duration::from_nanos(3 * REVOLUTION);
+        let mut plain = imperfect(bare(), Imperfections::default());
+        let end = plain.serve(Instant::ZERO, read(0, 2)).outcome.at;
+        let mut play = imperfect(bare(), behind(HostJitter::measured(path)));
+        let late: Vec<u64> = (0..10_000)
+            .map(|turn| {
+                let at = Instant::ZERO + apart * turn;
+                let done = play.serve(at, read(0, 2)).outcome.at;
+                // A command that arrives too late waits for a revolution.
+                done.since(end + apart * turn).as_nanos() % REVOLUTION
+            })
+            .collect();
+        for (share, percent) in [(0.25, 25.0), (0.5, 50.0), (0.9, 90.0), (0.99, 99.0)] {
+            let within = path.to_program(share);
+            let found = late.iter().filter(|late| **late <= within).count() as f64 / 100.0;
+            assert!(
+                (found - percent).abs() < 1.5,
+                "{path:?}: {found} of {percent} %"
+            );
+        }
     }
 }
 

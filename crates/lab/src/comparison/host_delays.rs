@@ -2,6 +2,7 @@
 
 use block::Duration;
 use drive::HostJitter;
+use drive::host::MeasuredPath;
 use serde::{Serialize, Serializer};
 
 /// How long a host delays commands and outcomes.
@@ -9,6 +10,8 @@ use serde::{Serialize, Serializer};
 pub enum HostDelays {
     /// Exponentially distributed delays with this mean each way, in microseconds, and stalls.
     Exponential(f64),
+    /// Those that were measured on a path.
+    Measured(MeasuredPath),
 }
 
 /// No delays.
@@ -22,15 +25,18 @@ impl Default for HostDelays {
 const MOST_US: f64 = 100_000.0;
 
 impl HostDelays {
-    /// Parses `30`.
+    /// Parses `30`, `measured-nbd` or `measured-fuse-loop`.
     ///
     /// # Errors
     /// The expected values.
     pub fn parse(text: &str) -> Result<HostDelays, String> {
-        let expected = || "expected microseconds, such as 30".to_owned();
-        text.parse()
-            .map(HostDelays::Exponential)
-            .map_err(|_| expected())
+        if let Some((_, path)) = MeasuredPath::ALL.iter().find(|(word, _)| *word == text) {
+            return Ok(HostDelays::Measured(*path));
+        }
+        text.parse().map(HostDelays::Exponential).map_err(|_| {
+            let [(first, _), (second, _)] = MeasuredPath::ALL;
+            format!("expected microseconds, such as 30, or {first}, or {second}")
+        })
     }
 
     /// The host.
@@ -46,6 +52,7 @@ impl HostDelays {
             HostDelays::Exponential(us) => {
                 Err(format!("{us}: expected a number from 0 to {MOST_US}"))
             }
+            HostDelays::Measured(path) => Ok(HostJitter::measured(path)),
         }
     }
 
@@ -53,6 +60,7 @@ impl HostDelays {
     pub fn text(self) -> String {
         match self {
             HostDelays::Exponential(us) => format!("{us} us on average each way"),
+            HostDelays::Measured(path) => path.name().to_owned(),
         }
     }
 }
@@ -62,6 +70,7 @@ impl Serialize for HostDelays {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             HostDelays::Exponential(us) => serializer.serialize_f64(*us),
+            HostDelays::Measured(path) => serializer.serialize_str(path.name()),
         }
     }
 }

@@ -118,7 +118,7 @@ pub const SETTINGS: &[ExperimentSetting] = &[
     truth(
         "host_jitter",
         Kind::Text,
-        "\"US\": mean delay of commands and outcomes by the host",
+        "\"US\" or \"measured-nbd\": delay of commands and outcomes by the host",
     ),
     truth("look_ahead", Kind::Text, "\"on\" or \"off\""),
     truth("write_cache", Kind::Text, "\"on\" or \"off\""),

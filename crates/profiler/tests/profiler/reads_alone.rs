@@ -85,6 +85,7 @@ fn a_drive_is_usable_long_before_its_map_is_complete() {
         mean: Duration::from_micros(15),
         stalls_ppm: 5_000,
         longest_stall: Duration::from_millis(4),
+        ..HostJitter::default()
     };
     let truth = Arc::new(shipped("quantum-atlas-10k"));
     let blocks = truth.geometry.sectors().0;

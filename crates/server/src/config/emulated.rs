@@ -2,6 +2,7 @@
 
 use block::{Duration, Switch};
 use document::{DocumentError, Field, Section};
+use drive::host::MeasuredPath;
 use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
 use drive::{HostJitter, Imperfections};
 
@@ -9,7 +10,7 @@ use super::fields::{PATH, path, switch};
 use super::{DriveModel, Emulated, Places};
 
 /// The keys of the table.
-pub(super) const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 15] = [
     "kind",
     "drive",
     "image",
@@ -22,6 +23,7 @@ pub(super) const KEYS: [&str; 14] = [
     "held_ahead",
     "own_scan",
     "read_first",
+    "host_jitter",
     "host_jitter_us",
     "seed",
 ];
@@ -70,7 +72,13 @@ fn imperfections(table: &Section<'_>) -> Result<Imperfections, DocumentError> {
             Switch::On => UnalignedWrites::ReadFirst,
             Switch::Off => UnalignedWrites::Free,
         },
-        host: HostJitter::exponential(micros("host_jitter_us")?),
+        host: match table.get("host_jitter") {
+            Some(field) => HostJitter {
+                measured: Some(field.choice(&MeasuredPath::ALL)?),
+                ..HostJitter::exponential(micros("host_jitter_us")?)
+            },
+            None => HostJitter::exponential(micros("host_jitter_us")?),
+        },
         ..Imperfections::default()
     })
 }

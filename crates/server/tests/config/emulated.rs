@@ -1,6 +1,7 @@
 //! What an emulated drive does and no belief contains.
 
 use block::Duration;
+use drive::host::MeasuredPath;
 use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
 use drive::{HostJitter, Imperfections};
 use server::config::{BackEnd, DEFAULT};
@@ -11,7 +12,7 @@ use crate::{complains, parse};
 #[test]
 fn an_emulated_drive_deviates_from_its_belief_as_told() {
     let told = "seed = 1\nlate_seeks = { permille = 10, ms = 1.5 }\nheld_ahead = { blocks = 64, after = \
-                \"every\" }\nown_scan = { every_ms = 400, ms = 20 }\nread_first = true\nhost_jitter_us = 30\n";
+                \"every\" }\nown_scan = { every_ms = 400, ms = 20 }\nread_first = true\nhost_jitter_us = 30\nhost_jitter = \"measured-nbd\"\n";
     let text = DEFAULT.replacen("\nseek_noise_us = 0\n", "\nseek_noise_us = 60.5\n", 1);
     let text = text.replacen("seed = 1\n", told, 1);
     let config = parse(&text).unwrap();
@@ -33,7 +34,10 @@ fn an_emulated_drive_deviates_from_its_belief_as_told() {
             costs: Duration::from_millis(20),
         },
         unaligned_writes: UnalignedWrites::ReadFirst,
-        host: HostJitter::exponential(Duration::from_micros(30)),
+        host: HostJitter {
+            measured: Some(MeasuredPath::Nbd),
+            ..HostJitter::exponential(Duration::from_micros(30))
+        },
         ..Imperfections::default()
     };
     assert_eq!(emulated.imperfections, expected);
@@ -66,6 +70,11 @@ fn each_deviation_wrong_once_is_named() {
             "seed = 1\n",
             "read_first = \"on\"\n",
             "drive[0].back_end.read_first: \"on\": expected true or false",
+        ),
+        (
+            "seed = 1\n",
+            "host_jitter = \"nbd\"\n",
+            "drive[0].back_end.host_jitter: \"nbd\": expected one of \"measured-nbd\", ",
         ),
         (
             "seed = 1\n",

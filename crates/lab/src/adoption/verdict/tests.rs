@@ -51,6 +51,7 @@ const BUSY: HostJitter = HostJitter {
     mean: Duration::from_micros(60),
     stalls_ppm: 5_000,
     longest_stall: Duration::from_millis(4),
+    measured: None,
 };
 
 #[test]
