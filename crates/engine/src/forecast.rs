@@ -12,6 +12,7 @@ use drive::firmware::WriteBack;
 use drive::geometry::TrackExtent;
 use drive::mechanics::Pass;
 use drive::{Angle, Certainty, Position, Profile, SeekTarget};
+use scheduler::freeblock::Delivery;
 use scheduler::{Sight, View};
 
 /// The head between two commands.
@@ -93,6 +94,12 @@ impl Head {
             ready: self.free,
             previous: self.previous,
         }
+    }
+
+    /// Whether a command that is given to the drive at `given` waits there for the arm.
+    pub fn delivery(self, belief: &Profile, given: Instant, direction: Direction) -> Delivery {
+        let overhead = self.view(belief, given).overhead(direction);
+        Delivery::of(given + overhead, self.free)
     }
 
     /// What is believed of a command that was given to the drive at `given`.

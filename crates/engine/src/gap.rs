@@ -14,14 +14,13 @@ use scheduler::background::{
     Account, BackgroundTasks, Means, NotWanted, Order, TaskId, TaskProgress, TaskRefused,
     UnknownTask,
 };
-use scheduler::freeblock::{Gap, GapUse, Kind, Losses, WantedBlocks};
+use scheduler::freeblock::{Gap, GapUse, Kind, Losses, ObservedSeek, WantedBlocks};
 
 use crate::belief::DriveBelief;
 use crate::command::{
     BackgroundRead, Draft, Planned, Purpose, SentCommand, StageAnswer, UnplannedEnd,
 };
 use crate::context::StageContext;
-use crate::forecast::{Course, Route};
 use crate::guarantees::Guarantees;
 use crate::preemption::Transfers;
 
@@ -325,6 +324,7 @@ impl GapStage {
             extent,
             begins,
             bus: handover::slow_bus(cx, &head, route, begins, slow_block),
+            delivery: head.delivery(belief, cx.now, Direction::Read),
         };
         let waiting = waiting::waiting_beside(cx, preemption, piece, &gap, &course);
         let before = GapBefore {
@@ -457,15 +457,10 @@ impl GapStage {
         free.conservatism_mut().finished(response, lost, delayed);
     }
 
-    /// The end of a command tells by how many revolutions it was later than believed.
-    pub(crate) fn observe(&mut self, course: &Course, route: &Route, revolutions: i64) {
+    /// The end of a command tells how late the head may be.
+    pub(crate) fn observe(&mut self, seek: &ObservedSeek) {
         if let Some(free) = &mut self.free {
-            free.conservatism_mut().observe(
-                route.direction(),
-                course.distance,
-                course.pass.rotation,
-                revolutions,
-            );
+            free.conservatism_mut().observe(seek);
         }
     }
 

@@ -11,7 +11,7 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use drive::{Position, Profile, SeekTarget, catalog};
 use scheduler::freeblock::{
-    ANYTIME_TRACKS, Gap, Guard, PlanRules, Planner, SameTrack, WantedBlocks,
+    ANYTIME_TRACKS, Delivery, Gap, Guard, PlanRules, Planner, SameTrack, WantedBlocks,
 };
 
 /// Plans in one iteration.
@@ -119,6 +119,7 @@ fn gaps(profile: &Profile) -> Vec<Gap> {
             extent: chosen.extent,
             begins,
             bus: None,
+            delivery: Delivery::Queued,
         });
         now = begins;
         for run in profile.geometry.runs(chosen.extent) {

@@ -17,8 +17,8 @@ pub mod planner;
 pub mod same_track;
 pub mod wanted;
 
-pub use conservatism::{Caution, Conservatism, GapUse, Losses};
-pub use gap::{Gap, Goal, Guard, Merging, PlanRules, Ranges, SameTrack, SlowBus};
+pub use conservatism::{Caution, Conservatism, GapUse, Losses, ObservedSeek};
+pub use gap::{Delivery, Gap, Goal, Guard, Merging, PlanRules, Ranges, SameTrack, SlowBus};
 pub use lateness::Lateness;
 pub use plan::{GapPlan, Kind, Stop};
 pub use planner::{ANYTIME_TRACKS, Planner};

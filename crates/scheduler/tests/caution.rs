@@ -2,7 +2,9 @@
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use drive::{Angle, Position, SeekTarget};
-use scheduler::freeblock::{Caution, Conservatism, Gap, GapPlan, GapUse, Kind, Lateness, Stop};
+use scheduler::freeblock::{
+    Caution, Conservatism, Delivery, Gap, GapPlan, GapUse, Kind, Lateness, ObservedSeek, Stop,
+};
 
 /// A 10,000 rpm drive's revolution.
 const PERIOD: Duration = Duration::from_micros(6_000);
@@ -110,6 +112,16 @@ fn rare_long_delays_do_not_drive_the_guard_away() {
     assert!(lateness.guard(0.6 * PERIOD.as_nanos() as f64) < Duration::from_micros(400));
 }
 
+fn seek(delivery: Delivery, distance: u32, (wait, revolutions): (Duration, i64)) -> ObservedSeek {
+    ObservedSeek {
+        direction: Direction::Read,
+        delivery,
+        distance,
+        wait,
+        revolutions,
+    }
+}
+
 fn gap() -> Gap {
     Gap {
         source: Position::default(),
@@ -129,6 +141,7 @@ fn gap() -> Gap {
         extent: Extent::block(Lba(0)),
         begins: Instant::ZERO + Duration::from_millis(6),
         bus: None,
+        delivery: Delivery::Queued,
     }
 }
 
@@ -140,7 +153,7 @@ fn plan(slack: Duration) -> GapPlan {
         wanted: 8,
         slack,
         begins: Instant::ZERO,
-        ends: Instant::ZERO,
+        ends: Instant::ZERO + Duration::from_millis(2),
     };
     GapPlan::of(stop, slack)
 }
@@ -151,7 +164,7 @@ fn a_fixed_guard_is_the_constant_and_leaves_near_misses_alone() {
         guard: Duration::from_micros(300),
         near_miss: Duration::from_micros(100),
     };
-    let fixed = Conservatism::new(caution, PERIOD, 1_000);
+    let mut fixed = Conservatism::new(caution, PERIOD, 1_000);
     let guard = fixed.guard(&gap());
     assert_eq!(guard.to_free, Duration::from_micros(300));
     assert_eq!(guard.to_destination, Duration::from_micros(300));
@@ -165,6 +178,7 @@ fn the_price_follows_the_impact_budget() {
         let caution = Caution::Learned { impact_ppm: 10_000 };
         let mut state = Conservatism::new(caution, PERIOD, 1_000);
         for _ in 0..20_000 {
+            let _ = state.guard(&gap());
             state.finished(Duration::from_millis(60), lost, 1);
         }
         state
@@ -181,6 +195,16 @@ fn the_price_follows_the_impact_budget() {
     assert!(!worth(&over), "2 % are lost, and the plan is carried out");
     assert!((over.impact() - 0.02).abs() < 1e-6, "{}", over.impact());
     assert!(over.guards()[0] > within.guards()[0]);
+}
+
+#[test]
+fn the_price_stays_while_no_gap_is_considered() {
+    let mut state = Conservatism::new(Caution::default(), PERIOD, 1_000);
+    let before = state.price_of(PERIOD);
+    for _ in 0..20_000 {
+        state.finished(Duration::from_millis(60), 0, 1);
+    }
+    assert_eq!(state.price_of(PERIOD), before);
 }
 
 #[test]
@@ -205,7 +229,8 @@ fn luck_is_there_to_lose_only_where_a_sector_is_nearly_missed() {
     assert!(at_first > Duration::from_micros(1_500), "{at_first:?}");
     // A drive that never is: it waits nearly a revolution, and never less.
     for _ in 0..1_000 {
-        state.observe(Direction::Read, 500, Duration::from_micros(5_980), 0);
+        let wait = Duration::from_micros(5_980);
+        state.observe(&seek(Delivery::Queued, 500, (wait, 0)));
     }
     for _ in 0..256 {
         state.finished(Duration::from_millis(60), 0, 1);
@@ -233,7 +258,8 @@ fn settled(first_ppm: u32, then_ppm: u32) -> Conservatism {
         let wait = dice.below(PERIOD.as_nanos());
         let late = lost(wait, dice.noise(150_000));
         let wait = Duration::from_nanos(wait);
-        conservatism.observe(Direction::Read, 9_000, wait, late);
+        conservatism.observe(&seek(Delivery::Queued, 9_000, (wait, late)));
+        let _ = conservatism.guard(&gap());
         conservatism.finished(Duration::from_millis(10), 100_000, 1);
     }
     conservatism
@@ -257,6 +283,56 @@ fn a_budget_that_is_changed_live_changes_how_careful_plans_are() {
     );
     fixed.set_budget(5);
     assert_eq!(fixed.budget(), None);
+}
+
+#[test]
+fn a_late_host_widens_the_guards_of_commands_that_begin_on_arrival_only() {
+    let mut dice = Dice(7);
+    let mut conservatism = Conservatism::new(Caution::default(), PERIOD, 10_000);
+    for _ in 0..40 * 256 {
+        let wait = dice.below(PERIOD.as_nanos());
+        let host = 100_000 + dice.below(400_000) as i64;
+        for (delivery, late) in [(Delivery::Queued, 0), (Delivery::Immediate, host)] {
+            let late = lost(wait, dice.noise(30_000) + late);
+            let wait = Duration::from_nanos(wait);
+            conservatism.observe(&seek(delivery, 500, (wait, late)));
+        }
+        conservatism.finished(Duration::from_millis(10), 0, 1);
+    }
+    let queued = gap();
+    let immediate = Gap {
+        delivery: Delivery::Immediate,
+        ..queued
+    };
+    let [short, long] = [queued, immediate].map(|gap| conservatism.guard(&gap).to_free);
+    assert!(short < Duration::from_micros(150), "{short:?}");
+    assert!(long > Duration::from_micros(300), "{long:?}");
+    // A free read on the track of the request before has no seek, and is late by the host.
+    let stop = Stop {
+        kind: Kind::Source,
+        ends: Instant::ZERO + Duration::from_millis(2),
+        ..*plan(Duration::from_micros(200))
+            .stops()
+            .next()
+            .expect("one")
+    };
+    let plan = GapPlan::of(stop, Duration::from_millis(2));
+    let loss = |gap| conservatism.expected_loss(gap, Duration::from_millis(3), &plan);
+    assert!(loss(&queued) < Duration::from_micros(60));
+    assert!(loss(&immediate) > Duration::from_micros(1_500));
+}
+
+#[test]
+fn a_command_is_queued_that_is_ready_before_the_arm_is_free() {
+    let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+    for (ready, free, delivery) in [
+        (0, 3_000, Delivery::Queued),
+        (2_500, 3_000, Delivery::Queued),
+        (2_501, 3_000, Delivery::Immediate),
+        (4_000, 3_000, Delivery::Immediate),
+    ] {
+        assert_eq!(Delivery::of(at(ready), at(free)), delivery, "{ready}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use block::{Outcome, Status};
 use drive::Certainty;
 use scheduler::PieceId;
+use scheduler::freeblock::ObservedSeek;
 
 use super::row::Stages;
 use crate::belief::explanation::Whose;
@@ -54,6 +55,8 @@ impl Stages<'_> {
     /// Locates the head at the end of a command, and corrects the belief.
     fn learn(&mut self, sent: &SentCommand, route: &Route) {
         let cx = &mut self.cx;
+        let before = cx.belief.head;
+        let delivery = before.delivery(cx.profile(), sent.given, route.direction());
         let course = cx.belief.resync(cx.now, sent, route);
         cx.dispatch.resync(sent.id, cx.belief.head.free);
         // A way with a guessed end teaches nothing.
@@ -70,7 +73,13 @@ impl Stages<'_> {
             let period = cx.profile().spindle.period();
             self.preemption
                 .note_landing(sent, course.pass.rotation, period, revolutions);
-            self.gap.observe(&course, route, revolutions);
+            self.gap.observe(&ObservedSeek {
+                direction: route.direction(),
+                delivery,
+                distance: course.distance,
+                wait: course.pass.rotation,
+                revolutions,
+            });
         }
         if let Some(learned) = cx.belief.track(cx.now, &course, route) {
             self.adapt(&learned);

@@ -14,7 +14,7 @@
 
 use block::{Direction, Duration};
 
-use super::gap::{Gap, Guard};
+use super::gap::{Delivery, Gap, Guard};
 use super::lateness::Lateness;
 use super::plan::{GapPlan, Kind};
 use attribution::Attribution;
@@ -79,11 +79,11 @@ pub struct Conservatism {
     period: Duration,
     /// The largest distance of a short seek, in cylinders.
     short: u32,
-    /// By direction, then short and long seeks.
-    lateness: [Lateness; 4],
+    /// By direction, then short and long seeks; those that wait at the drive, then those that do not.
+    lateness: [Lateness; 8],
     price: f64,
-    /// By direction, then short and long seeks; given or learned.
-    guards: [Duration; 4],
+    /// In the same order; given or learned.
+    guards: [Duration; 8],
     /// The factor by which guards are widened.
     widening: f64,
     attribution: Attribution,
@@ -91,6 +91,8 @@ pub struct Conservatism {
     responses: f64,
     requests: f64,
     unsettled: u32,
+    /// Whether a gap was considered since the last settling.
+    is_asked: bool,
     losses: Losses,
 }
 
@@ -101,6 +103,21 @@ pub struct Losses {
     pub responses: u64,
     /// The loss due to plans, in nanoseconds; negative if requests ended sooner.
     pub lost: i64,
+}
+
+/// A seek, as the end of its command shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObservedSeek {
+    /// The direction of the command.
+    pub direction: Direction,
+    /// Whether it waited at the drive.
+    pub delivery: Delivery,
+    /// The distance in cylinders.
+    pub distance: u32,
+    /// The believed rotational latency.
+    pub wait: Duration,
+    /// The number of revolutions that it took in addition (negative: fewer).
+    pub revolutions: i64,
 }
 
 impl Losses {
@@ -125,15 +142,19 @@ impl Conservatism {
             period,
             // A choice: the part of a seek curve that is proportional to the root of the distance.
             short: cylinders / 16,
-            lateness: Default::default(),
+            lateness: std::array::from_fn(|class| match class {
+                0..4 => Lateness::default(),
+                _ => Lateness::of_delayed(),
+            }),
             price: PRICE,
-            guards: [Duration::ZERO; 4],
+            guards: [Duration::ZERO; 8],
             widening: 1.0,
             attribution: Attribution::default(),
             lost: 0.0,
             responses: 0.0,
             requests: 0.0,
             unsettled: 0,
+            is_asked: false,
             losses: Losses::default(),
         };
         conservatism.set_guards();
@@ -142,15 +163,19 @@ impl Conservatism {
 
     /// The guards for a gap, from seeks of about its distance. Most detours are near one of the two
     /// ends, so that one of their seeks is about as long as the direct one.
-    pub fn guard(&self, gap: &Gap) -> Guard {
+    pub fn guard(&mut self, gap: &Gap) -> Guard {
+        self.is_asked = true;
         let distance = gap
             .source
             .cylinder
             .abs_diff(gap.destination.position.cylinder);
-        let guards = self.guards();
+        let guard = |direction, delivery| {
+            let class = self.class(direction, distance, delivery);
+            self.widened(self.guards[class])
+        };
         Guard {
-            to_free: guards[self.class(Direction::Read, distance)],
-            to_destination: guards[self.class(gap.direction, distance)],
+            to_free: guard(Direction::Read, gap.delivery),
+            to_destination: guard(gap.direction, Delivery::Queued),
         }
     }
 
@@ -223,11 +248,19 @@ impl Conservatism {
             return Duration::ZERO;
         }
         let mut late = 0.0;
-        for stop in plan.stops().filter(|stop| stop.kind != Kind::Source) {
-            late += self.chance(gap, Direction::Read, stop.slack.as_nanos() as i64);
+        let mut delivery = gap.delivery;
+        for stop in plan.stops() {
+            // No seek, and no delay of the host, makes it late.
+            let is_sure = stop.kind == Kind::Source && delivery == Delivery::Queued;
+            if !is_sure {
+                let slack = stop.slack.as_nanos() as i64;
+                late += self.chance(gap, (Direction::Read, delivery), slack);
+            }
+            delivery = Delivery::of(gap.follows, stop.ends);
         }
         if plan.stops().all(|stop| stop.kind != Kind::Merged) {
-            late += self.chance(gap, gap.direction, plan.slack.as_nanos() as i64);
+            let slack = plan.slack.as_nanos() as i64;
+            late += self.chance(gap, (gap.direction, delivery), slack);
         }
         late += self.luck(gap, latency);
         self.turns(late)
@@ -245,17 +278,17 @@ impl Conservatism {
     /// The probability that the command without a plan ends a revolution sooner than believed.
     fn luck(&self, gap: &Gap, latency: Duration) -> f64 {
         let short_of_turn = latency.as_nanos() as i64 - self.period.as_nanos() as i64;
-        1.0 - self.chance(gap, gap.direction, short_of_turn)
+        1.0 - self.chance(gap, (gap.direction, gap.delivery), short_of_turn)
     }
 
     /// The probability that a seek of about the gap's distance is late by more than `slack`
     /// nanoseconds.
-    fn chance(&self, gap: &Gap, direction: Direction, slack: i64) -> f64 {
+    fn chance(&self, gap: &Gap, (direction, delivery): (Direction, Delivery), slack: i64) -> f64 {
         let distance = gap
             .source
             .cylinder
             .abs_diff(gap.destination.position.cylinder);
-        self.lateness[self.class(direction, distance)].chance(slack)
+        self.lateness[self.class(direction, distance, delivery)].chance(slack)
     }
 
     /// The duration of so many revolutions.
@@ -272,17 +305,10 @@ impl Conservatism {
         }
     }
 
-    /// Notes the end of a command. `wait` is the believed rotational latency after a seek of
-    /// `distance` cylinders; `revolutions` is the number of additional revolutions.
-    pub fn observe(
-        &mut self,
-        direction: Direction,
-        distance: u32,
-        wait: Duration,
-        revolutions: i64,
-    ) {
-        let class = self.class(direction, distance);
-        self.lateness[class].observe(wait, self.period, revolutions);
+    /// Notes the end of a command with a seek.
+    pub fn observe(&mut self, seek: &ObservedSeek) {
+        let class = self.class(seek.direction, seek.distance, seek.delivery);
+        self.lateness[class].observe(seek.wait, self.period, seek.revolutions);
     }
 
     /// Notes the end of a foreground request after `response`, and settles the price at every 256th.
@@ -309,11 +335,13 @@ impl Conservatism {
         self.losses.lost += waiting.as_nanos() as i64;
     }
 
-    /// The current guards, by direction and for short and long seeks.
+    /// The current guards of commands that wait at the drive, by direction and for short and long seeks.
     pub fn guards(&self) -> [Duration; 4] {
-        let wide = |guard: Duration| guard.as_nanos() as f64 * self.widening;
-        self.guards
-            .map(|guard| Duration::from_nanos(wide(guard) as u64))
+        std::array::from_fn(|class| self.widened(self.guards[class]))
+    }
+
+    fn widened(&self, guard: Duration) -> Duration {
+        Duration::from_nanos((guard.as_nanos() as f64 * self.widening) as u64)
     }
 
     /// Reduces the weight of observations, because the believed seek times changed.
@@ -365,7 +393,10 @@ impl Conservatism {
         };
         let budget = TARGET_SHARE * f64::from(impact_ppm.max(1)) / 1e6;
         let over = (self.impact() / budget - 1.0).clamp(-1.0, 1.0);
-        self.price = (self.price * (1.0 + STEP * over)).clamp(*PRICES.start(), *PRICES.end());
+        // Without gaps to consider, no loss says nothing of the price.
+        if std::mem::take(&mut self.is_asked) {
+            self.price = (self.price * (1.0 + STEP * over)).clamp(*PRICES.start(), *PRICES.end());
+        }
         self.lost *= MEMORY;
         self.responses *= MEMORY;
         self.requests *= MEMORY;
@@ -378,7 +409,7 @@ impl Conservatism {
 
     fn set_guards(&mut self) {
         self.guards = match self.caution {
-            Caution::Fixed { guard, .. } => [guard; 4],
+            Caution::Fixed { guard, .. } => [guard; 8],
             Caution::Learned { .. } => {
                 let price = self.price * self.period.as_nanos() as f64;
                 std::array::from_fn(|class| self.lateness[class].guard(price))
@@ -386,11 +417,10 @@ impl Conservatism {
         };
     }
 
-    fn class(&self, direction: Direction, distance: u32) -> usize {
+    fn class(&self, direction: Direction, distance: u32, delivery: Delivery) -> usize {
         let long = usize::from(distance > self.short);
-        match direction {
-            Direction::Read => long,
-            Direction::Write => 2 + long,
-        }
+        let write = usize::from(direction == Direction::Write);
+        let immediate = usize::from(delivery == Delivery::Immediate);
+        4 * immediate + 2 * write + long
     }
 }

@@ -41,6 +41,31 @@ pub struct Gap {
     pub begins: Instant,
     /// The bus, if it is slower than the medium.
     pub bus: Option<SlowBus>,
+    /// Whether a command that is given now waits at the drive for A's end.
+    pub delivery: Delivery,
+}
+
+/// Whether a command waits at the drive for the arm. If not, the delay of the host delays it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// It is at the drive before the arm is free.
+    Queued,
+    /// The drive begins it on arrival.
+    Immediate,
+}
+
+impl Delivery {
+    /// The least time of a command at the drive, ready to begin, at which a delay of the host is hidden. A choice:
+    /// half a millisecond is more than nearly all round trips of a busy host (docs/results/adopt.md).
+    const HIDDEN: Duration = Duration::from_micros(500);
+
+    /// Of a command that the electronics have prepared at `ready`, for an arm that is free at `free`.
+    pub fn of(ready: Instant, free: Instant) -> Self {
+        match ready + Self::HIDDEN <= free {
+            true => Delivery::Queued,
+            false => Delivery::Immediate,
+        }
+    }
 }
 
 /// A bus that is slower than the medium. A plan has to end early enough on it for B's blocks.

@@ -49,12 +49,27 @@ pub struct Lateness {
     chance: [f64; BINS],
 }
 
+/// The same for commands that the host delays as well: 96 us. A choice for round trips of 50 to 300 us over a
+/// socket to another process.
+const DELAYED_PRIOR_HALVES: usize = 6;
+
 impl Default for Lateness {
     fn default() -> Self {
+        Self::with_prior(PRIOR_HALVES)
+    }
+}
+
+impl Lateness {
+    /// Nothing is observed yet, of commands that a delay of the host makes late as well.
+    pub fn of_delayed() -> Self {
+        Self::with_prior(DELAYED_PRIOR_HALVES)
+    }
+
+    fn with_prior(halves: usize) -> Self {
         let mut later = [0.0; BINS];
         let mut tail = 0.5;
         for bin in 0..LATE.max(EARLY) {
-            if bin > 0 && bin % PRIOR_HALVES == 0 {
+            if bin > 0 && bin % halves == 0 {
                 tail /= 2.0;
             }
             if bin < LATE {
@@ -70,9 +85,7 @@ impl Default for Lateness {
             chance: later,
         }
     }
-}
 
-impl Lateness {
     /// Notes a command with a believed latency of `wait` in a revolution of `period`, and the
     /// number of revolutions that it took in addition (negative: fewer).
     pub fn observe(&mut self, wait: Duration, period: Duration, revolutions: i64) {

@@ -7,8 +7,8 @@ use block::{Direction, Duration, Instant, Lba};
 use drive::{Position, Profile, SeekTarget};
 use proptest::prelude::*;
 use scheduler::freeblock::{
-    Gap, Goal, Guard, Kind, Merging, PlanRules, Planner, Ranges, SameTrack, SlowBus, Stop,
-    WantedBlocks,
+    Delivery, Gap, Goal, Guard, Kind, Merging, PlanRules, Planner, Ranges, SameTrack, SlowBus,
+    Stop, WantedBlocks,
 };
 
 use crate::brute_force::{self, Sliced};
@@ -98,6 +98,7 @@ prop_compose! {
             extent: extent(first, 1),
             begins: departs + way.total() + turns,
             bus: None,
+            delivery: Delivery::Queued,
         };
         Situation { profile, wanted, gap, guard, same_track }
     }
