@@ -13,7 +13,7 @@ use crate::policy::PieceId;
 use std::collections::VecDeque;
 
 use super::level::PriorityLevel;
-use super::piece::{List, Pieces, Thread};
+use super::piece::{List, NONE, Pieces, Thread};
 
 /// The epochs that have not ended.
 #[derive(Clone, Debug)]
@@ -40,6 +40,12 @@ impl Epoch {
         waiting: List::EMPTY,
         raised: PriorityLevel::BACKGROUND,
     };
+
+    /// Raises a waiting write: it may have been at the drive when the epoch was raised.
+    fn raise(self, pieces: &mut Pieces, write: PieceId) {
+        let level = &mut pieces.get_mut(write).level;
+        *level = (*level).min(self.raised);
+    }
 }
 
 impl Barriers {
@@ -66,17 +72,23 @@ impl Barriers {
 
     /// Adds a part of a write of `epoch`.
     pub(super) fn enter_at(&mut self, pieces: &mut Pieces, piece: PieceId, epoch: u64) {
-        self.epoch(epoch).unended += 1;
-        self.wait(pieces, piece, epoch);
+        let epoch = self.epoch(epoch);
+        epoch.unended += 1;
+        pieces.push(&mut epoch.waiting, Thread::Epoch, piece);
+        epoch.raise(pieces, piece);
     }
 
-    /// Adds an unended write to the waiting ones.
+    /// Adds a write that was given back to the waiting ones, in its place among them: behind the others, two
+    /// of them would be the oldest by turns.
     pub(super) fn wait(&mut self, pieces: &mut Pieces, piece: PieceId, epoch: u64) {
         let epoch = self.epoch(epoch);
-        pieces.push(&mut epoch.waiting, Thread::Epoch, piece);
-        // The piece was chosen or at the drive when the epoch was raised, and is given back.
-        let level = &mut pieces.get_mut(piece).level;
-        *level = (*level).min(epoch.raised);
+        let order = pieces.get(piece).pending.order;
+        let (mut older, mut next) = (NONE, epoch.waiting.oldest);
+        while next != NONE && pieces.get(next).pending.order < order {
+            (older, next) = (next, pieces.get(next).newer(Thread::Epoch));
+        }
+        pieces.insert(&mut epoch.waiting, Thread::Epoch, piece, older);
+        epoch.raise(pieces, piece);
     }
 
     /// Removes a write from the waiting ones.

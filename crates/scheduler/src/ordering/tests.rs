@@ -355,3 +355,21 @@ fn who_takes_over_knows_all_that_waits() {
     }
     assert_eq!(both.ordering.overruled(), 0);
 }
+
+#[test]
+fn a_write_that_is_put_back_stays_the_oldest_before_a_barrier() {
+    let mut both = Both::new();
+    let background = 8;
+    for start in [100, 200] {
+        both.act(Act::Enter(Direction::Write, start, 1, background));
+    }
+    both.act(Act::Barrier);
+    both.act(Act::Enter(Direction::Write, 300, 1, 1));
+    let ordering = &mut both.ordering;
+    let first = ordering.oldest(|_| true).expect("two writes may go");
+    for _ in 0..3 {
+        assert_eq!(ordering.choose_for(first), Some(first));
+        ordering.put_back(first);
+        assert_eq!(ordering.oldest(|_| true), Some(first));
+    }
+}
