@@ -117,11 +117,22 @@ async fn is_there(prober: &Prober, lba: Lba, end: Angle, within: f64) -> Option<
     let mut observer = Observer::new(prober);
     let mut early = 0;
     for _ in 0..LATE {
+        if observer.late() == 0.0 {
+            // The checks may take longer than a spindle that drifts keeps its time, and a reference would
+            // have to be evicted for each of them.
+            let sighting = prober.sight(lba).await.ok()?;
+            let clock = prober.findings(|findings| findings.clock)?;
+            if apart(end, clock.angle_at(sighting.at)).abs() <= within {
+                prober.anchor(end, sighting.at);
+                return Some(true);
+            }
+            continue;
+        }
         let off = apart(end, observer.look(lba).await.ok()?);
         if off.abs() <= within {
             return Some(true);
         }
-        early += u32::from(off < 0.0 && observer.late() > 0.0);
+        early += u32::from(off < 0.0);
         if early == EARLY {
             return Some(false);
         }
