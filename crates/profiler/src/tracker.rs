@@ -10,7 +10,7 @@
 //! A drive that deviates too often is not scheduled by position: see [`BeliefMode`].
 
 use block::Instant;
-use drive::{SeekCurve, Spindle};
+use drive::{Certainty, SeekCurve, Spindle};
 
 use crate::clock::PlatterClock;
 use crate::confidence::Confidence;
@@ -185,6 +185,17 @@ impl Tracker {
     /// [`Self::spindle`], the last sector should have passed and its data should have been
     /// transferred at `expected`.
     pub fn observe(&mut self, expected: Instant, ended: Instant) -> PredictionOutcome {
+        self.observe_from(Certainty::Known, expected, ended)
+    }
+
+    /// The same of a command whose blocks are known, from a place that may be guessed: the platter is where
+    /// it is, but how long the way takes is guessed then, so that a late end counts neither way.
+    pub fn observe_from(
+        &mut self,
+        source: Certainty,
+        expected: Instant,
+        ended: Instant,
+    ) -> PredictionOutcome {
         let period = self.clock.period();
         let late = ended.as_nanos() as f64 - expected.as_nanos() as f64;
         let turns = late / period;
@@ -208,6 +219,9 @@ impl Tracker {
             (true, _) => PredictionOutcome::Late,
             (false, _) => PredictionOutcome::Elsewhere,
         };
+        if source == Certainty::Guessed && outcome == PredictionOutcome::Late {
+            return outcome;
+        }
         let agrees = u8::from(outcome == PredictionOutcome::AsBelieved);
         self.agreement += FRESH * (f64::from(agrees) - self.agreement);
         let elsewhere = f64::from(u8::from(outcome == PredictionOutcome::Elsewhere));
@@ -313,6 +327,23 @@ mod tests {
             good += u64::from(tracker.observe(expected, ended) == PredictionOutcome::AsBelieved);
         }
         good
+    }
+
+    /// From guessed places ways may take whole revolutions more than believed. The platter tells all the
+    /// same whether the map is right.
+    #[test]
+    fn ends_of_known_blocks_confirm_from_guessed_places() {
+        let period = 6_000_000;
+        for (off, mode) in [(0, BeliefMode::Positioning), (period / 3, BeliefMode::Safe)] {
+            let believed = Spindle::from_period_ps(period * 1000);
+            let mut tracker = Tracker::new(believed, Instant::ZERO);
+            for command in 0..2 * u64::from(CONFIRMING) {
+                let expected = Instant::from_nanos(100_000_000 + command * 9_100_000);
+                let late = Duration::from_nanos(off + command % 2 * period);
+                tracker.observe_from(Certainty::Guessed, expected, expected + late);
+            }
+            assert_eq!(tracker.mode(), mode, "{off}");
+        }
     }
 
     #[test]

@@ -161,7 +161,8 @@ impl DriveBelief {
             return None;
         };
         let before = follower.tracker.mode();
-        let told = follower.tracker.observe(expected, now);
+        let source = course.certainty;
+        let told = follower.tracker.observe_from(source, expected, now);
         let tally = match told {
             PredictionOutcome::Buffered | PredictionOutcome::Early => {
                 &mut follower.tallies.buffered
@@ -179,7 +180,8 @@ impl DriveBelief {
             period,
         };
         // A head switch that takes longer hides the seek.
-        let travel = (course.pass.seek > self.profile.head_switch).then_some(&travel);
+        let is_seek = course.pass.seek > self.profile.head_switch && source == Certainty::Known;
+        let travel = is_seek.then_some(&travel);
         let late = now.as_nanos() as i64 - expected.as_nanos() as i64;
         let turn = period.as_nanos() as i64;
         let revolutions = (late + turn / 2).div_euclid(turn);

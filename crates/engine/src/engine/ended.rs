@@ -59,14 +59,16 @@ impl Stages<'_> {
         let delivery = before.delivery(cx.profile(), sent.given, route.direction());
         let course = cx.belief.resync(cx.now, sent, route);
         cx.dispatch.resync(sent.id, cx.belief.head.free);
-        // A way with a guessed end teaches nothing.
-        let is_guessed = course.certainty == Certainty::Guessed;
+        // Guessed blocks teach nothing, and a way from there to known ones only where the platter is.
+        let is_guessed = route.certainty() == Certainty::Guessed;
         if sent.is_buffered || sent.approach != Approach::Seek || is_guessed {
             cx.belief.track_silently();
             return;
         }
         // Without a seek there is nothing to learn, and inside its blocks the head waits for none.
-        let has_waited = !course.pass.seek.is_zero() && course.pass.wrapped.is_zero();
+        let has_waited = !course.pass.seek.is_zero()
+            && course.pass.wrapped.is_zero()
+            && course.certainty == Certainty::Known;
         let is_asked = self.preemption.rules().is_some() || self.gap.is_on();
         let late = (has_waited && is_asked).then(|| cx.belief.revolutions(cx.now, &course, route));
         if let Some(revolutions) = late.flatten() {
