@@ -4,7 +4,7 @@ use block::Lba;
 use drive::Angle;
 
 use super::observer::SAME;
-use super::track_cycle::KindRun;
+use super::track_cycle::{KindRun, TrackKind};
 use crate::clock::{apart, forward};
 use crate::findings::{Band, Elsewhere, MapPiece, TrackMap};
 
@@ -55,6 +55,33 @@ impl MapPiece {
             repeats,
             step,
         }
+    }
+
+    /// Its pattern as runs, the inverse of [`MapPiece::of`]; sightings may be `late`.
+    pub(super) fn runs(&self, late: Angle) -> Vec<KindRun> {
+        let mut runs = Vec::new();
+        let nexts = self.cycle[1..].iter().map(|next| next.start);
+        let nexts = nexts.chain([self.step + self.cycle[0].start]);
+        for (band, next) in self.cycle.iter().zip(nexts) {
+            let kind = TrackKind {
+                blocks: band.blocks,
+                sectors: band.sectors,
+                turn: band.skew,
+                late,
+            };
+            let before = u64::from(band.tracks - 1);
+            if before > 0 {
+                let tracks = band.tracks - 1;
+                runs.push(KindRun { kind, tracks });
+            }
+            let turn = next - (band.start + band.skew.times(before));
+            let last = KindRun {
+                kind: TrackKind { turn, ..kind },
+                tracks: 1,
+            };
+            runs.push(last);
+        }
+        runs
     }
 
     /// Where the next repetition would begin.

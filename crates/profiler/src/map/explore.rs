@@ -96,6 +96,10 @@ const FAR: f64 = 6.0;
 /// Landings are never asked to be more exact than by this share of a sector. A choice.
 const FINEST: f64 = 0.02;
 
+/// Pieces of the map in which rows like the present one are looked for, to each side. A choice: some
+/// rows in which no pattern was found, band by band.
+const NEAR_PIECES: usize = 256;
+
 /// An exploration on its way.
 pub(super) struct Explorer {
     pub(super) prober: Prober,
@@ -192,12 +196,37 @@ impl Explorer {
         {
             candidates.push(track_cycle.clone());
         }
+        let last = self.history.last();
+        if candidates.is_empty() && last.is_some_and(|run| run.kind.sectors != self.sectors) {
+            candidates.extend(self.of_other_rows());
+        }
         let steady = self.history.last().is_some_and(|run| run.tracks > 1);
         if candidates.is_empty() || steady {
             candidates.extend(self.history.going_on());
         }
         candidates.retain(|track_cycle| track_cycle.kind().sectors == self.sectors);
         candidates
+    }
+
+    /// The pattern of other rows of the map whose surfaces differ in density, from the present track on, which is
+    /// the first on its surface.
+    fn of_other_rows(&self) -> Option<TrackCycle> {
+        let late = forward(self.observer.late());
+        let is_row = |piece: &&MapPiece| {
+            let first = piece.cycle[0].sectors;
+            let has_others = piece.cycle.iter().any(|band| band.sectors != first);
+            let has_this = piece.cycle.iter().any(|band| band.sectors == self.sectors);
+            piece.repeats > 1 && has_others && has_this
+        };
+        self.prober.findings(|findings| {
+            let pieces = &findings.map.pieces;
+            let here = pieces.partition_point(|piece| piece.first < self.first);
+            let (before, behind) = pieces.split_at(here);
+            let near = before.iter().rev().take(NEAR_PIECES);
+            let near = near.chain(behind.iter().take(NEAR_PIECES)).filter(is_row);
+            let nearest = near.min_by_key(|piece| piece.first.0.abs_diff(self.first.0))?;
+            TrackCycle::of(nearest, late).resumed_at(self.sectors)
+        })
     }
 
     /// Goes on by a track_cycle for as long as it is right; answers for how many tracks.
@@ -385,5 +414,10 @@ impl Explorer {
         self.first = Lba(self.first.0 + ahead.blocks);
         self.start = self.start + ahead.turn + forward(off);
         track_cycle.advance(tracks);
+        let sectors = track_cycle.kind().sectors;
+        if sectors != self.sectors {
+            self.sectors = sectors;
+            self.observer.resolve(sectors);
+        }
     }
 }

@@ -9,6 +9,7 @@ use drive::Angle;
 
 use super::observer::{SAME, width};
 use crate::clock::{apart, forward};
+use crate::findings::MapPiece;
 
 /// What distinguishes tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,13 @@ impl TrackCycle {
         }
     }
 
+    /// The pattern of a piece of the map, repeated for ever.
+    pub(super) fn of(piece: &MapPiece, late: Angle) -> TrackCycle {
+        let mut runs = History::default();
+        piece.runs(late).into_iter().for_each(|run| runs.push(run));
+        TrackCycle::new(runs.runs, 0)
+    }
+
     /// The present track.
     pub(super) fn kind(&self) -> TrackKind {
         self.runs[self.run].kind
@@ -125,13 +133,17 @@ impl TrackCycle {
     /// is behind them tells nothing. With [`Landings::Runs`] the end of every run is such a place,
     /// since a repetition may be right in all but where its runs end.
     pub(super) fn until_landing(&self, landings: Landings) -> Option<u64> {
-        let full = self.runs.iter().map(|run| run.kind.blocks).max()?;
+        // Surfaces of other densities have other numbers of blocks without any spare sectors.
+        let full = |sectors: u32| {
+            let alike = self.runs.iter().filter(|run| run.kind.sectors == sectors);
+            alike.map(|run| run.kind.blocks).max().unwrap_or(0)
+        };
         let spares = self.cycle_tracks() >= SMALLEST_UNIT;
         let mut passed = 0;
         for step in 0..self.runs.len() {
             let run = &self.runs[(self.run + step) % self.runs.len()];
             passed += u64::from(run.tracks);
-            let short = run.kind.blocks < full && spares;
+            let short = run.kind.blocks < full(run.kind.sectors) && spares;
             if short || landings == Landings::Runs {
                 return Some(passed - u64::from(self.track));
             }
@@ -212,6 +224,22 @@ impl TrackCycle {
         let tracks = self.runs[place].tracks;
         (self.run, self.track) = (place, last.tracks.min(tracks) - 1);
         self.advance(1);
+    }
+
+    /// Goes on with the next of its tracks that come after those of another density, and have so many
+    /// sectors on a turn; the answer is none if it has none.
+    pub(super) fn resumed_at(mut self, sectors: u32) -> Option<TrackCycle> {
+        let runs = self.runs.len();
+        let begins = |run: &usize| {
+            let before = &self.runs[(run + runs - 1) % runs];
+            self.runs[*run].kind.sectors == sectors && before.kind.sectors != sectors
+        };
+        let next = (self.run..self.run + runs)
+            .map(|run| run % runs)
+            .find(begins)?;
+        self.checked = 0;
+        (self.run, self.track) = (next, 0);
+        Some(self)
     }
 
     /// The next so many tracks as runs; those of whole cycles once, with how many cycles.
@@ -314,6 +342,13 @@ const REMEMBERED: usize = 256;
 impl History {
     pub(super) fn forget(&mut self) {
         self.runs.clear();
+    }
+
+    /// The numbers of sectors of its tracks, the latest first, without those of the last one.
+    pub(super) fn densities(&self) -> impl Iterator<Item = u32> {
+        let last = self.runs.last().map(|run| run.kind.sectors);
+        let all = self.runs.iter().rev().map(|run| run.kind.sectors);
+        all.filter(move |sectors| Some(*sectors) != last)
     }
 
     pub(super) fn last(&self) -> Option<&KindRun> {

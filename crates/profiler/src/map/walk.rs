@@ -121,9 +121,13 @@ impl Explorer {
     /// The present track begins there, and has so many sectors on a turn.
     fn enter(&mut self, start: Angle, sectors: u32) {
         if sectors != self.sectors {
-            self.history.forget();
-            self.track_cycle = None;
-            self.stride = 1;
+            // Another surface, or another zone.
+            let is_expected = |cycle: &TrackCycle| cycle.kind().sectors == sectors;
+            if !self.track_cycle.as_ref().is_some_and(is_expected) {
+                let cycle = self.track_cycle.take();
+                self.track_cycle = cycle.and_then(|cycle| cycle.resumed_at(sectors));
+                self.stride = 1;
+            }
             self.observer.resolve(sectors);
         }
         (self.start, self.sectors) = (start, sectors);
@@ -176,6 +180,10 @@ impl Explorer {
             if let Some(end) = same {
                 return Ok((end - width(sectors), sectors));
             }
+            let seen = expected + forward(off);
+            if let Some(begun) = self.of_other_surface(next, end, (sector, seen)).await? {
+                return Ok(begun);
+            }
         }
         match beginning(&mut self.observer, next, self.limit).await {
             Ok(begun) => {
@@ -189,6 +197,30 @@ impl Explorer {
             Err(NoTrack::NoLine) if far >= self.limit => Ok((start, self.sectors)),
             Err(lost) => Err(lost),
         }
+    }
+
+    /// The beginning of a track that has as many sectors as tracks before, of which the first block ends at
+    /// `end`, and one some blocks behind it was seen to end at an angle; none if two blocks do not fit.
+    async fn of_other_surface(
+        &mut self,
+        next: Lba,
+        end: Angle,
+        (blocks, seen): (u64, Angle),
+    ) -> Result<Option<(Angle, u32)>, NoTrack> {
+        let line = |sectors: u32, blocks: u64| end + width(sectors).times(blocks);
+        let fits = |sectors: &u32| {
+            let tolerance = self.observer.tolerance(*sectors);
+            u64::from(*sectors) > blocks && apart(line(*sectors, blocks), seen).abs() <= tolerance
+        };
+        let Some(sectors) = self.history.densities().find(fits) else {
+            return Ok(None);
+        };
+        let half = blocks / 2;
+        let (expected, tolerance) = (line(sectors, half), self.observer.tolerance(sectors));
+        let block = Lba(next.0 + half);
+        let off = self.observer.off(block, expected, tolerance, Care::Sure);
+        let is_line = off.await?.abs() <= tolerance;
+        Ok(is_line.then(|| (end - width(sectors), sectors)))
     }
 
     /// Where a zone ends, the lines of two tracks may cross so flatly that some blocks are on
