@@ -31,6 +31,7 @@ mod skews;
 mod skipped;
 mod spans;
 mod strip;
+mod surfaces;
 mod track_timer;
 
 pub use skipped::Skipped;
@@ -55,16 +56,19 @@ pub enum NoLayout {
 /// If there is no map, or no pattern fits it.
 pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
     let timer = TrackTimer::new(prober);
-    let (pieces, spans) = prober.findings(|found| {
-        let spans = spans::spans(&skews::strips(&found.map));
-        (longest(&found.map), spans)
-    });
+    let (pieces, strips) =
+        prober.findings(|found| (longest(&found.map), skews::strips(&found.map)));
+    let spans = spans::spans(&strips);
     if pieces.is_empty() {
         return Err(NoLayout::NoMap);
     }
     let found = recognise::recognise(&timer, &pieces, &spans).await;
+    let found = surfaces::of_densities(&timer, &strips, found).await;
     let found = found.ok_or(NoLayout::NoPattern)?;
-    let anchors = anchors(&timer, &found, &spans).await;
+    let anchors = match rows::show_bands(&strips, &found.pattern, found.row.first) {
+        true => vec![found.row.first],
+        false => anchors(&timer, &found, &spans).await,
+    };
     let blocks = prober.device().blocks;
     let (places, regular) = prober.findings(|findings| {
         let laid = laid(&findings.map, found.pattern, &anchors, blocks);

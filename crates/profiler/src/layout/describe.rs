@@ -107,7 +107,7 @@ impl Builder {
 fn band_runs(band: &[Laid], base: Angle, pattern: Pattern) -> Vec<TrackRun> {
     let end = band
         .iter()
-        .map(|laid| laid.within + laid.strip.tracks)
+        .map(|laid| (laid.within + laid.strip.tracks).max(laid.band_tracks))
         .max();
     let last = end.unwrap_or(1) - 1;
     let mut runs: Vec<TrackRun> = Vec::new();

@@ -375,7 +375,7 @@ async fn rows_of(timer: &TrackTimer<'_>, bands: &Bands) -> Option<Recognised> {
 
 /// Which track_timer the first bands of rows go: where two rows meet, tracks of their first bands are as
 /// far from each other as tracks of one band.
-async fn heading(
+pub(super) async fn heading(
     timer: &TrackTimer<'_>,
     bands: &Bands,
     surfaces: i64,

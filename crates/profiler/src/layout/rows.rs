@@ -8,6 +8,11 @@ use super::strip::{CUT, Strip, StripOrigin, is_cut, other_density};
 use crate::clock::apart;
 use crate::findings::Pattern;
 
+mod densities;
+pub(super) mod sector_runs;
+
+use densities::DensityCycle;
+
 /// Tracks of one band.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Laid {
@@ -18,6 +23,9 @@ pub(super) struct Laid {
     pub band: u32,
     /// The how-manieth track of the band the first one is.
     pub within: u32,
+    /// Tracks of the band, with those at its end that hold no blocks, if more are known of than are laid
+    /// out.
+    pub band_tracks: u32,
 }
 
 /// Where a row begins, known from timing.
@@ -45,6 +53,19 @@ pub(super) struct Layer<'a> {
 /// No more tracks of a band in a row are without blocks. A choice: more are as likely another skew.
 const MOST_LEFT_OUT: u32 = 6;
 
+/// Whether the numbers of sectors show where bands end, so that one row's first block suffices.
+pub(super) fn show_bands(strips: &[Strip], pattern: &Pattern, row: Anchor) -> bool {
+    densities(strips, pattern, &[row]).is_some()
+}
+
+fn densities(strips: &[Strip], pattern: &Pattern, anchors: &[Anchor]) -> Option<DensityCycle> {
+    let row = *anchors.first()?;
+    match pattern.band {
+        1 => None,
+        _ => densities::cycle(strips, pattern, row),
+    }
+}
+
 /// All blocks of a drive of `blocks` blocks, laid out.
 pub(super) fn lay(
     strips: &[Strip],
@@ -52,6 +73,9 @@ pub(super) fn lay(
     anchors: &[Anchor],
     blocks: u64,
 ) -> Vec<Laid> {
+    if let Some(cycle) = densities(strips, &pattern, anchors) {
+        return densities::lay(&cycle, strips, pattern, blocks);
+    }
     let mut layer = Layer {
         pattern,
         anchors,
@@ -108,6 +132,7 @@ impl Layer<'_> {
             row,
             band,
             within,
+            band_tracks: 0,
         });
         self.at.within += strip.tracks;
     }

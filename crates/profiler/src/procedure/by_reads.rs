@@ -57,6 +57,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     verify(prober).await;
     find_layout(prober).await;
     arm_and_electronics(prober, Effort::QUICK).await;
+    let mut measured = surfaces(prober);
     let for_arm = for_arm(prober, left(prober, end));
     let for_map = left(prober, end).saturating_sub(for_arm);
     let until = prober.now() + for_map;
@@ -70,6 +71,13 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
             .await;
         verify(prober).await;
         prober.within(end, place(prober)).await;
+        if surfaces(prober) != measured {
+            // Cylinders are counted otherwise now.
+            prober
+                .within(end, arm_and_electronics(prober, Effort::QUICK))
+                .await;
+            measured = surfaces(prober);
+        }
         if explored.is_some() && !again {
             // Checks may have discarded tracks.
             again = true;
@@ -93,6 +101,11 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         let work = arm_and_electronics(prober, effort);
         prober.within(end, work).await;
     }
+}
+
+/// How many surfaces the layout has.
+fn surfaces(prober: &Prober) -> Option<u32> {
+    prober.findings(|found| Some(found.layout.as_ref()?.pattern.surfaces))
 }
 
 /// Measures the arm, and the electronics if they are not known yet.
@@ -127,7 +140,11 @@ fn part(time: Duration, of: u64) -> Duration {
 async fn place(prober: &Prober) {
     let known = prober.findings(|found| found.layout.as_ref().map(|layout| layout.pattern));
     match known {
-        Some(Pattern { band: 1, .. }) => layout::extend(prober).await,
+        Some(Pattern {
+            band: 1,
+            surfaces: 2..,
+            ..
+        }) => layout::extend(prober).await,
         _ => find_layout(prober).await,
     }
 }

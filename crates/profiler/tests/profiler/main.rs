@@ -4,6 +4,7 @@ mod arm;
 mod behind_load;
 mod belief;
 mod compact;
+mod densities;
 mod firmware;
 mod harness;
 mod hostile;
