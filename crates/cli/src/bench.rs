@@ -8,6 +8,7 @@ use crate::output::Exit;
 
 mod adopt;
 mod caches;
+mod densities;
 mod impact;
 mod jitter;
 mod partial;
@@ -49,6 +50,8 @@ enum What {
     Streams(streams::StreamsBenchArgs),
     /// Free blocks and their impact where a part of a drive's tracks is known, in virtual time
     Partial(partial::PartialBenchArgs),
+    /// Profiles of drives whose surfaces differ in density, after some minutes, in virtual time
+    Densities(densities::DensitiesBenchArgs),
     /// Cost of a scan to the foreground under truths that no belief has, in virtual time
     Impact(impact::ImpactBenchArgs),
     /// Delays that this machine adds on the way to an emulated drive, in real time
@@ -70,6 +73,7 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Schedulers(arguments) => schedulers::run(arguments),
         What::Streams(arguments) => streams::run(arguments),
         What::Partial(arguments) => partial::run(arguments),
+        What::Densities(arguments) => densities::run(arguments),
         What::Impact(arguments) => impact::run(arguments),
         What::Jitter(arguments) => jitter::run(arguments),
     }
@@ -85,4 +89,5 @@ const EXAMPLES: &str = "Examples:
   headtime bench adopt --drive quantum-atlas-10k --via nbd --minutes 3
   headtime bench streams --hours 1 --policy sptf,fcfs --memory 4
   headtime bench partial --seeds 1 --json
-  headtime bench jitter --via nbd";
+  headtime bench jitter --via nbd
+  headtime bench densities --surfaces 4 --seeds 1 --minutes 10";

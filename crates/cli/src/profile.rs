@@ -144,8 +144,10 @@ Examples:
 A simulated drive of two actuators is profiled as two drives, NAME-range-0 and NAME-range-1, each
 with the whole budget.
 
---check samples blocks of the whole drive; above 100 GB, blocks whose tracks are known. Angles are
-compared up to one constant for the drive. zones_exact and tracks_exact are shares, 0 to 1.
+--check first compares predicted head times of random pairs of known blocks with those of the truth:
+from the end of one block's sector to that of the other's. The other figures sample blocks of the
+whole drive; above 100 GB, blocks whose tracks are known. Angles are compared up to one constant for
+the drive. zones_exact and tracks_exact are shares, 0 to 1.
 confidence is that of the least certain part. null means unknown.";
 
 /// Runs the command.

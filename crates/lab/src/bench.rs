@@ -5,6 +5,7 @@
 pub mod adopt;
 pub mod beside;
 pub mod caches;
+pub mod densities;
 pub mod impact;
 pub mod jitter;
 pub mod partial;

@@ -22,6 +22,7 @@ pub mod text_file;
 pub mod validate;
 
 mod cpu_time;
+mod dice;
 mod failure;
 mod label;
 mod progress;

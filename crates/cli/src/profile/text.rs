@@ -160,6 +160,25 @@ pub fn checked(figures: &Checked, found: &FoundDrive) -> String {
         let figure = figure.map_or("not known".to_owned(), |f| format!("{f:.digits$}{unit}"));
         let _ = writeln!(text, "  {what:<44}{figure}");
     };
+    let head_time = figures.head_time;
+    line(
+        "head times of 10,000 random pairs off by",
+        head_time.map(|errors| errors.mean_us),
+        1,
+        " us in the mean",
+    );
+    line(
+        "head times of 99 % of them within",
+        head_time.map(|errors| errors.p99_us),
+        1,
+        " us",
+    );
+    line(
+        "of those a turn late or early",
+        head_time.map(|errors| errors.other_turn * 100.0),
+        2,
+        " %",
+    );
     line("period off by", figures.period_ppm, 2, " ppm");
     line(
         "angles of 95 % of blocks within",

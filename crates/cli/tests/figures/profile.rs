@@ -75,6 +75,7 @@ fn figures_against_the_truth_have_exactly_their_keys() {
         let keys: Vec<&String> = line.as_object().expect("an object").keys().collect();
         let mut expected = [
             "drive",
+            "head_time",
             "period_ppm",
             "angle_p95_rev",
             "angle_p99_rev",
@@ -92,6 +93,11 @@ fn figures_against_the_truth_have_exactly_their_keys() {
         keys.sort_unstable();
         expected.sort_unstable();
         assert_eq!(keys, expected);
+        // Five times the permitted error of a seek table, in the mean of all pairs.
+        let head_time = &line["head_time"];
+        assert_eq!(head_time["pairs"], 10_000, "{line}");
+        let mean = head_time["mean_us"].as_f64().expect("a mean");
+        assert!(mean > 0.0 && mean < 250.0, "{line}");
         let period_off = line["period_ppm"].as_f64().expect("a period");
         assert!(period_off.abs() < 5.0, "{line}");
         let seconds = line["drive_seconds"].as_f64().expect("seconds");

@@ -14,11 +14,11 @@ use serde::Serialize;
 use super::beside::{BesideCase, BesideFigures};
 use crate::{Failure, Label, Progress, named};
 
-mod dice;
 mod drives;
 mod map;
 
 use drives::invented;
+pub(super) use drives::uneven;
 pub use map::{KnownPlaces, partly_known};
 
 /// The settings of the benchmark.

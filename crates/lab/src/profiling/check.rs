@@ -10,11 +10,17 @@ use serde::Serialize;
 use super::found::FoundDrive;
 use crate::Failure;
 
+mod head_times;
+
+pub use head_times::HeadTimeErrors;
+
 /// The figures of `--check --json`.
 #[derive(Debug, Serialize)]
 pub struct Checked {
     /// The drive.
     pub drive: String,
+    /// How far predicted head times of random pairs of known blocks are off; null if none are known.
+    pub head_time: Option<HeadTimeErrors>,
     /// The error of the period, in ppm.
     pub period_ppm: Option<f64>,
     /// The 95th percentile of the blocks' angle errors, in revolutions.
@@ -71,6 +77,7 @@ pub fn check(found: &FoundDrive, truth: &Profile) -> Result<Checked, Failure> {
     let tracks = asked.iter().map(|lba| is_track(&believed, truth, *lba));
     Ok(Checked {
         drive: found.name.clone(),
+        head_time: head_time(found, &believed, truth),
         period_ppm: (period > 0).then_some(period_ppm),
         angle_p95_rev: quantile(0.95),
         angle_p99_rev: quantile(0.99),
@@ -88,6 +95,13 @@ pub fn check(found: &FoundDrive, truth: &Profile) -> Result<Checked, Failure> {
         drive_seconds: found.at.as_secs_f64(),
         confidence: confidence.unwrap_or(0.0),
     })
+}
+
+/// How far predicted head times between random known blocks are off.
+fn head_time(found: &FoundDrive, believed: &Profile, truth: &Profile) -> Option<HeadTimeErrors> {
+    let live = belief::live(believed, found.findings.clock.as_ref()?);
+    let pairs = head_times::pairs(&known_extents(believed));
+    head_times::head_times(&live, truth, &pairs, found.at)
 }
 
 /// The share of true values; `None` without values.
@@ -108,23 +122,14 @@ fn is_asked(believed: &Profile, truth: &Profile, lba: Lba) -> bool {
 
 /// Whether the tracks of random blocks are true, of those that are said to be known.
 fn known_tracks(believed: &Profile, truth: &Profile) -> impl Iterator<Item = bool> {
-    let known = believed.confidence.as_ref().map_or(&[][..], |c| c.known());
-    let known: Vec<(u64, u64)> = known
-        .iter()
-        .map(|extent| (extent.start().0, extent.length().0))
-        .collect();
-    let asked = spread(&known);
+    let asked = spread(&known_extents(believed));
     asked.into_iter().map(|lba| is_track(believed, truth, lba))
 }
 
 /// Random blocks. On a large and mostly unknown drive they come from the known part.
 fn asked(believed: &Profile, truth: &Profile) -> Vec<Lba> {
     let whole = [(0, truth.geometry.sectors().0)];
-    let known = believed.confidence.as_ref().map_or(&[][..], |c| c.known());
-    let known: Vec<(u64, u64)> = known
-        .iter()
-        .map(|extent| (extent.start().0, extent.length().0))
-        .collect();
+    let known = known_extents(believed);
     let extents = match truth.capacity_bytes() < LARGE {
         true => &whole[..],
         false => &known,
@@ -132,23 +137,36 @@ fn asked(believed: &Profile, truth: &Profile) -> Vec<Lba> {
     spread(extents)
 }
 
+/// The known blocks: of each extent the first one, and how many.
+fn known_extents(believed: &Profile) -> Vec<(u64, u64)> {
+    let known = believed.confidence.as_ref().map_or(&[][..], |c| c.known());
+    let known = known.iter();
+    known
+        .map(|extent| (extent.start().0, extent.length().0))
+        .collect()
+}
+
 /// Random blocks of some extents, each its first block and its length.
 fn spread(extents: &[(u64, u64)]) -> Vec<Lba> {
+    // Knuth's multiplicative hashing. Any fixed sequence that the procedures do not use would do.
+    let numbers = (0..BLOCKS).map(|number| (number + 1).wrapping_mul(0xD134_2543_DE82_EF95));
+    numbers
+        .filter_map(|number| placed(extents, number))
+        .collect()
+}
+
+/// The block of some extents, each its first block and its length, with the part `number` / 2^64 of them
+/// before it.
+fn placed(extents: &[(u64, u64)], number: u64) -> Option<Lba> {
     let total: u64 = extents.iter().map(|(_, length)| length).sum();
-    let block = |number: u64| {
-        // Knuth's multiplicative hashing. Any fixed sequence that the procedures do not use would
-        // do.
-        let spread = (number + 1).wrapping_mul(0xD134_2543_DE82_EF95);
-        let mut left = ((u128::from(spread) * u128::from(total)) >> 64) as u64;
-        for &(first, length) in extents {
-            if left < length {
-                return Some(Lba(first + left));
-            }
-            left -= length;
+    let mut left = ((u128::from(number) * u128::from(total)) >> 64) as u64;
+    for &(first, length) in extents {
+        if left < length {
+            return Some(Lba(first + left));
         }
-        None
-    };
-    (0..BLOCKS).filter_map(block).collect()
+        left -= length;
+    }
+    None
 }
 
 /// The angle errors of blocks at some moment after the end, in revolutions, up to their common

@@ -74,6 +74,26 @@ pub fn profiles(
         .collect()
 }
 
+/// Profiles a drive of one actuator.
+///
+/// # Errors
+/// If `resumed` is not of this drive.
+pub fn of_drive(
+    truth: &Arc<Profile>,
+    noise: RehearsalNoise,
+    path: RehearsalPath,
+    budget: Duration,
+    resumed: &Findings,
+) -> Result<FoundDrive, Failure> {
+    let range = AccessRange {
+        name: truth.name.clone(),
+        blocks: truth.share_of(0),
+        drive: Arc::clone(truth),
+        truth: Arc::clone(truth),
+    };
+    profile(&range, noise, path, budget, resumed, &())
+}
+
 /// The blocks of one actuator of a simulated drive.
 struct AccessRange {
     /// The name of the drive, with the number of the actuator if it has several.

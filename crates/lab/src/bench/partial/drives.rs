@@ -8,8 +8,10 @@ use drive::geometry::indexed::{Description, GroupDescription, GroupRun, TrackRun
 use drive::seek::{SeekCurve, SeekTable};
 use drive::{Angle, Geometry, Profile, Provenance, Spindle, catalog};
 
-use super::dice::SplitMix;
 use crate::Failure;
+use crate::dice::SplitMix;
+
+mod irregular;
 
 /// Whose electronics the invented drives have.
 const ELECTRONICS: &str = "quantum-atlas-10k";
@@ -21,18 +23,41 @@ const ELECTRONICS: &str = "quantum-atlas-10k";
 /// If the drive is no layout.
 pub fn invented(seed: u64) -> Result<Arc<Profile>, Failure> {
     let mut dice = SplitMix::new(seed);
+    let name = format!("invented-{seed}");
+    drive(name, &mut dice, |dice| {
+        let surfaces = dice.between(2, 10) as u32;
+        layout(dice, surfaces)
+    })
+}
+
+/// The drive of a seed with so many surfaces, whose serpentines are irregular (see [`irregular`]).
+///
+/// # Errors
+/// If the drive is no layout.
+pub fn uneven(surfaces: u32, seed: u64) -> Result<Arc<Profile>, Failure> {
+    // Other seeds for each number of surfaces.
+    let mut dice = SplitMix::new(seed << 8 | u64::from(surfaces));
+    let name = format!("uneven-{surfaces}-{seed}");
+    drive(name, &mut dice, |dice| irregular::layout(dice, surfaces))
+}
+
+fn drive(
+    name: String,
+    dice: &mut SplitMix,
+    layout: impl FnOnce(&mut SplitMix) -> Description,
+) -> Result<Arc<Profile>, Failure> {
     let entry = catalog::find(ELECTRONICS).map_err(Failure::failed)?;
     let mut profile = entry.profile().map_err(Failure::failed)?.published();
-    profile.name = format!("invented-{seed}");
+    profile.name = name;
     profile.provenance = Provenance::Invented;
     let rpm = [5_400, 7_200, 10_000, 15_000][dice.below(4) as usize];
     profile.spindle = Spindle::from_period_ps(60_000_000_000_000 / rpm);
-    let layout = Geometry::indexed(&layout(&mut dice));
+    let layout = Geometry::indexed(&layout(dice));
     let layout = layout.map_err(|error| Failure::failed(format!("{error:?}")))?;
     profile.geometry = Arc::new(layout);
     profile.head_switch = Duration::from_micros(dice.between(400, 1_200));
     profile.write_settle_nanos = dice.between(100, 500) as i64 * 1_000;
-    profile.seek = seek(profile.geometry.cylinders(), &mut dice)?;
+    profile.seek = seek(profile.geometry.cylinders(), dice)?;
     profile.seek_deviation = None;
     let after = |us: u64| AfterPrevious {
         read: Duration::from_micros(us),
@@ -51,8 +76,7 @@ pub fn invented(seed: u64) -> Result<Arc<Profile>, Failure> {
     Ok(Arc::new(profile))
 }
 
-fn layout(dice: &mut SplitMix) -> Description {
-    let surfaces = dice.between(2, 10) as u32;
+fn layout(dice: &mut SplitMix, surfaces: u32) -> Description {
     // In thousandths of the densest.
     let densities: Vec<u64> = (0..surfaces).map(|_| dice.between(920, 1_000)).collect();
     let zones = dice.between(3, 8);

@@ -14,8 +14,8 @@ use drive::geometry::indexed::{Description, GroupDescription, TrackRun};
 use drive::{Angle, Confidence, Geometry, Profile};
 use serde::Serialize;
 
-use super::dice::SplitMix;
 use crate::Failure;
+use crate::dice::SplitMix;
 
 /// Where the known tracks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
