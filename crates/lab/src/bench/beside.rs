@@ -42,6 +42,20 @@ pub struct BesideCase {
 }
 
 impl BesideCase {
+    /// The mean response time, in milliseconds, that the requests for blocks which the belief guesses have if
+    /// it knows all of them, without the scan; zero without any.
+    ///
+    /// # Errors
+    /// If the run fails.
+    pub fn guessed_if_known_ms(&self) -> Result<f64, Failure> {
+        let whole = Scenario {
+            belief: Arc::clone(&self.truth),
+            ..self.scenario().baseline()
+        };
+        let (windows, _) = self.play(&whole)?;
+        Ok(mean(windows.sides[1]))
+    }
+
     /// The label of the figures.
     pub fn mode(&self) -> Label {
         let is_truth = Arc::ptr_eq(&self.belief, &self.truth);
@@ -68,6 +82,8 @@ pub struct BesideFigures {
     pub guessed_ms: f64,
     /// The mean response time under C-LOOK, without the scan.
     pub plain_ms: f64,
+    /// That of requests for blocks which the belief guesses; zero without any.
+    pub guessed_plain_ms: f64,
     /// How much longer the mean response time is beside the scan, in per cent.
     pub loss_percent: f64,
     /// The loss of the worst window against the mean of the run without a scan, in per cent.
@@ -149,6 +165,7 @@ impl BesideCase {
             known_ms: mean(without.sides[0]),
             guessed_ms: mean(without.sides[1]),
             plain_ms: plain.mean_ms(),
+            guessed_plain_ms: mean(plain.sides[1]),
             loss_percent: more(with.mean_ms()),
             worst_window_percent: more(with.worst_ms(self.length)),
             chance_window_percent: more(without.worst_ms(self.length)),
