@@ -15,7 +15,7 @@ GUEST := $(CURDIR)/target/guest
 
 # Suites that others wrote and what they need: NBD clients, loads, file systems over FUSE and loop,
 # a browser for the status page, Python for its wrapper.
-SUITE_PACKAGES := procps mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium python3
+SUITE_PACKAGES := procps systemd mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium python3
 
 # What counts instructions.
 COUNT_PACKAGES := valgrind
@@ -32,6 +32,8 @@ FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
 MDBOOK := $(TOOLS)/bin/mdbook
 MDBOOK_VERSION := 0.5.4
+CARGO_DEB := $(TOOLS)/bin/cargo-deb
+CARGO_DEB_VERSION := 3.8.0
 FSX := $(TOOLS)/bin/fsx
 FSX_VERSION := 0.3.2
 
@@ -39,10 +41,16 @@ FSX_VERSION := 0.3.2
 KILLS ?= 2000
 FSX_OPERATIONS ?= 50000
 
+# Where `make install` puts the command and what belongs to it. DESTDIR is put before it.
+PREFIX ?= /usr/local
+
+# What `make package` generates for both.
+PACKAGE := $(CURDIR)/target/package
+
 # How long `make fuzz` looks at each target.
 SECONDS_PER_TARGET ?= 60
 
-.PHONY: help setup tools guest-setup suites-setup demo test guest suites suites-long suites-of xfstests tidy \
+.PHONY: help setup tools guest-setup suites-setup demo install uninstall package deb test guest suites suites-long suites-of xfstests tidy \
 	counts bench bench-service book fuzz
 
 help: ## This list
@@ -64,6 +72,43 @@ $(DENY):
 demo: setup ## The service live for a minute, OLTP with and without a scan: report, page, plot in out/
 	mkdir -p out
 	cargo run --profile demo --locked --package headtime -- demo
+
+package: setup
+	cargo build --release --locked --package headtime
+	rm -rf "$(PACKAGE)"
+	mkdir -p "$(PACKAGE)/man" "$(PACKAGE)/examples"
+	target/release/headtime man-pages "$(PACKAGE)/man"
+	gzip -9 -n "$(PACKAGE)"/man/*.1
+	target/release/headtime completions bash > "$(PACKAGE)/headtime.bash"
+	target/release/headtime completions zsh > "$(PACKAGE)/_headtime"
+	target/release/headtime completions fish > "$(PACKAGE)/headtime.fish"
+	target/release/headtime serve --print-default > "$(PACKAGE)/examples/disk.toml"
+
+install: package ## The command, manual pages, completions and systemd's unit under PREFIX (/usr/local)
+	install -D -m 755 target/release/headtime "$(DESTDIR)$(PREFIX)/bin/headtime"
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man1" "$(PACKAGE)"/man/*
+	install -D -m 644 "$(PACKAGE)/headtime.bash" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/headtime"
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/zsh/site-functions" "$(PACKAGE)/_headtime"
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d" "$(PACKAGE)/headtime.fish"
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/systemd/system" packaging/headtime@.service packaging/headtime@.socket
+	sed -i 's|/usr/bin/headtime|$(PREFIX)/bin/headtime|' "$(DESTDIR)$(PREFIX)/lib/systemd/system/headtime@.service"
+
+uninstall: ## Remove what `make install` installed
+	rm -f "$(DESTDIR)$(PREFIX)/bin/headtime" "$(DESTDIR)$(PREFIX)"/share/man/man1/headtime.1.gz \
+	  "$(DESTDIR)$(PREFIX)"/share/man/man1/headtime-*.1.gz \
+	  "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/headtime" \
+	  "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_headtime" \
+	  "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/headtime.fish" \
+	  "$(DESTDIR)$(PREFIX)/lib/systemd/system/headtime@.service" \
+	  "$(DESTDIR)$(PREFIX)/lib/systemd/system/headtime@.socket"
+
+deb: package $(CARGO_DEB) ## A Debian package in target/debian
+	PATH="$(TOOLS)/bin:$$PATH" cargo deb --package headtime --no-build --locked
+
+$(CARGO_DEB):
+	cargo install --debug cargo-deb --version $(CARGO_DEB_VERSION) --locked --root $(TOOLS) \
+	  --target-dir $(TOOLS)/build
+	rm -rf $(TOOLS)/build
 
 test: tools guest-setup suites-setup counts-setup ## Everything that CI runs
 	PATH="$(TOOLS)/bin:$$PATH" cargo xtask check

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use headtime_client::Listed;
+use headtime_client::{Listed, default_socket};
 use serde_json::Value;
-use server::config::Places;
 use server::control::protocol::{Ask, DriveTasks};
 use server::control::{self, AskError, Changes};
 use server::status::{self, HeadKind, Status};
@@ -23,7 +22,7 @@ use learn::LearnArgs;
 #[command(after_help = EXAMPLE)]
 pub struct CtlArgs {
     /// The service's control socket [default: control.sock in $XDG_RUNTIME_DIR/headtime or
-    /// /tmp/headtime-UID]
+    /// /tmp/headtime-UID, else that of the only headtime@.service]
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Print the answer as JSON
@@ -136,8 +135,7 @@ fn parts_per_million(percent: f64) -> Result<u32, Exit> {
 /// # Errors
 /// If no service listens on the socket, or the service refuses.
 pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
-    let usual = || Places::of_this_user(Path::new("")).control_socket();
-    let socket = arguments.socket.clone().unwrap_or_else(usual);
+    let socket = arguments.socket.clone().unwrap_or_else(default_socket);
     if let CtlAction::Profile(learn) = &arguments.action {
         let format = match arguments.json {
             true => Format::Json,

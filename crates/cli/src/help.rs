@@ -13,6 +13,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Simulate", &["simulate", "experiment", "drives", "trace"]),
     ("Measure", &["profile", "validate", "fit", "paper", "bench"]),
+    ("Install", &["completions", "man-pages"]),
 ];
 
 /// Returns the command line of a program, with its commands under headings.
@@ -49,7 +50,7 @@ fn entry(name: &str, about: &str) -> String {
 }
 
 /// The width of the names' column: the longest name and two blanks.
-const INDENT: usize = 12;
+const INDENT: usize = 13;
 
 /// The width of all help texts.
 const WIDTH: usize = 100;

@@ -10,6 +10,7 @@ mod emulate;
 mod experiment;
 mod fit;
 mod help;
+mod install;
 mod interrupt;
 mod output;
 mod paper;
@@ -26,13 +27,16 @@ mod why;
 
 use std::process::ExitCode;
 
-use clap::{FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use output::Exit;
 
+/// The version of the package and the commit of which it was built, as `build.rs` found it.
+const VERSION: &str = env!("HEADTIME_VERSION");
+
 /// Block I/O that knows where the head is.
 #[derive(Debug, Parser)]
-#[command(name = "headtime", version, max_term_width = 100)]
+#[command(name = "headtime", version, long_version = VERSION, max_term_width = 100)]
 struct Headtime {
     #[command(subcommand)]
     command: HeadtimeCommand,
@@ -45,6 +49,8 @@ enum HeadtimeCommand {
     /// Measure the speed of the simulator and the service, and our policies beside the kernel's
     /// schedulers
     Bench(bench::BenchArgs),
+    /// Print what lets a shell complete commands and options.
+    Completions(install::CompletionsArgs),
     /// Inspect and control a running service.
     Ctl(ctl::CtlArgs),
     /// Demonstrate the service live in a minute: a load over NBD, without and with a scan.
@@ -58,6 +64,8 @@ enum HeadtimeCommand {
     /// Fit a drive's unpublished constants to half of a measured trace, and validate them on the
     /// other half.
     Fit(fit::FitArgs),
+    /// Write the manual pages, one for each command.
+    ManPages(install::ManPagesArgs),
     /// Measure the claims of papers again, and print their figures beside ours.
     Paper(paper::PaperArgs),
     /// Read a file at a guaranteed rate, and log the delay of every read.
@@ -94,12 +102,16 @@ fn main() -> ExitCode {
     let ended = match command {
         HeadtimeCommand::Adopt(arguments) => adopt::run(&arguments),
         HeadtimeCommand::Bench(arguments) => bench::run(&arguments),
+        HeadtimeCommand::Completions(arguments) => {
+            install::completions(&arguments, Headtime::command())
+        }
         HeadtimeCommand::Ctl(arguments) => ctl::run(&arguments),
         HeadtimeCommand::Demo(arguments) => demo::run(&arguments),
         HeadtimeCommand::Drives(arguments) => drives::print(&arguments),
         HeadtimeCommand::Emulate(arguments) => emulate::run(&arguments),
         HeadtimeCommand::Experiment(arguments) => experiment::run(&arguments),
         HeadtimeCommand::Fit(arguments) => fit::run(&arguments),
+        HeadtimeCommand::ManPages(arguments) => install::man_pages(&arguments, Headtime::command()),
         HeadtimeCommand::Paper(arguments) => paper::run(&arguments),
         HeadtimeCommand::Play(arguments) => streams::play::run(&arguments),
         HeadtimeCommand::Profile(arguments) => profile::run(&arguments),
@@ -139,8 +151,6 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use headtime_client::default_socket;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use server::config::Places;
 use server::control::protocol::{Ask, DriveTasks};
 use server::control::{self, AskError, Scan, ScanState, Sink};
 use server::status::{Foreground, Task, TaskState};
@@ -56,8 +56,7 @@ pub struct ScanArgs {
 /// # Errors
 /// If no service listens on the socket, the service refuses, or the scan is aborted.
 pub fn run(arguments: &ScanArgs) -> Result<(), Exit> {
-    let usual = || Places::of_this_user(Path::new("")).control_socket();
-    let socket = arguments.socket.clone().unwrap_or_else(usual);
+    let socket = arguments.socket.clone().unwrap_or_else(default_socket);
     let begun = ask(&socket, &Ask::Scan(order(arguments)?))?;
     let number = begun["task"].as_u64().ok_or_else(|| {
         Exit::failed("an answer without a task: expected a service of this version")

@@ -3,10 +3,10 @@
 //! `headtime simulate --why` prints the same report.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use server::config::Places;
+use headtime_client::default_socket;
 use server::control::protocol::Ask;
 use server::control::{self, AskError};
 use server::why::{Command, How, InDrive, Query, Slow};
@@ -49,8 +49,7 @@ and completion times are measured, on emulated drives too.";
 /// # Errors
 /// If no service listens on the socket, or it holds none of these requests.
 pub fn run(arguments: &WhyArgs) -> Result<(), Exit> {
-    let usual = || Places::of_this_user(Path::new("")).control_socket();
-    let socket = arguments.socket.clone().unwrap_or_else(usual);
+    let socket = arguments.socket.clone().unwrap_or_else(default_socket);
     let query = Query {
         export: arguments.export.clone(),
         slowest: arguments.request.is_none().then_some(arguments.slowest),

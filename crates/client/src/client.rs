@@ -18,8 +18,28 @@ pub struct Client {
     connection: Arc<ServiceConnection>,
 }
 
-/// The default path of the control socket of this user's service.
+/// The default path of the control socket: that of this user's service, or, if that has none, that of the only
+/// service of `headtime@.service` on this machine (systemd makes its folder, which is root's).
 pub fn default_socket() -> PathBuf {
+    let own = own_socket();
+    match own.exists() {
+        true => own,
+        false => only_socket_in(Path::new("/run/headtime")).unwrap_or(own),
+    }
+}
+
+/// The control socket of the only service below a folder, if there is just one.
+fn only_socket_in(folder: &Path) -> Option<PathBuf> {
+    let services = std::fs::read_dir(folder).ok()?.flatten();
+    let mut sockets = services
+        .map(|service| service.path().join("control.sock"))
+        .filter(|socket| socket.exists());
+    let first = sockets.next()?;
+    sockets.next().is_none().then_some(first)
+}
+
+/// The path of the control socket of this user's service.
+fn own_socket() -> PathBuf {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     let folder = match folder {
         Some(folder) => PathBuf::from(folder).join("headtime"),
@@ -93,5 +113,30 @@ impl Drop for Client {
         if Arc::strong_count(&self.connection) == 1 {
             self.connection.hang_up();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_only_service_of_a_machine_is_found_and_none_is_chosen_of_two() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(only_socket_in(&folder.path().join("missing")), None);
+        assert_eq!(only_socket_in(folder.path()), None);
+        let socket = |name: &str| {
+            let service = folder.path().join(name);
+            std::fs::create_dir(&service).unwrap();
+            let socket = service.join("control.sock");
+            std::fs::write(&socket, "").unwrap();
+            socket
+        };
+        // One that has stopped has a folder and no socket.
+        std::fs::create_dir(folder.path().join("stopped")).unwrap();
+        let first = socket("sda");
+        assert_eq!(only_socket_in(folder.path()), Some(first));
+        socket("sdb");
+        assert_eq!(only_socket_in(folder.path()), None);
     }
 }

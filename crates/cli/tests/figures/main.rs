@@ -8,6 +8,7 @@ mod drives;
 mod experiment;
 mod fit;
 mod hostile;
+mod installed;
 mod paper;
 mod profile;
 mod scan;

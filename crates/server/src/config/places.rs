@@ -14,17 +14,20 @@ use headtime_client::private::temporary_folder;
 /// | `disk.img` | beside the configuration |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// The folder of permanent files: `$XDG_DATA_HOME/headtime`, or `~/.local/share/headtime`.
+    /// The folder of permanent files: `$STATE_DIRECTORY` of a systemd service, `$XDG_DATA_HOME/headtime`, or
+    /// `~/.local/share/headtime`.
     pub data: PathBuf,
-    /// The folder that ends with the user's session: `$XDG_RUNTIME_DIR/headtime`, or `/tmp/headtime-UID`.
+    /// The folder that ends with the service or the user's session: `$RUNTIME_DIRECTORY` of a systemd service,
+    /// `$XDG_RUNTIME_DIR/headtime`, or `/tmp/headtime-UID`.
     pub runtime: PathBuf,
     /// The folder of the configuration.
     pub base: PathBuf,
 }
 
 impl Places {
-    /// The folders of a user, by the XDG Base Directory Specification 0.8. `variable` reads the
-    /// environment. Relative paths are ignored, as the specification says.
+    /// The folders of a systemd service (systemd.exec(5), `StateDirectory=`: the first of its list), else of a user
+    /// by the XDG Base Directory Specification 0.8. `variable` reads the environment. Relative paths are
+    /// ignored, as the specification says.
     pub fn of(user: u32, base: &Path, variable: impl Fn(&str) -> Option<String>) -> Places {
         let folder = |name: &str| {
             let path = variable(name).map(PathBuf::from);
@@ -32,11 +35,19 @@ impl Places {
         };
         let temporary = temporary_folder(user);
         let home = folder("HOME").map(|home| home.join(".local/share"));
+        let unit = |name: &str| {
+            let list = variable(name)?;
+            let first = PathBuf::from(list.split(':').next()?);
+            first.is_absolute().then_some(first)
+        };
         let data = folder("XDG_DATA_HOME").or(home);
-        let runtime = folder("XDG_RUNTIME_DIR");
+        let data = data.map(|data| data.join("headtime"));
+        let runtime = folder("XDG_RUNTIME_DIR").map(|runtime| runtime.join("headtime"));
         Places {
-            data: data.map_or_else(|| temporary.join("data"), |data| data.join("headtime")),
-            runtime: runtime.map_or(temporary, |runtime| runtime.join("headtime")),
+            data: unit("STATE_DIRECTORY")
+                .or(data)
+                .unwrap_or_else(|| temporary.join("data")),
+            runtime: unit("RUNTIME_DIRECTORY").or(runtime).unwrap_or(temporary),
             base: base.to_owned(),
         }
     }
@@ -94,6 +105,21 @@ mod tests {
         assert_eq!(home.data, Path::new("/home/a/.local/share/headtime"));
         assert_eq!(home.runtime, Path::new("/tmp/headtime-1000"));
         assert_eq!(places(&[]).data, Path::new("/tmp/headtime-1000/data"));
+    }
+
+    #[test]
+    fn folders_of_a_systemd_service_come_first() {
+        let unit = places(&[
+            ("HOME", "/root"),
+            ("XDG_RUNTIME_DIR", "/run/user/0"),
+            ("STATE_DIRECTORY", "/var/lib/headtime/sdb:/var/lib/other"),
+            ("RUNTIME_DIRECTORY", "/run/headtime/sdb"),
+        ]);
+        assert_eq!(unit.data, Path::new("/var/lib/headtime/sdb"));
+        assert_eq!(
+            unit.control_socket(),
+            Path::new("/run/headtime/sdb/control.sock")
+        );
     }
 
     #[test]

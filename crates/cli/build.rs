@@ -1,0 +1,34 @@
+//! Tells the binary of which commit it was built.
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-env-changed=HEADTIME_COMMIT");
+    let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    let version = match std::env::var("HEADTIME_COMMIT").ok().or_else(commit) {
+        Some(commit) => format!("{version} ({commit})"),
+        None => version,
+    };
+    println!("cargo::rustc-env=HEADTIME_VERSION={version}");
+}
+
+/// The commit of the repository that the crate is in, if there are a repository and git.
+fn commit() -> Option<String> {
+    // The log of HEAD grows with each commit; HEAD changes with each checkout.
+    for file in ["HEAD", "logs/HEAD"] {
+        let path = git(&["rev-parse", "--git-path", file])?;
+        if Path::new(&path).exists() {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    git(&["rev-parse", "--short=10", "HEAD"])
+}
+
+/// What git prints, if it succeeds.
+fn git(words: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(words).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let text = text.trim();
+    (output.status.success() && !text.is_empty()).then(|| text.to_owned())
+}
