@@ -34,6 +34,10 @@ const PIECE: usize = 64;
 /// the densities of surfaces differ by as much.
 const WRONG_PERMILLE: u64 = 80;
 
+/// Guessed tracks are not farther than so many tracks from where they are. A choice: the errors of 300,000
+/// tracks in a row add up to as many, and the last one would have to take them all.
+const DRIFT: u64 = 32;
+
 /// A track of the truth, in the order of the blocks.
 #[derive(Clone, Copy, Debug)]
 struct ListedTrack {
@@ -166,7 +170,13 @@ fn guess(tracks: &[ListedTrack], dice: &mut SplitMix, runs: &mut Vec<TrackRun>) 
         let Track { cylinder, head, .. } = listed.track;
         let is_last = at + 1 == tracks.len();
         let blocks = listed.end - listed.first;
-        let wrong = 1000 - WRONG_PERMILLE + dice.below(2 * WRONG_PERMILLE + 1);
+        let (behind, ahead) = (listed.first - first.first, last.end - first.first - left);
+        let [least, most] = match ahead.abs_diff(behind) > DRIFT * blocks {
+            false => [1000 - WRONG_PERMILLE, 1000 + WRONG_PERMILLE],
+            true if ahead > behind => [1000 - WRONG_PERMILLE, 1000],
+            true => [1000, 1000 + WRONG_PERMILLE],
+        };
+        let wrong = dice.between(least, most);
         let blocks = match is_last {
             true => left,
             false => (blocks * wrong / 1000).max(1).min(left),
