@@ -80,7 +80,7 @@ pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
         Offers::CacheControl => {
             skipped::find(&timer, &found.pattern, &found.row, &geometry, &places).await
         }
-        // Too many times between the same tracks, which the buffer would answer for.
+        // See [`skip_cylinders`].
         Offers::Nothing => Vec::new(),
     };
     let layout = prober
@@ -98,6 +98,43 @@ pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
         });
     });
     Ok(())
+}
+
+/// Finds the cylinders that hold no blocks between zones, by reads alone and the seeks that were measured. The answer
+/// is whether any were found: distances are others then. The layout stays as it is if it fits times that
+/// were not used better without them.
+pub(crate) async fn skip_cylinders(prober: &Prober) -> Option<()> {
+    let timer = TrackTimer::new(prober);
+    let blocks = prober.device().blocks;
+    let (before, arm) =
+        prober.findings(|found| Some((found.layout.clone()?, found.arm.clone()?)))?;
+    let pattern = before.pattern;
+    if pattern.band > 1 {
+        return None;
+    }
+    let (places, regular) = prober.findings(|found| {
+        let laid = laid(&found.map, pattern, &[], blocks);
+        let regular = layout(&found.map, pattern, &[], &[], blocks);
+        (describe::breaks(&laid, pattern), regular)
+    });
+    let geometry = Geometry::indexed(&regular.description).ok()?;
+    let skipped = skipped::find_by_reads(&timer, &arm, &geometry, &places).await;
+    if skipped.is_empty() {
+        return None;
+    }
+    let layout = prober.findings(|found| layout(&found.map, pattern, &[], &skipped, blocks));
+    let geometry = Geometry::indexed(&layout.description).ok()?;
+    let confidence = check::check(&timer, &layout, &geometry).await;
+    if confidence.ppm() < before.confidence.ppm() {
+        return None;
+    }
+    prober.findings(|found| {
+        found.layout = Some(TrackLayout {
+            confidence,
+            ..layout
+        });
+    });
+    Some(())
 }
 
 /// Lays a map out that has grown since its layout was found, by the pattern that was found. It stays as

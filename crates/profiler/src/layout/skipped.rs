@@ -5,7 +5,8 @@ use block::{Duration, Lba};
 use drive::Geometry;
 
 use super::track_timer::TrackTimer;
-use crate::findings::{FoundTrack, Pattern};
+use crate::device::Offers;
+use crate::findings::{ArmTimings, FoundTrack, Pattern};
 
 /// Cylinders that are left out before a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,72 +67,124 @@ pub(super) async fn find(
     let end = timer.prober.now() + LONGEST;
     for &place in places.iter().take(PLACES) {
         let rounds = if timer.prober.now() < end { ROUNDS } else { 1 };
-        let cylinders = left_out(timer, geometry, &curve, place, rounds).await;
-        if cylinders > 0 {
-            skipped.push(Skipped {
-                before: place,
-                cylinders,
-            });
+        let mut times = PlaceTimes::new(place);
+        for surface in 0..rounds {
+            let Some(pairs) = across(timer, geometry, place, surface) else {
+                continue;
+            };
+            times.add(&curve, &timer.times(&pairs).await);
+            if times.is_clear() {
+                break;
+            }
         }
+        skipped.extend(times.skipped());
     }
     skipped
 }
 
-/// How many cylinders are left out at a place.
-async fn left_out(
+/// The same by reads alone, with the seeks that were measured: times over [`WITHIN`] between the same tracks
+/// would come from the buffer. The places are looked at together, so that their reads evict each other's.
+pub(super) async fn find_by_reads(
     timer: &TrackTimer<'_>,
+    arm: &ArmTimings,
     geometry: &Geometry,
-    curve: &Curve,
-    place: Lba,
-    most: u32,
-) -> u32 {
-    let mut sums = [0.0; 5];
-    let mut rounds = 0.0;
-    let mut fitting = Fitting::default();
-    for surface in 0..most {
-        let Some(times) = across(timer, geometry, place, surface).await else {
-            continue;
-        };
-        rounds += 1.0;
-        for (sum, time) in sums.iter_mut().zip(times) {
-            *sum += time;
-        }
-        fitting = curve.fitting(&sums.map(|sum| sum / rounds));
-        if fitting.better.abs() > CLEAR {
+    places: &[Lba],
+) -> Vec<Skipped> {
+    let Some(curve) = Curve::of(arm) else {
+        return Vec::new();
+    };
+    let end = timer.prober.now() + LONGEST;
+    let places = places.iter().take(PLACES);
+    let mut places: Vec<PlaceTimes> = places.map(|&place| PlaceTimes::new(place)).collect();
+    for surface in 0..ROUNDS {
+        let mut unclear: Vec<&mut PlaceTimes> =
+            places.iter_mut().filter(|one| !one.is_clear()).collect();
+        let across = |one: &PlaceTimes| across(timer, geometry, one.place, surface);
+        unclear.retain(|one| across(one).is_some());
+        if unclear.is_empty() || timer.prober.now() > end {
             break;
         }
+        let pairs = unclear.iter().filter_map(|one| across(one)).flatten();
+        let times = timer.times(&pairs.collect::<Vec<_>>()).await;
+        for (one, times) in unclear.into_iter().zip(times.chunks(ACROSS.len())) {
+            one.add(&curve, times);
+        }
     }
-    if fitting.better > LIKELY {
-        fitting.cylinders
-    } else {
-        0
+    places.iter().filter_map(PlaceTimes::skipped).collect()
+}
+
+/// Times over [`ACROSS`] at a place.
+#[derive(Clone, Copy, Debug)]
+struct PlaceTimes {
+    place: Lba,
+    sums: [f64; 5],
+    rounds: f64,
+    fitting: Fitting,
+}
+
+impl PlaceTimes {
+    fn new(place: Lba) -> Self {
+        PlaceTimes {
+            place,
+            sums: [0.0; 5],
+            rounds: 0.0,
+            fitting: Fitting::default(),
+        }
+    }
+
+    /// Adds the times of another surface, if all of them are known.
+    fn add(&mut self, curve: &Curve, times: &[Option<f64>]) {
+        if times.iter().any(Option::is_none) {
+            return;
+        }
+        self.rounds += 1.0;
+        for (sum, time) in self.sums.iter_mut().zip(times.iter().flatten()) {
+            *sum += time;
+        }
+        self.fitting = curve.fitting(&self.sums.map(|sum| sum / self.rounds));
+    }
+
+    fn is_clear(&self) -> bool {
+        self.fitting.better.abs() > CLEAR
+    }
+
+    /// The cylinders that are left out here, if any are.
+    fn skipped(&self) -> Option<Skipped> {
+        (self.fitting.better > LIKELY).then_some(Skipped {
+            before: self.place,
+            cylinders: self.fitting.cylinders,
+        })
     }
 }
 
-/// Times over [`ACROSS`] at a place, on the surface so many behind that of its block.
-async fn across(
+/// The tracks over [`ACROSS`] at a place, on the surface so many behind that of its block. By reads alone each
+/// pair is on another surface: one would find the other's tracks in the buffer.
+fn across(
     timer: &TrackTimer<'_>,
     geometry: &Geometry,
     place: Lba,
     surface: u32,
-) -> Option<[f64; 5]> {
+) -> Option<Vec<(FoundTrack, FoundTrack)>> {
     let behind = geometry.locate(place)?;
-    let head = (behind.head + surface) % geometry.surfaces();
-    let at = |cylinder: u32| {
-        let there = geometry.track_at(cylinder, head)?;
-        timer
-            .prober
-            .findings(|found| found.map.track_of(there.first))
-    };
-    let mut times = [0.0; 5];
-    for (distance, time) in ACROSS.into_iter().zip(&mut times) {
+    let mut pairs = Vec::with_capacity(ACROSS.len());
+    for (number, distance) in (0..).zip(ACROSS) {
+        let aside = match timer.prober.device().offers {
+            Offers::CacheControl => surface,
+            Offers::Nothing => surface + number,
+        };
+        let head = (behind.head + aside) % geometry.surfaces();
+        let at = |cylinder: u32| {
+            let there = geometry.track_at(cylinder, head)?;
+            timer
+                .prober
+                .findings(|found| found.map.track_of(there.first))
+        };
         // From the same surface's track, as far before the place as behind it.
         let before = distance.div_ceil(2);
         let from = at(behind.cylinder.checked_sub(before)?)?;
-        let to = at(behind.cylinder + distance - before)?;
-        *time = timer.time(&from, &to).await?;
+        pairs.push((from, at(behind.cylinder + distance - before)?));
     }
-    Some(times)
+    Some(pairs)
 }
 
 /// Times over [`WITHIN`].
@@ -158,6 +211,16 @@ impl Curve {
             times.push(sum / rows as f64);
         }
         Some(Curve { times })
+    }
+
+    /// The times that seeks of known distances take.
+    fn of(arm: &ArmTimings) -> Option<Curve> {
+        let longest = WITHIN[WITHIN.len() - 1];
+        let table = arm.read_table(longest + 1).ok()?;
+        let time = |&distance: &u32| (arm.overhead + table.time(distance)).as_nanos() as f64 / 1e6;
+        Some(Curve {
+            times: WITHIN.iter().map(time).collect(),
+        })
     }
 
     /// The time over a distance.

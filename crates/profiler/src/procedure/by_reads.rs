@@ -40,6 +40,9 @@ const SHORTEST: Duration = Duration::from_secs(20);
 /// Time for the check of a map that has grown, and for the check of its layout.
 const CHECKING: Duration = Duration::from_secs(20);
 
+/// Time for cylinders without blocks: two rounds of times at ten places, and the check of the layout. A choice.
+const SKIPPED: Duration = Duration::from_secs(60);
+
 /// The part of a thorough measurement that is not for refining the seek curve.
 const UNREFINED: Duration = Duration::from_secs(80);
 
@@ -58,7 +61,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     find_layout(prober).await;
     arm_and_electronics(prober, Effort::QUICK).await;
     let mut measured = surfaces(prober);
-    let for_arm = for_arm(prober, left(prober, end));
+    let for_arm = for_arm(prober, left(prober, end)) + for_skipped(prober);
     let for_map = left(prober, end).saturating_sub(for_arm);
     let until = prober.now() + for_map;
     let length = part(for_map, PARTS).max(SHORTEST);
@@ -88,7 +91,8 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
             }
         }
     }
-    let is_known = prober.findings(|found| found.arm.is_some());
+    let has_skipped = prober.within(end, skip_cylinders(prober)).await.flatten();
+    let is_known = prober.findings(|found| found.arm.is_some()) && has_skipped.is_none();
     let refining = left(prober, end).saturating_sub(UNREFINED);
     let effort = match refining.is_zero() {
         true => Effort::QUICK,
@@ -101,6 +105,12 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         let work = arm_and_electronics(prober, effort);
         prober.within(end, work).await;
     }
+}
+
+/// Finds the cylinders without blocks between zones, if the arm is known.
+async fn skip_cylinders(prober: &Prober) -> Option<()> {
+    begin(prober, ProfilingStage::Layout);
+    layout::skip_cylinders(prober).await
 }
 
 /// How many surfaces the layout has.
@@ -127,6 +137,15 @@ fn for_arm(prober: &Prober, left: Duration) -> Duration {
         (true, _) => THOROUGHLY,
         (false, true) => Duration::ZERO,
         (false, false) => part(left, ARM_PART),
+    }
+}
+
+/// How much of the time is for cylinders without blocks, which drives have that are filled cylinder by cylinder.
+fn for_skipped(prober: &Prober) -> Duration {
+    let band = prober.findings(|found| Some(found.layout.as_ref()?.pattern.band));
+    match (band, prober.findings(|found| found.arm.is_some())) {
+        (Some(1), true) => SKIPPED,
+        _ => Duration::ZERO,
     }
 }
 
