@@ -37,7 +37,7 @@ const NUDGE: f64 = 0.05;
 const SETTLED_NANOS: f64 = 2e9;
 
 /// An anchor with a larger error, in revolutions, counts only if later ones confirm it.
-const DOUBTFUL: f64 = 0.03;
+pub(crate) const DOUBTFUL: f64 = 0.03;
 
 /// Number of consecutive anchors with about the same large error that are accepted. A choice.
 const CONFIRMED: u8 = 3;

@@ -7,7 +7,7 @@
 use block::{Duration, Extent, Instant, Lba};
 use drive::Angle;
 
-use crate::clock::{PlatterClock, apart};
+use crate::clock::{DOUBTFUL, PlatterClock, apart};
 use crate::confidence::Confidence;
 use crate::device::Offers;
 use crate::findings::Steadiness;
@@ -55,7 +55,7 @@ pub async fn find(prober: &Prober, lba: Lba) -> Result<(), NotFound> {
     let period = found.ok_or(NotFound::NoCommonMeasure)?.period;
     let (first, last) = steady(&times, period);
     let mut clock = PlatterClock::new((period * 1e3).round() as u64, Angle::ZERO, last);
-    let mut steadiness = follow(prober, lba, &mut clock, first).await?;
+    let mut steadiness = follow(prober, lba, &mut clock, (first, &times)).await?;
     if prober.device().offers == Offers::Nothing {
         delays::measure(prober, lba, &times, (&mut clock, &mut steadiness)).await?;
     }
@@ -224,13 +224,19 @@ fn fitted(times: &[Instant], mut period: f64) -> Option<PeriodFit> {
     })
 }
 
-/// Tracks the spindle over growing pauses: pauses, sights the block, and corrects the clock.
+/// A greater error of the clock is none of its period, but a stall of the host. A choice: periods are
+/// told to a hundredth of a revolution over the time before each pause.
+const STALL: f64 = 0.1;
+
+/// Tracks the spindle over growing pauses: pauses, sights the block, and corrects the clock. `first` is
+/// one of the sightings before.
 async fn follow(
     prober: &Prober,
     lba: Lba,
     clock: &mut PlatterClock,
-    first: Instant,
+    (first, before): (Instant, &[Instant]),
 ) -> Result<Steadiness, Unseen> {
+    let by_reads = prober.device().offers == Offers::Nothing;
     let mut pause = Duration::from_millis(100);
     let (mut close, mut checks) = (0, 0);
     let mut wander: f64 = 0.0;
@@ -240,7 +246,12 @@ async fn follow(
     let mut span = (first, from);
     while long < LONG_PAUSES {
         prober.pause(pause).await;
-        let error = middle_error(prober, lba, clock).await?;
+        let believed = *clock;
+        let (error, seen) = middle_error(prober, lba, clock).await?;
+        if by_reads && (DOUBTFUL..STALL).contains(&error.abs()) {
+            let (_, again) = middle_error(prober, lba, clock).await?;
+            refit(clock, &believed, before, [seen, again]);
+        }
         checks += 1;
         close += u32::from(error.abs() < 0.01);
         let at = clock.anchored_at();
@@ -267,9 +278,39 @@ async fn follow(
     })
 }
 
-/// Sights a block and corrects the clock. Returns the previous error. With cache control it is the
+/// Corrects period and phase by the earlier of two sightings: the period is the middle one of those from the first
+/// sightings to that one. Behind a host that delays they tell it to 100 ppm among themselves; each pause is
+/// about as long as all of the time before it, so that turns are counted right.
+fn refit(
+    clock: &mut PlatterClock,
+    believed: &PlatterClock,
+    before: &[Instant],
+    seen: [Instant; 2],
+) {
+    let late = |at: &Instant| apart(Angle::ZERO, believed.angle_at(*at));
+    let [one, other] = seen;
+    let at = if late(&one) < late(&other) {
+        one
+    } else {
+        other
+    };
+    let period = |from: &Instant| {
+        let passed = at.since(*from).as_nanos() as f64;
+        passed / (passed / believed.period()).round().max(1.0)
+    };
+    let mut periods: Vec<f64> = before.iter().map(period).collect();
+    periods.sort_by(f64::total_cmp);
+    let middle = periods[periods.len() / 2];
+    *clock = PlatterClock::new((middle * 1e3).round() as u64, Angle::ZERO, at);
+}
+
+/// Sights a block and corrects the clock. Returns the previous error, and the time. With cache control it is the
 /// median of three sightings; without, each sighting would cost the reads that empty the buffer.
-async fn middle_error(prober: &Prober, lba: Lba, clock: &mut PlatterClock) -> Result<f64, Unseen> {
+async fn middle_error(
+    prober: &Prober,
+    lba: Lba,
+    clock: &mut PlatterClock,
+) -> Result<(f64, Instant), Unseen> {
     let times = match prober.device().offers {
         Offers::CacheControl => 3,
         Offers::Nothing => 1,
@@ -283,7 +324,7 @@ async fn middle_error(prober: &Prober, lba: Lba, clock: &mut PlatterClock) -> Re
         clock.anchor(Angle::ZERO, *at);
     }
     seen.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Ok(seen[times / 2].0)
+    Ok(seen[times / 2])
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 use block::{Duration, Instant, Lba};
 use drive::Angle;
 
+use super::steady;
 use crate::clock::{PlatterClock, apart};
 use crate::findings::Steadiness;
 use crate::prober::{Prober, Unseen};
@@ -52,7 +53,12 @@ pub(super) async fn measure(
         }
     }
     // By the clock's phase: the first of them may have been stalled.
-    let believed = PlatterClock::new(steadiness.period_ps, clock.angle_at(now[0]), now[0]);
+    let mut believed = PlatterClock::new(steadiness.period_ps, clock.angle_at(now[0]), now[0]);
+    if earliest(&believed, &now).is_none() {
+        // The clock has lost the platter: by what most of them agree on.
+        let (first, _) = steady(&now, steadiness.period_ps as f64 / 1e3);
+        believed = PlatterClock::new(steadiness.period_ps, Angle::ZERO, first);
+    }
     let Some(last) = earliest(&believed, &now) else {
         return Ok(());
     };
