@@ -20,6 +20,7 @@ use crate::sighting::Sighting;
 mod rounds;
 mod turn_queue;
 
+pub(crate) use rounds::MOST_AT_ONCE;
 use turn_queue::TurnQueue;
 
 /// The timing of one command, as observed by the host.

@@ -259,8 +259,14 @@ async fn ends_of(
     let (mut begin, mut last) = (f64::INFINITY, f64::INFINITY);
     // In turn, so that a correction of the clock is in both.
     for sighting in 0..sightings as u64 {
-        let place = sighting % places * BESIDE;
-        for (block, least) in [(on - place, &mut last), (place, &mut begin)] {
+        let place = sighting % places;
+        // Look-ahead reads what is above: where that stays in the buffer, downwards.
+        let begins = match observer.forgets_soon() {
+            true => place,
+            false => places - 1 - place,
+        };
+        let (below, above) = (on - place * BESIDE, begins * BESIDE);
+        for (block, least) in [(below, &mut last), (above, &mut begin)] {
             let expected = line.end + forward(pitch * block as f64);
             let seen = observer.look(Lba(line.first.0 + block)).await?;
             *least = least.min(apart(expected, seen));

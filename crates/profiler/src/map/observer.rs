@@ -153,6 +153,11 @@ impl Observer {
         ((self.mean / share).ceil() as usize).clamp(1, most)
     }
 
+    /// Whether a block that look-ahead has read is evicted by other regions' reads before it is sighted.
+    pub(super) fn forgets_soon(&self) -> bool {
+        self.prober.rounds_evict()
+    }
+
     /// The mean delay of the earliest of some sightings, in revolutions.
     pub(super) fn mean_of(&self, sightings: usize) -> f64 {
         self.mean / sightings as f64

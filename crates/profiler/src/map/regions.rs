@@ -3,19 +3,26 @@
 use block::Lba;
 
 use super::explore::explore;
-use crate::prober::Prober;
+use crate::prober::{MOST_AT_ONCE, Prober};
 
-/// Fewest and most regions at a time. A choice: the first costs little, and each region has to be begun,
-/// which takes some hundred sightings behind a host.
-const REGIONS: (u64, u64) = (4, 32);
+/// Fewest regions at a time. A choice: they cost little.
+const FEWEST: u64 = 4;
+
+/// Regions behind a host that delays if even the most of them do not evict each other's blocks. A choice: a
+/// track of a drive of 2020 takes three hundred sightings to be made out, and ten regions are begun within a
+/// minute.
+const FEW_LATE: u64 = 10;
 
 /// A region has so many blocks at least. A choice: some tens of tracks.
 const SMALLEST: u64 = 20_000;
 
 /// Explores all unknown blocks, cut into about as many regions as reads evict a block.
 pub async fn explore_regions(prober: &Prober) {
-    let reads = prober.desk().evicting;
-    let count = (reads + reads / 4 + 1).clamp(REGIONS.0, REGIONS.1);
+    let is_late = prober.findings(|findings| !findings.host.late.is_zero());
+    let count = match is_late && !prober.rounds_evict() {
+        true => FEW_LATE,
+        false => prober.evicting_procedures().clamp(FEWEST, MOST_AT_ONCE),
+    };
     let blocks = prober.device().blocks;
     let gaps = prober.findings(|findings| {
         let map = &findings.map;

@@ -20,6 +20,10 @@ use block::{Extent, Lba};
 use super::Prober;
 use super::turn_queue::TurnGrant;
 
+/// Most procedures at a time that explore. A choice: each has to begin, which takes some hundred sightings behind
+/// a host.
+pub(crate) const MOST_AT_ONCE: u64 = 32;
+
 /// Exclusive use of the drive until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
@@ -58,6 +62,17 @@ impl Prober {
             }
         })
         .await
+    }
+
+    /// How many concurrent procedures evict each other's blocks.
+    pub(crate) fn evicting_procedures(&self) -> u64 {
+        let reads = self.desk().evicting;
+        reads + reads / 4 + 1
+    }
+
+    /// Whether the most procedures at a time evict each other's blocks.
+    pub(crate) fn rounds_evict(&self) -> bool {
+        self.evicting_procedures() <= MOST_AT_ONCE
     }
 
     /// The number of reads of the medium until now.
