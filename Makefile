@@ -50,7 +50,7 @@ PACKAGE := $(CURDIR)/target/package
 # How long `make fuzz` looks at each target.
 SECONDS_PER_TARGET ?= 60
 
-.PHONY: help setup tools guest-setup suites-setup demo install uninstall package deb test guest suites suites-long suites-of xfstests tidy \
+.PHONY: help setup tools guest-setup suites-setup demo install uninstall package deb try-deb test guest suites suites-long suites-of xfstests tidy \
 	counts bench bench-service book fuzz
 
 help: ## This list
@@ -103,7 +103,11 @@ uninstall: ## Remove what `make install` installed
 	  "$(DESTDIR)$(PREFIX)/lib/systemd/system/headtime@.socket"
 
 deb: package $(CARGO_DEB) ## A Debian package in target/debian
-	PATH="$(TOOLS)/bin:$$PATH" cargo deb --package headtime --no-build --locked
+	PATH="$(TOOLS)/bin:$$PATH" cargo deb --package headtime --no-build --strip --locked
+
+try-deb: deb ## That package in a fresh Debian 12 without a compiler: install, demo, purge (root, 2 minutes)
+	@.ci/packages debootstrap
+	.ci/try-deb target/debian/headtime_*.deb
 
 $(CARGO_DEB):
 	cargo install --debug cargo-deb --version $(CARGO_DEB_VERSION) --locked --root $(TOOLS) \

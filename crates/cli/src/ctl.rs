@@ -10,7 +10,7 @@ use server::control::{self, AskError, Changes};
 use server::status::{self, HeadKind, Status};
 use server::tasks::Steer;
 
-use crate::output::{self, Exit, grouped};
+use crate::output::{self, Exit, grouped, time_left};
 use crate::streams;
 
 mod learn;
@@ -349,7 +349,7 @@ fn describe_task(task: &status::Task) -> String {
         task.mb_per_s
     );
     if let Some(eta) = task.eta_s {
-        text += &format!(", {eta:.0} s left");
+        text += &format!(", {} left", time_left(eta));
     }
     if task.failed_bytes > 0 {
         text += &format!(", {} bytes could not be read", grouped(task.failed_bytes));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lab::fit::refit::{self, Cases, RefitSettings, Refitted};
+use lab::fit::refit::{self, RefitSettings, Refitted};
 use lab::text_file;
 use lab::validate::judgement::DemeritFigures;
 
@@ -52,12 +52,8 @@ pub fn run(arguments: &FitArgs) -> Result<(), Exit> {
         drive: arguments.drive.clone(),
         trace: arguments.trace.clone(),
     };
-    let cases = match refit::cases(&settings)? {
-        Cases::Found(cases) => cases,
-        Cases::Skipped(why) => return print(&(why + "\n")),
-    };
     let mut different = Vec::new();
-    for case in cases {
+    for case in refit::cases(&settings)? {
         let bar = Bar::spinner();
         let refitted = case.refit(&bar);
         bar.finish();

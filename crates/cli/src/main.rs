@@ -143,10 +143,32 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let end = ["\nUsage:", "\nFor more information"];
+    let end = ["\nUsage:", "\nFor more information", "\n  tip:"];
     let end = end.into_iter().filter_map(|mark| text.find(mark)).min();
-    let problem = &text[..end.unwrap_or(text.len())];
-    Exit::input(format!("{}; --help says more", problem.trim_end())).report()
+    let problem = text[..end.unwrap_or(text.len())].trim_end();
+    let meant = match meant(error).as_slice() {
+        [] => String::new(),
+        names => format!(", did you mean {}?", names.join(" or ")),
+    };
+    Exit::input(format!("{problem}{meant}; --help says more")).report()
+}
+
+/// The names that are similar to the one that was not understood.
+fn meant(error: &clap::Error) -> Vec<String> {
+    use clap::error::{ContextKind, ContextValue};
+    let kinds = [
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedValue,
+    ];
+    let names = kinds.into_iter().filter_map(|kind| error.get(kind));
+    names
+        .flat_map(|names| match names {
+            ContextValue::String(name) => vec![name.clone()],
+            ContextValue::Strings(names) => names.clone(),
+            _ => Vec::new(),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -166,6 +188,20 @@ mod tests {
             assert_eq!(times, 1, "{name}");
         }
         assert_eq!(grouped.len(), names.len());
+    }
+
+    #[test]
+    fn a_typing_error_is_told_what_was_meant() {
+        for (words, name) in [
+            (&["headtime", "simulat"][..], "simulate"),
+            (&["headtime", "simulate", "--drve", "x"], "--drive"),
+            (&["headtime", "completions", "bsh"], "bash"),
+        ] {
+            let error = Headtime::try_parse_from(words).unwrap_err();
+            assert!(meant(&error).contains(&name.to_owned()), "{error}");
+        }
+        let error = Headtime::try_parse_from(["headtime", "xyzzy"]).unwrap_err();
+        assert!(meant(&error).is_empty(), "{error}");
     }
 
     #[test]

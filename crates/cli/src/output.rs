@@ -7,8 +7,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use indicatif::ProgressBar;
+use indicatif::{HumanDuration, ProgressBar};
 use lab::Failure;
 use serde::Serialize;
 use tempfile::NamedTempFile;
@@ -251,6 +252,14 @@ impl Write for NewFile {
 
 /// The warning about a trace whose last line is complete and has no newline.
 pub const UNENDED: &str = "the last line of the trace has no newline: was it cut?";
+
+/// A time that is left, in the largest unit that says enough: 5 days, 33 minutes.
+pub fn time_left(seconds: f64) -> String {
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) => HumanDuration(time).to_string(),
+        Err(_) => "an unknown time".to_owned(),
+    }
+}
 
 /// A count with commas between thousands: 1,234,567.
 pub fn grouped(count: u64) -> String {

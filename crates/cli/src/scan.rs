@@ -12,7 +12,7 @@ use server::control::protocol::{Ask, DriveTasks};
 use server::control::{self, AskError, Scan, ScanState, Sink};
 use server::status::{Foreground, Task, TaskState};
 
-use crate::output::{Exit, grouped, print_answer};
+use crate::output::{Exit, grouped, print_answer, time_left};
 
 /// The arguments of `headtime scan`.
 #[derive(Debug, Args)]
@@ -123,7 +123,7 @@ fn followed(socket: &Path, number: u64) -> Result<Task, Exit> {
         bar.set_prefix(task.name.clone());
         bar.set_length(task.asked_bytes);
         bar.set_position(task.done_bytes);
-        let eta = task.eta_s.map(|eta| format!(", {eta:.0} s left"));
+        let eta = task.eta_s.map(|eta| format!(", {} left", time_left(eta)));
         let eta = eta.unwrap_or_default();
         bar.set_message(format!("at {:.2} MB/s{eta}", task.mb_per_s));
         if task.outcome.is_some() || task.problem.is_some() {

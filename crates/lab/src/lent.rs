@@ -29,6 +29,16 @@ pub fn missing(what: &str) -> Result<String, Failure> {
     }
 }
 
+/// The error of a command that has nothing to compare without measured traces.
+pub fn no_measured_traces() -> Failure {
+    Failure::failed(format!(
+        "no measured traces in {} (HEADTIME_SHARED names the folder of the lent files): nothing was compared; \
+         DiskSim 4.0 has such traces (github.com/westerndigitalcorporation/DiskSim, valid/), and \
+         --drive NAME --trace FILE takes one of them or your own",
+        folder().display()
+    ))
+}
+
 /// The measured trace of a drive, if there is one.
 pub fn trace_of(profile: &Profile) -> Option<PathBuf> {
     let entries = fs::read_dir(directory_of(profile)?).ok()?;

@@ -29,15 +29,6 @@ pub struct RefitCase {
     samples: Vec<Sample>,
 }
 
-/// The drives that can be fitted.
-#[derive(Debug)]
-pub enum Cases {
-    /// The drives.
-    Found(Vec<RefitCase>),
-    /// There are no measured traces; the reason in words.
-    Skipped(String),
-}
-
 /// The result of a fit.
 #[derive(Debug)]
 pub struct Refitted {
@@ -56,11 +47,11 @@ pub struct Refitted {
 /// The selected drives that have a measured trace.
 ///
 /// # Errors
-/// If a drive or a trace is invalid; with `CI=true` also if there are no traces.
-pub fn cases(settings: &RefitSettings) -> Result<Cases, Failure> {
+/// If a drive or a trace is invalid, or there are no traces.
+pub fn cases(settings: &RefitSettings) -> Result<Vec<RefitCase>, Failure> {
     let folder = lent::folder();
     if settings.trace.is_none() && !folder.join("drives").is_dir() {
-        return lent::missing("measured traces").map(Cases::Skipped);
+        return Err(lent::no_measured_traces());
     }
     let mut cases = Vec::new();
     for profile in named::drive_or_all(settings.drive.as_deref())? {
@@ -76,12 +67,12 @@ pub fn cases(settings: &RefitSettings) -> Result<Cases, Failure> {
         }
     }
     match (cases.is_empty(), &settings.drive) {
-        (false, _) => Ok(Cases::Found(cases)),
+        (false, _) => Ok(cases),
         (true, Some(name)) => Err(Failure::input(format!(
             "{name} has no measured trace in {}: give one with --trace FILE",
             folder.display()
         ))),
-        (true, None) => lent::missing("measured traces").map(Cases::Skipped),
+        (true, None) => Err(lent::no_measured_traces()),
     }
 }
 

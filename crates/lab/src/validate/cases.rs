@@ -82,7 +82,7 @@ fn cases(settings: &ValidationSettings) -> Result<(Vec<ValidationCase>, String),
     }
     let folder = lent::folder();
     if !folder.join("drives").is_dir() {
-        return Ok((Vec::new(), lent::missing("measured traces")? + "\n"));
+        return Err(lent::no_measured_traces());
     }
     let (mut cases, mut without) = (Vec::new(), Vec::new());
     for profile in profiles {
@@ -105,7 +105,7 @@ fn cases(settings: &ValidationSettings) -> Result<(Vec<ValidationCase>, String),
         )));
     }
     if cases.is_empty() {
-        return Ok((cases, lent::missing("measured traces")? + "\n"));
+        return Err(lent::no_measured_traces());
     }
     let remarks = match without.is_empty() {
         true => String::new(),

@@ -125,7 +125,11 @@ impl fmt::Display for Fault {
             found,
             expected,
         } = self;
-        write!(f, "{reason}: {field}: found {found}, expected {expected}")
+        match reason {
+            // The file system's words say it all.
+            Reason::Unreadable => f.write_str(found),
+            _ => write!(f, "{reason}: {field}: found {found}, expected {expected}"),
+        }
     }
 }
 

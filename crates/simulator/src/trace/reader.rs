@@ -321,7 +321,7 @@ fn broken(error: &io::Error) -> Fault {
         field: "file",
         found: match is_cut {
             true => "the end inside a zstd frame".into(),
-            false => format!("\"{error}\""),
+            false => error.to_string(),
         },
         expected: match is_cut {
             true => "a complete frame".into(),
