@@ -83,6 +83,10 @@ pub(crate) struct ProbeQueue {
     medium_reads: u64,
     /// The number of such reads that evict a block, as far as is known.
     pub(crate) evicting: u64,
+    /// Blocks from one read to the next that are only to evict others; zero if they are anywhere.
+    pub(crate) evicting_stride: u64,
+    /// The number of such reads.
+    streamed: u64,
     turns: TurnQueue,
     /// First blocks of recent reads, and after how many reads of the medium they are evicted.
     recent: VecDeque<(u64, u64)>,
@@ -115,6 +119,8 @@ impl ProbeQueue {
             displaced: 0,
             medium_reads: 0,
             evicting: FEW_SEGMENTS,
+            evicting_stride: 0,
+            streamed: 0,
             turns: TurnQueue::default(),
             recent: VecDeque::new(),
             earliest: EarliestSightings::default(),
@@ -182,11 +188,11 @@ pub struct Prober {
 /// Number of reads that are assumed to evict a block before it is measured. A choice.
 const FEW_SEGMENTS: u64 = 8;
 
-/// Maximum number of such reads: the largest known buffer has 2,048 segments.
-const MOST_SEGMENTS: u64 = 2_048;
+/// Maximum number of such reads: twice the segments of the largest known buffer.
+pub(crate) const MOST_SEGMENTS: u64 = 4_096;
 
 /// Most reads that are remembered: hits evict nothing. A choice: twice the most segments.
-const MOST_RECENT: usize = 4_096;
+const MOST_RECENT: usize = 8_192;
 
 /// Reads of so many blocks before one may have put it into the buffer, by look-ahead. A choice.
 const AHEAD: u64 = 64;

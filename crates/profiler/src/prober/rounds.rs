@@ -24,6 +24,10 @@ use super::turn_queue::TurnGrant;
 /// a host.
 pub(crate) const MOST_AT_ONCE: u64 = 32;
 
+/// Blocks of a stream that evicts others, before it begins again. A choice: more than buffers have segments, and
+/// so few that they are in one zone or two of a large drive.
+const STREAMED: u64 = 8_192;
+
 /// Exclusive use of the drive until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
@@ -46,7 +50,7 @@ impl Prober {
             id: self.desk().turns.enter(after),
         };
         while self.granted(turn.id).await == TurnGrant::Displace {
-            self.read_far().await;
+            self.evict().await;
             self.desk().turns.give_back(turn.id);
         }
         turn
@@ -139,6 +143,24 @@ impl Prober {
             }
         })
         .await
+    }
+
+    /// Makes the buffer discard a block, by a read of another one: as fast as a stream of blocks that are
+    /// [`evicting_stride`](super::ProbeQueue::evicting_stride) apart allows.
+    pub(crate) async fn evict(&self) {
+        let blocks = self.device().blocks;
+        let next = {
+            let mut desk = self.desk();
+            let stride = desk.evicting_stride;
+            desk.streamed += 1;
+            (stride > 0).then(|| desk.streamed * stride % blocks.min(STREAMED * stride))
+        };
+        match next {
+            Some(lba) => {
+                self.read(Extent::block(Lba(lba))).await;
+            }
+            None => self.read_far().await,
+        }
     }
 
     /// Reads a block far from the last ones, so that the buffer discards another one.

@@ -128,6 +128,15 @@ fn delays_of_the_first_sightings_do_not_lose_the_platter() {
     }
 }
 
+/// The Atlas 10K V has 2,048 segments: random reads that evict a block took 15 s, and were not even tried.
+#[test]
+fn a_buffer_of_two_thousand_segments_is_emptied() {
+    let truth = Arc::new(shipped("maxtor-atlas-10k5-300"));
+    let found = found_with(&truth, (HostJitter::default(), 1), Duration::from_secs(320));
+    let period = found.spindle.period_ps as f64 / truth.spindle.period_ps() as f64;
+    assert!((period - 1.0).abs() < 5e-6, "{period}");
+}
+
 /// Delays of 30 us in the mean hide sectors of 18 us, and one outcome in 200 is stalled.
 #[test]
 fn a_host_that_delays_hides_no_track_and_no_seek() {
