@@ -131,7 +131,7 @@ impl RequestTarget {
                     workload.origins.error(key, format!("{problem}: {drive}"))
                 },
             )?;
-            let reader = FileOpener::new(layout, files.cached_blocks);
+            let reader = FileOpener::new(layout, files);
             return Ok(RequestTarget::Files(Box::new(reader)));
         }
         let ground = workload.fit(block_bytes, capacity)?;

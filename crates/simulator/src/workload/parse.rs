@@ -179,6 +179,8 @@ const PLACEMENTS: [(&str, &[&str]); 6] = [
             "inode_bytes",
             "inode_every_kib",
             "cached_blocks",
+            "fragment_kib",
+            "delayed_inode_blocks",
         ],
     ),
 ];
@@ -222,6 +224,14 @@ fn read_placement(root: &Section<'_>) -> Result<(Placement, Option<u64>), Docume
             inode_bytes: count(&from, "inode_bytes")?.into(),
             inode_every_bytes: kib(&from, "inode_every_kib")?,
             cached_blocks: count(&from, "cached_blocks")?,
+            fragment_bytes: match from.has("fragment_kib") {
+                true => kib(&from, "fragment_kib")?,
+                false => kib(&from, "fs_block_kib")?,
+            },
+            delayed_inode_blocks: match from.has("delayed_inode_blocks") {
+                true => Some(count(&from, "delayed_inode_blocks")?),
+                false => None,
+            },
         }),
         _ => return Err(field.mismatch(kinds)),
     };

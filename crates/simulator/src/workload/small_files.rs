@@ -15,6 +15,9 @@
 //! not cached, then the contents, in sequence. The cache does not model contents: all of them are
 //! read. Two clients that miss the same block together read it once; the second does not wait for
 //! the first. Both are choices.
+//!
+//! With access times, a read file's inode is written later: its block waits in a queue of fixed length, as
+//! the blocks of FFS wait for `update`. A client writes the block that leaves the queue after its contents.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -41,6 +44,12 @@ pub struct SmallFiles {
     pub inode_every_bytes: u64,
     /// Number of cached blocks of directories and inodes.
     pub cached_blocks: u32,
+    /// Bytes of a fragment: the last block of a file is read up to its last fragment. The block size
+    /// if the file system has none.
+    pub fragment_bytes: u64,
+    /// Blocks of inodes with a new access time that wait to be written. With one more, the oldest
+    /// is written. None: access times are not kept.
+    pub delayed_inode_blocks: Option<u32>,
 }
 
 impl fmt::Display for SmallFiles {
@@ -52,7 +61,14 @@ impl fmt::Display for SmallFiles {
             self.files_per_directory,
             self.group_bytes as f64 / f64::from(1 << 20),
             self.cached_blocks
-        )
+        )?;
+        if self.fragment_bytes < self.fs_block_bytes {
+            write!(f, ", fragments of {} bytes", self.fragment_bytes)?;
+        }
+        match self.delayed_inode_blocks {
+            None => Ok(()),
+            Some(blocks) => write!(f, ", access times written {blocks} blocks of inodes later"),
+        }
     }
 }
 
@@ -64,6 +80,9 @@ type FileStep = (Direction, Extent);
 pub(super) struct FileOpener {
     layout: FileSystemLayout,
     cache: BlockCache,
+    /// Blocks of inodes to be written, the oldest first, and the length of the queue.
+    delayed: VecDeque<u64>,
+    most_delayed: Option<usize>,
     /// The remaining steps after each outstanding read, by its first block; the last step first.
     then: BTreeMap<u64, VecDeque<Vec<FileStep>>>,
 }
@@ -82,6 +101,8 @@ pub(super) struct FileSystemLayout {
     file_blocks: u64,
     /// Blocks of the drive per block of the file system.
     unit: u64,
+    /// Blocks of the drive that the contents of a file take.
+    contents: u64,
 }
 
 /// An invalid key and the problem.
@@ -113,6 +134,12 @@ impl FileSystemLayout {
             );
             return Err(("placement.group_kib", problem));
         }
+        let fragment = files.fragment_bytes;
+        if !fragment.is_multiple_of(block_bytes) || !fs_block.is_multiple_of(fragment.max(1)) {
+            let problem =
+                format!("{fragment} bytes: expected a whole part of a block of {fs_block} bytes");
+            return Err(("placement.fragment_kib", problem));
+        }
         let inodes_per_block = fs_block / files.inode_bytes;
         if inodes_per_block == 0 {
             let inode = files.inode_bytes;
@@ -133,6 +160,7 @@ impl FileSystemLayout {
             directory_blocks: files_per_directory.div_ceil(entries_per_block),
             file_blocks: file_bytes.div_ceil(fs_block),
             unit,
+            contents: file_bytes.div_ceil(fragment) * fragment / block_bytes,
         };
         layout.check(inodes).map(|()| layout)
     }
@@ -176,18 +204,27 @@ impl FileSystemLayout {
         ]
     }
 
-    fn extent(&self, first: u64, blocks: u64) -> Extent {
-        Extent::new(Lba(first * self.unit), Sectors(blocks * self.unit))
+    /// A block of the file system.
+    fn block(&self, number: u64) -> Extent {
+        Extent::new(Lba(number * self.unit), Sectors(self.unit))
+            .expect("groups were found to fit the drive")
+    }
+
+    /// The contents of a file that begins with this block.
+    fn contents(&self, first: u64) -> Extent {
+        Extent::new(Lba(first * self.unit), Sectors(self.contents))
             .expect("groups were found to fit the drive")
     }
 }
 
 impl FileOpener {
     /// A client with an empty cache.
-    pub(super) fn new(layout: FileSystemLayout, cached_blocks: u32) -> Self {
+    pub(super) fn new(layout: FileSystemLayout, files: &SmallFiles) -> Self {
         FileOpener {
             layout,
-            cache: BlockCache::new(cached_blocks),
+            cache: BlockCache::new(files.cached_blocks),
+            delayed: VecDeque::new(),
+            most_delayed: files.delayed_inode_blocks.map(|blocks| blocks as usize),
             then: BTreeMap::new(),
         }
     }
@@ -201,15 +238,31 @@ impl FileOpener {
             number % layout.files_per_directory,
         );
         let [entry, inode, contents] = layout.blocks(directory, file);
-        let mut steps = vec![(direction, layout.extent(contents, layout.file_blocks))];
+        let mut steps = Vec::new();
+        if let Some(late) = self.access(inode) {
+            steps.push((Direction::Write, self.layout.block(late)));
+        }
+        steps.push((direction, self.layout.contents(contents)));
         let [has_entry, has_inode] = [entry, inode].map(|block| self.cache.touch(block));
         for (block, has) in [(inode, has_inode), (entry, has_entry)] {
             if has == CacheLookup::No {
-                steps.push((Direction::Read, self.layout.extent(block, 1)));
+                steps.push((Direction::Read, self.layout.block(block)));
             }
         }
         self.next(steps)
             .expect("there is at least the step to the contents")
+    }
+
+    /// Keeps a new access time, and returns the block of inodes that is written now.
+    fn access(&mut self, inode: u64) -> Option<u64> {
+        let most = self.most_delayed?;
+        if !self.delayed.contains(&inode) {
+            self.delayed.push_back(inode);
+        }
+        match self.delayed.len() > most {
+            true => self.delayed.pop_front(),
+            false => None,
+        }
     }
 
     /// The step after the one that has ended, if the file needs further steps.
@@ -300,6 +353,8 @@ mod tests {
         inode_bytes: 128,
         inode_every_bytes: 8192,
         cached_blocks: 1024,
+        fragment_bytes: 4096,
+        delayed_inode_blocks: None,
     };
 
     fn layout() -> FileSystemLayout {
@@ -331,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_file_is_its_directory_its_inode_and_its_contents_each_after_the_other() {
-        let mut reader = FileOpener::new(layout(), 1024);
+        let mut reader = FileOpener::new(layout(), &PAPER);
         let mut dice = Dice::new(1, 3);
         let (_, entry) = reader.open(Direction::Write, &mut dice);
         let (reads, inode) = reader.after(entry).expect("an inode");
@@ -344,6 +399,46 @@ mod tests {
     }
 
     #[test]
+    fn contents_are_fragments_and_each_access_time_is_written_once_it_has_waited() {
+        let files = SmallFiles {
+            fragment_bytes: 512,
+            delayed_inode_blocks: Some(5),
+            ..PAPER
+        };
+        let layout = FileSystemLayout::new(&files, 3072, 512, 17_938_986).expect("it fits");
+        let mut reader = FileOpener::new(layout, &files);
+        let mut dice = Dice::new(1, 3);
+        let (mut read, mut written) = (VecDeque::new(), 0);
+        for _ in 0..1_000 {
+            let mut step = Some(reader.open(Direction::Read, &mut dice));
+            let mut contents = None;
+            while let Some((direction, extent)) = step {
+                if direction == Direction::Write {
+                    // The oldest of those that were read, and after the contents.
+                    assert_eq!(read.pop_front(), Some(extent));
+                    assert!(contents.is_some());
+                    written += 1;
+                } else if extent.length() == Sectors(6) {
+                    contents = Some(extent);
+                }
+                step = reader.after(extent);
+            }
+            let inode = reader
+                .delayed
+                .back()
+                .map(|&block| reader.layout.block(block));
+            if let Some(inode) = inode
+                && !read.contains(&inode)
+            {
+                read.push_back(inode);
+            }
+            assert!(contents.is_some(), "six fragments of 512 bytes");
+        }
+        assert_eq!(reader.delayed.len(), 5);
+        assert!(written > 900, "{written}: few inodes share a block");
+    }
+
+    #[test]
     fn clients_that_wait_for_the_same_block_all_go_on() {
         let one = SmallFiles {
             directories: 1,
@@ -352,7 +447,7 @@ mod tests {
             ..PAPER
         };
         let layout = FileSystemLayout::new(&one, 3072, 512, 17_938_986).expect("it fits");
-        let mut reader = FileOpener::new(layout, 0);
+        let mut reader = FileOpener::new(layout, &one);
         let mut dice = Dice::new(1, 3);
         let [first, second] = [(); 2].map(|()| reader.open(Direction::Read, &mut dice).1);
         assert_eq!(first, second);
@@ -375,7 +470,11 @@ mod tests {
 
     #[test]
     fn a_full_memory_of_metadata_leaves_the_contents() {
-        let mut reader = FileOpener::new(layout(), 65_536);
+        let files = SmallFiles {
+            cached_blocks: 65_536,
+            ..PAPER
+        };
+        let mut reader = FileOpener::new(layout(), &files);
         let mut dice = Dice::new(2, 3);
         let mut steps = 0;
         for _ in 0..30_000 {
