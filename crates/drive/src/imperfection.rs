@@ -53,6 +53,9 @@ pub struct Imperfections {
     pub sequential_zone: Option<u64>,
     /// The treatment of durable writes (FUA).
     pub durable_writes: DurableWrites,
+    /// The time for which a durable write waits after a cached one that ends where it begins. On one
+    /// track it then loses a revolution.
+    pub durable_behind_cached: Duration,
     /// The delays of the host between the drive and the program that uses it. They do not change later.
     pub host: HostJitter,
     /// Other deviations from a moment on. The platter continues without a jump.
@@ -318,6 +321,11 @@ impl Luck {
             }
         }
         mishap
+    }
+
+    /// The time for which a durable write waits behind a cached one that it continues.
+    pub(crate) fn behind_cached(&self) -> Duration {
+        self.imperfections.durable_behind_cached
     }
 
     /// The size of the sequential-write zones, if the drive has such.

@@ -48,6 +48,8 @@ pub(crate) struct DriveService {
     last: Direction,
     /// Writes to the medium that are in progress, or will be by commands that have started.
     puts: VecDeque<Put>,
+    /// The end of the cached write that was put on the medium last, and the moment.
+    last_cached: Option<(Lba, Instant)>,
     /// The host-managed zones, if the drive has such.
     pub(crate) zones: Option<Zones>,
 }
@@ -169,6 +171,7 @@ impl DriveService {
             luck,
             last: Direction::Read,
             puts: VecDeque::new(),
+            last_cached: None,
             zones,
             truth,
         }

@@ -75,6 +75,7 @@ impl DriveService {
         };
         let flow = self.write_flow(dirty.extent, dirty.since);
         let (travel, [begins, until]) = self.put(dirty.extent, dirty.since, dirty.since, &flow);
+        self.last_cached = Some((dirty.extent.end(), until));
         self.log_put(Put {
             extent: dirty.extent,
             arm: self.arm_of(dirty.extent.last()),

@@ -30,8 +30,9 @@ impl DriveService {
         let served = if self.takes_early(extent, durability) {
             self.write_early(extent, taken)
         } else {
+            let waits = self.waits_behind_cached(extent, durability, taken);
             self.destage_before(extent);
-            self.write_through(extent, taken)
+            self.write_through(extent, taken, waits)
         };
         self.keep_written(extent, taken.at);
         self.last = Direction::Write;
@@ -94,14 +95,40 @@ impl DriveService {
         served
     }
 
-    fn write_through(&mut self, extent: Extent, taken: CommandTimes) -> ServiceRecord {
+    /// The wait of a durable write that continues a cached one, which is not on the medium yet.
+    fn waits_behind_cached(
+        &self,
+        extent: Extent,
+        durability: Durability,
+        taken: CommandTimes,
+    ) -> Duration {
+        let mut dirty = self.buffer.dirty.iter();
+        let continues = dirty.any(|dirty| dirty.extent.end() == extent.start())
+            || self
+                .last_cached
+                .is_some_and(|(end, until)| end == extent.start() && until > taken.submitted);
+        match durability != Durability::Volatile && continues {
+            true => self.luck.behind_cached(),
+            false => Duration::ZERO,
+        }
+    }
+
+    fn write_through(
+        &mut self,
+        extent: Extent,
+        taken: CommandTimes,
+        waits: Duration,
+    ) -> ServiceRecord {
         let overhead = self.overhead(self.truth.overheads.write_miss);
         // The data arrive as soon as the bus is free, even while the arm is busy.
         let decoded = taken.submitted + overhead;
         let arm = self.arm_of(extent.start());
         let bus_begins =
             (decoded + self.truth.overheads.write_reselect).max(self.arms[arm].bus_free);
-        let ready = taken.ready(overhead);
+        let ready = match waits {
+            Duration::ZERO => taken.ready(overhead),
+            _ => taken.ready(overhead).max(self.arms[arm].free_at + waits),
+        };
         let (travel, [begins, until]) = self.put_parts(extent, ready, taken.at, bus_begins);
         self.keep_turn(extent);
         self.log_put(Put {

@@ -122,6 +122,7 @@ pub fn luck() -> impl Strategy<Value = Imperfections> {
                 hang,
                 sequential_zone: zone,
                 durable_writes: DurableWrites::Kept,
+                durable_behind_cached: noise.1,
                 host: HostJitter::default(),
                 later: None,
             },

@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use block::{Action, Durability, Duration, Instant};
-use drive::{Profile, VirtualDrive, catalog};
+use drive::{Imperfections, Profile, VirtualDrive, catalog};
 
 use crate::play::Play;
 use crate::small::{extent, read, write, write_medium};
@@ -142,4 +142,27 @@ fn scattered_writes_of_50_kb_are_faster_than_reads() {
         millis(play.now.since(Instant::ZERO))
     };
     assert!(took(write) < 0.8 * took(read));
+}
+
+#[test]
+fn a_forced_chunk_that_waits_behind_a_cached_one_loses_a_revolution() {
+    let took = |waits: Duration, last: u64| {
+        let imperfections = Imperfections {
+            durable_behind_cached: waits,
+            ..Imperfections::default()
+        };
+        let mut play = Play::new(VirtualDrive::imperfect(
+            Arc::clone(&DRIVE),
+            imperfections,
+            1,
+        ));
+        play.then(write(0, 50));
+        millis(play.then(write_medium(last, 50)).took())
+    };
+    let wait = Duration::from_micros(50);
+    let revolution = millis(DRIVE.spindle.period());
+    let lost = took(wait, 50) - took(Duration::ZERO, 50);
+    assert!((lost - revolution).abs() < 0.01, "{lost} ms");
+    let elsewhere = took(wait, 100) - took(Duration::ZERO, 100);
+    assert!(elsewhere.abs() < 1e-9, "{elsewhere} ms: it continues none");
 }
