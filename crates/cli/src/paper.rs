@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use lab::claims::{self, Paper};
 use lab::paper::{
-    Effort, JudgedFinding, LEAST_REQUESTS, PaperSettings, Results, Selection, Table,
-    measured_claims, note, rounded, written,
+    Effort, JudgedFinding, LEAST_REQUESTS, MeasuredFigure, PaperSettings, Results, Selection,
+    Table, Verdict, measured_claims, note, rounded, written,
 };
 use lab::plot;
 
@@ -141,39 +141,82 @@ fn text(results: &Results) -> String {
     if let Some(remark) = results.effort.remark() {
         let _ = writeln!(text, "{remark}");
     }
-    for JudgedFinding {
-        claim,
-        finding,
-        holds,
-    } in &results.judged
-    {
-        let mode = finding.mode.map_or("", |mode| mode.name());
-        let verdict = if *holds { "holds" } else { "DOES NOT HOLD" };
-        let _ = writeln!(text, "\n{}  {mode}  {verdict}", claim.id);
-        text.push_str(&wrapped(&format!("{}: {}", claim.place, claim.text)));
-        let _ = writeln!(text, "  {:40}{:>12}{:>12}", "", "theirs", "ours");
-        for figure in &finding.ours {
-            let claimed = claim.figure(figure.name.as_deref());
-            let unit = claimed.map_or("", |claimed| claimed.unit.as_str());
-            let name = figure.name.as_deref().unwrap_or("");
-            let theirs = claimed.map_or("-".to_owned(), |claimed| written(claimed.theirs));
-            let ours = rounded(figure.value);
-            let is_off = claimed.is_some_and(|claimed| !claimed.theirs.agrees(ours));
-            // A shape is judged by its check, and a single figure by the verdict above.
-            let is_told = is_off && claim.shape.is_none() && claim.figures.len() > 1;
-            let off = if is_told { "  off" } else { "" };
-            let _ = writeln!(text, "  {name:40}{theirs:>12}{ours:>12} {unit}{off}");
-        }
-        text.push_str(&wrapped(&note(&finding.note, claim, Effort::Full)));
+    for judged in &results.judged {
+        text.push_str(&finding(judged));
     }
     let judged = &results.judged;
-    let good = judged.iter().filter(|judged| judged.holds).count();
-    let _ = writeln!(text, "\n{good} of {} hold", judged.len());
+    let _ = writeln!(
+        text,
+        "\n{} of {} hold",
+        count(judged, Verdict::Holds),
+        judged.len()
+    );
+    let _ = writeln!(
+        text,
+        "{} differ, {} are not comparable",
+        count(judged, Verdict::Differs),
+        count(judged, Verdict::NotComparable)
+    );
     for table in &results.tables {
         text.push('\n');
         text.push_str(&markdown(table));
     }
     text
+}
+
+fn count(all: &[JudgedFinding], verdict: Verdict) -> usize {
+    let with = all.iter().filter(|judged| judged.verdict == verdict);
+    with.count()
+}
+
+/// A finding: verdict, figures, other setups, reading, reason, circumstances.
+fn finding(judged: &JudgedFinding) -> String {
+    let JudgedFinding { claim, finding, .. } = judged;
+    let mode = finding.mode.map_or("", |mode| mode.name());
+    let verdict = match judged.verdict {
+        Verdict::Holds => "holds",
+        Verdict::Differs => "DIFFERS",
+        Verdict::NotComparable => "NOT COMPARABLE",
+    };
+    let mut text = format!("\n{}  {mode}  {verdict}\n", claim.id);
+    text.push_str(&wrapped(&format!("{}: {}", claim.place, claim.text)));
+    let _ = writeln!(text, "  {:40}{:>12}{:>12}", "", "theirs", "ours");
+    for figure in &finding.ours {
+        let claimed = claim.figure(figure.name.as_deref());
+        let unit = claimed.map_or("", |claimed| claimed.unit.as_str());
+        let name = figure.name.as_deref().unwrap_or("");
+        let theirs = claimed.map_or("-".to_owned(), |claimed| written(claimed.theirs));
+        let ours = rounded(figure.value);
+        let is_off = claimed.is_some_and(|claimed| !claimed.theirs.agrees(ours));
+        // A shape is judged by its check, and a single figure by the verdict above.
+        let is_told = is_off && claim.shape.is_none() && claim.figures.len() > 1;
+        let off = if is_told { "  off" } else { "" };
+        let _ = writeln!(text, "  {name:40}{theirs:>12}{ours:>12} {unit}{off}");
+    }
+    for (setup, verdict) in finding.grounds.setups.iter().zip(&judged.setups) {
+        let figures: Vec<String> = setup.ours.iter().map(named).collect();
+        let line = format!(
+            "{}: {} ({})",
+            verdict.name(),
+            setup.name,
+            figures.join(", ")
+        );
+        text.push_str(&wrapped(&line));
+    }
+    text.push_str(&wrapped(&format!("Reading: {}", judged.reading)));
+    if let Some(reason) = &judged.reason {
+        text.push_str(&wrapped(&format!("Reason: {reason}")));
+    }
+    text.push_str(&wrapped(&note(&finding.note, claim, Effort::Full)));
+    text
+}
+
+fn named(figure: &MeasuredFigure) -> String {
+    let value = rounded(figure.value);
+    match &figure.name {
+        None => format!("{value}"),
+        Some(name) => format!("{name} {value}"),
+    }
 }
 
 /// A table as Markdown.

@@ -11,12 +11,15 @@
 
 mod abiss;
 mod abiss_beyond;
+mod atlas;
 mod beyond;
 mod cpu;
 mod delivery;
 mod depth;
+mod figure;
 mod finding;
 mod free;
+mod grounds;
 mod head_times;
 mod latency_share;
 mod pfc;
@@ -35,6 +38,7 @@ use crate::plot::Panel;
 use crate::{Failure, Progress};
 
 pub use finding::{Finding, JudgedFinding, MeasuredFigure, ShapeVerdict, rounded, written};
+pub use grounds::{Grounds, OtherSetup, Verdict};
 pub use report::{FindingRow, note};
 pub use table::Table;
 

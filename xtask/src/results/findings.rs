@@ -26,10 +26,26 @@ pub struct Finding {
     pub label: Option<String>,
     /// The figures by name; the only figure of a claim has none.
     pub ours: Vec<(Option<String>, f64)>,
-    /// The verdict on the claim.
-    pub holds: bool,
+    /// The verdict on the claim: holds, differs, not comparable.
+    pub verdict: String,
+    /// The reading of the claim.
+    pub reading: Option<String>,
+    /// The reason, unless the claim holds.
+    pub reason: Option<String>,
+    /// The same figures in other setups.
+    pub setups: Vec<Setup>,
     /// The circumstances of the measurement.
     pub note: String,
+}
+
+/// The figures of a finding in another setup.
+pub struct Setup {
+    /// The difference from the judged setup.
+    pub name: String,
+    /// The figures by name.
+    pub ours: Vec<(Option<String>, f64)>,
+    /// Whether the claim holds with it.
+    pub holds: bool,
 }
 
 impl Publication {
@@ -89,25 +105,46 @@ impl Finding {
     fn parse(row: &Value) -> Result<Finding, String> {
         let id = words(row, "id")?;
         let problem = |problem: &str| format!("{id}: {problem}");
-        let ours = match row.get("ours") {
-            Some(Value::Object(figures)) => figures
-                .iter()
-                .map(|(name, value)| Some((Some(name.clone()), value.as_f64()?)))
-                .collect::<Option<Vec<_>>>(),
-            Some(value) => value.as_f64().map(|value| vec![(None, value)]),
-            None => None,
+        let holds = |row: &Value| row.get("holds").and_then(Value::as_bool);
+        let ours = |row: &Value| {
+            figures(row.get("ours"))
+                .ok_or_else(|| problem("expected `ours`, a number or an object of numbers"))
         };
+        let verdict = match (words(row, "verdict").ok(), holds(row)) {
+            (Some(verdict), Some(_)) => verdict,
+            // Findings that were printed before verdicts had words.
+            (None, Some(true)) => String::from(HOLDS),
+            (None, Some(false)) => String::from(DIFFERS),
+            (_, None) => return Err(problem("expected `holds`, true or false")),
+        };
+        let mut setups = Vec::new();
+        for setup in row
+            .get("setups")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            setups.push(Setup {
+                name: words(setup, "setup").map_err(|missing| problem(&missing))?,
+                ours: ours(setup)?,
+                holds: holds(setup) == Some(true),
+            });
+        }
         Ok(Finding {
-            ours: ours
-                .ok_or_else(|| problem("expected `ours`, a number or an object of numbers"))?,
+            ours: ours(row)?,
             label: words(row, "mode").ok(),
-            holds: row
-                .get("holds")
-                .and_then(Value::as_bool)
-                .ok_or_else(|| problem("expected `holds`, true or false"))?,
+            verdict,
+            reading: words(row, "reading").ok(),
+            reason: words(row, "reason").ok(),
+            setups,
             note: words(row, "note").map_err(|missing| problem(&missing))?,
             id,
         })
+    }
+
+    /// Whether the claim holds.
+    pub fn holds(&self) -> bool {
+        self.verdict == HOLDS
     }
 
     /// Our figure of this name.
@@ -119,9 +156,26 @@ impl Finding {
     }
 }
 
+/// A number, or an object of numbers.
+fn figures(value: Option<&Value>) -> Option<Vec<(Option<String>, f64)>> {
+    match value? {
+        Value::Object(figures) => figures
+            .iter()
+            .map(|(name, value)| Some((Some(name.clone()), value.as_f64()?)))
+            .collect(),
+        value => value.as_f64().map(|value| vec![(None, value)]),
+    }
+}
+
 fn words(from: &Value, key: &str) -> Result<String, String> {
     let words = from.get(key).and_then(Value::as_str);
     words
         .map(str::to_string)
         .ok_or_else(|| format!("expected `{key}`, a text"))
 }
+
+/// The word of a claim that holds.
+const HOLDS: &str = "holds";
+
+/// The word of a claim that does not.
+pub const DIFFERS: &str = "differs";

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::claims::{ClaimTable, PublishedClaim};
-use super::findings::{Finding, Publication};
+use super::findings::{DIFFERS, Finding, Publication, Setup};
 
 /// The page that discusses the claims, by the beginning of a publication's name.
 const DISCUSSIONS: &[(&str, &str, &str)] = &[
@@ -30,7 +30,16 @@ pub fn render(table: &ClaimTable, publication: Option<&Publication>) -> String {
     );
     if let Some(publication) = publication {
         let findings = &publication.findings;
-        let good = findings.iter().filter(|finding| finding.holds).count();
+        let good = findings.iter().filter(|finding| finding.holds()).count();
+        let differ = findings
+            .iter()
+            .filter(|finding| finding.verdict == DIFFERS)
+            .count();
+        let others = findings.len() - good - differ;
+        let others = match others {
+            0 => String::new(),
+            _ => format!(", {others} not comparable"),
+        };
         let Publication {
             command,
             commit,
@@ -39,7 +48,7 @@ pub fn render(table: &ClaimTable, publication: Option<&Publication>) -> String {
         } = publication;
         let _ = write!(
             page,
-            "| Verdicts | {good} of {} hold |\n| Printed by | `{command}` |\n\
+            "| Verdicts | {good} of {} hold, {differ} differ{others} |\n| Printed by | `{command}` |\n\
              | Commit | {commit} of {date} |\n| Findings | [{name}.json](../{name}.json) |\n",
             findings.len()
         );
@@ -160,6 +169,12 @@ fn section(claim: &PublishedClaim, publication: &Publication) -> String {
             .as_ref()
             .and_then(|check| finding.note.strip_prefix(check));
         let note = note.map_or(finding.note.as_str(), |rest| rest.trim_start_matches("; "));
+        let further = [("Reading", &finding.reading), ("Reason", &finding.reason)];
+        for (name, text) in further {
+            if let Some(text) = text {
+                let _ = writeln!(page, "| {name} | {} |", cell(text));
+            }
+        }
         let _ = writeln!(page, "| Circumstances | {} |", cell(note));
     }
     for finding in publication
@@ -168,8 +183,28 @@ fn section(claim: &PublishedClaim, publication: &Publication) -> String {
         .filter(|finding| finding.id == *id)
     {
         page.push_str(&figures(claim, finding));
+        page.push_str(&setups(&finding.setups));
     }
     page
+}
+
+/// The same figures in other setups; empty if there are none.
+fn setups(all: &[Setup]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\n| Setup | Ours | Verdict |\n|---|---|---|\n");
+    for setup in all {
+        let figures = setup.ours.iter().map(|(name, value)| match name {
+            Some(name) => format!("{name} {value}"),
+            None => value.to_string(),
+        });
+        let figures = figures.collect::<Vec<_>>().join(", ");
+        let verdict = if setup.holds { "holds" } else { DIFFERS };
+        let row = format!("| {} | {figures} | {verdict} |", cell(&setup.name));
+        text.push_str(&closed(&row));
+    }
+    text
 }
 
 /// The figures of a finding beside those of its claim; empty for a shape without figures.
@@ -199,10 +234,10 @@ fn figures(claim: &PublishedClaim, finding: &Finding) -> String {
     text
 }
 
-fn verdict(finding: &Finding) -> &'static str {
-    match finding.holds {
-        true => "holds",
-        false => "**does not hold**",
+fn verdict(finding: &Finding) -> String {
+    match finding.holds() {
+        true => finding.verdict.clone(),
+        false => format!("**{}**", finding.verdict),
     }
 }
 
@@ -242,7 +277,9 @@ mod tests {
     const FINDINGS: &str = r#"{
         "command": "headtime paper p --json", "commit": "1234567", "date": "2026-11-22",
         "findings": [
-            { "id": "p.one", "mode": "external", "ours": 50.6, "holds": false, "note": "one run" },
+            { "id": "p.one", "mode": "external", "ours": 50.6, "holds": false, "verdict": "differs",
+              "reading": "at least theirs", "reason": "holds with: x", "note": "one run",
+              "setups": [{ "setup": "x", "ours": 61, "holds": true }, { "setup": "y", "ours": 59, "holds": false }] },
             { "id": "p.shape", "mode": null, "ours": { "a": 1.0, "b": 7.5, "c": 3.0 }, "holds": true,
               "note": "holds if a < b; two runs" }
         ]
@@ -254,11 +291,13 @@ mod tests {
         let publication = Publication::parse(FINDINGS, &table).expect("findings");
         let page = render(&table, Some(&publication));
         for row in [
-            "| Verdicts | 1 of 2 hold |",
+            "| Verdicts | 1 of 2 hold, 1 differ |",
             "| Printed by | `headtime paper p --json` |",
             "| Commit | 1234567 of 2026-11-22 |",
             "headtime paper p --json > out/p.json",
-            "| `p.one` | external | >= 60 % | 50.6 | **does not hold** |",
+            "| `p.one` | external | >= 60 % | 50.6 | **differs** |",
+            "| Reading | at least theirs |\n| Reason | holds with: x |\n| Circumstances | one run |",
+            "| Setup | Ours | Verdict |\n|---|---|---|\n| x | 61 | holds |\n| y | 59 | differs |",
             "| `p.shape` | | 2 figures | | holds |",
             "| Measurement | an order \\| a trend |",
             "| Verdict | holds |\n| Circumstances | two runs |",

@@ -2,6 +2,7 @@
 //! kernel's elevators, and with our guarantees.
 
 use super::finding::{Finding, MeasuredFigure, ShapeVerdict};
+use super::grounds::{Grounds, OtherSetup};
 use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 use run::{AbissRun, AbissRuns, CompetingLoad, FileLayout, Machine, Scheme};
@@ -224,8 +225,8 @@ impl AbissPaper<'_> {
             ours(FIGURE_18, 4),
         ])?;
         let mut named = Vec::new();
-        let mut checks = Vec::new();
-        let mut behind = Vec::new();
+        let (mut checks, mut late_checks) = (Vec::new(), Vec::new());
+        let (mut behind, mut late) = (Vec::new(), Vec::new());
         for row in ROWS {
             let AbissRow::Elevator(name, _) = row else {
                 continue;
@@ -234,6 +235,9 @@ impl AbissPaper<'_> {
             let wait = report.longest_wait().as_millis_f64();
             named.push((format!("{name}_ms"), wait));
             checks.push(wait >= LEAST_WAIT && wait > buffered);
+            let lateness = report.behind().as_millis_f64();
+            late.push((format!("{name}_ms"), lateness));
+            late_checks.push(lateness >= LEAST_WAIT && lateness > buffered);
             behind.push(format!(
                 "{name} {:.1} and {:.0} ms",
                 report.longest().as_millis_f64(),
@@ -247,7 +251,12 @@ impl AbissPaper<'_> {
             behind.join(", ")
         );
         let finding = figures(BEST_EFFORT, named, self.note(Machine::Paper, &more));
-        Ok(finding.shaped(ShapeVerdict::of(&checks)))
+        let late: Vec<(&str, f64)> = late.iter().map(|(name, ms)| (name.as_str(), *ms)).collect();
+        let behind = OtherSetup::several("a delay is how far a player fell behind its rate", &late);
+        Ok(finding
+            .shaped(ShapeVerdict::of(&checks))
+            .beside([behind.shaped(ShapeVerdict::of(&late_checks))])
+            .read_as("a delay is the longest wait for the disk of one read"))
     }
 
     /// Table 1.
@@ -259,7 +268,20 @@ impl AbissPaper<'_> {
         }
         let more = "single runs; elevators: noop is first come, first served, and so is theirs within one \
                     priority; the others are those of `headtime simulate`, cfq is cfq-like";
-        Ok(figures(claim, named, self.note(machine, more)))
+        let finding = figures(claim, named, self.note(machine, more));
+        if claim == ONE_SEGMENT {
+            return Ok(finding);
+        }
+        let mut segment = Vec::new();
+        for (row, streams) in cells() {
+            let report = self.of(row.run(Machine::OneSegment, streams))?;
+            segment.push((cell(row, streams), report.background_rate()));
+        }
+        let segment: Vec<(&str, f64)> = segment
+            .iter()
+            .map(|(cell, of)| (cell.as_str(), *of))
+            .collect();
+        Ok(finding.beside([OtherSetup::several("a buffer of one segment", &segment)]))
     }
 
     /// The rate left to the background reader in a cell.
@@ -275,6 +297,7 @@ pub fn figures(id: &'static str, named: Vec<(String, f64)>, note: String) -> Fin
         value,
     });
     Finding {
+        grounds: Grounds::default(),
         id,
         mode: Some(Label::InFirmware),
         ours: ours.collect(),
@@ -313,8 +336,8 @@ const ROWS: [AbissRow; 10] = [
 /// The batch of Figure 18 (ABISS), in pages.
 const FIGURE_18: u64 = 20;
 
-/// Shortest of the longest waits at best effort, in milliseconds (issue 7).
-const LEAST_WAIT: f64 = 60.0;
+/// Shortest of the longest waits at best effort, in milliseconds: 15 % below the paper's 1,000.
+const LEAST_WAIT: f64 = 850.0;
 
 /// Read-ahead of the background reader, in kB (`specs/streams.md`).
 const READ_AHEAD_KB: u64 = 128;

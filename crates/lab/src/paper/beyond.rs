@@ -17,7 +17,7 @@ use drive::imperfection::Chance;
 use scheduler::freeblock::Caution;
 
 use super::finding::{Finding, ShapeVerdict};
-use super::scene::{HeadSwitch, Model, Noise};
+use super::scene::{AtlasTruth, Model, Noise};
 use super::trial::{ScanTrial, Tracks, TrialBelief, TrialOutcome, Trials, fixed, remark};
 use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
@@ -442,7 +442,7 @@ fn within(outcome: &TrialOutcome) -> bool {
 const SW60: &str = "sptf-sw60";
 const SPTF: &str = "sptf";
 
-const ATLAS: Model = Model::Atlas10k(HeadSwitch::Paper);
+const ATLAS: Model = Model::Atlas10k(AtlasTruth::Table1Switch);
 
 const GUARDS: &str = "guard_percent";
 const TRACKS: &str = "same_track_rule_percent";
@@ -455,10 +455,12 @@ const NOISE: Noise = Noise::sigma(Duration::from_micros(60));
 /// The same noise with 1 % of the seeks 1.5 ms late (issue 3: up to 1.5 ms).
 const TAIL: Noise = Noise {
     sigma: Duration::from_micros(60),
+    bias: Duration::ZERO,
     late: Chance {
         per_million: 10_000,
         costs: Duration::from_micros(1_500),
     },
+    held: 0,
 };
 
 /// Impact budget in parts per million of the mean response time: 1 % (issue 3).

@@ -13,6 +13,9 @@ pub enum Delivery {
     /// The paper's rules: chunks, just-in-time seeks, seeks over half of the cylinders split in
     /// two.
     Paper,
+    /// The paper's rules without preemption: an urgent request waits for the end of the one in
+    /// service, which is in chunks.
+    Patient,
     /// The paper's rules with free prefetch.
     Prefetch,
     /// The paper's chunks alone.
@@ -41,6 +44,10 @@ impl Delivery {
         Some(match self {
             Delivery::Single => return None,
             Delivery::Paper => paper,
+            Delivery::Patient => Preemption {
+                aside: None,
+                ..paper
+            },
             Delivery::Prefetch => Preemption {
                 free_prefetch: Switch::On,
                 ..paper
@@ -85,6 +92,7 @@ impl Delivery {
         match self {
             Delivery::Single => "one command a request",
             Delivery::Paper => "Virtual IO",
+            Delivery::Patient => "Virtual IO without preemption",
             Delivery::Prefetch => "Virtual IO with free prefetch",
             Delivery::Chunks => "chunks alone",
             Delivery::JustInTime => "chunks and just-in-time seeks",

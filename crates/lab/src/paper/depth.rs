@@ -5,8 +5,10 @@ use crate::plot::{Curve, Panel};
 use rayon::prelude::*;
 use simulator::workload::Overrides;
 
+use super::atlas::{BIASED, CHEETAH, JUDGED, PaperDrive, TRUTHS};
 use super::finding::{Finding, ShapeVerdict};
-use super::scene::{HeadSwitch, Model, Noise, PaperScene, PolicyRunSpec, load};
+use super::grounds::OtherSetup;
+use super::scene::{PaperScene, PolicyRunSpec, load};
 use super::{Drawing, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
@@ -21,27 +23,28 @@ const ID: &str = "fb.sptf.external-matches-firmware";
 
 /// Throughputs by policy, then by depth.
 struct DepthSweep {
-    model: Model,
+    drive: PaperDrive,
     scene: PaperScene,
     rates: Vec<Vec<f64>>,
 }
 
 fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
-    let models = [Model::Atlas10k(HeadSwitch::Paper), Model::Cheetah18lp];
-    bench.expect(models.len() * POLICIES.len() * DEPTHS.len());
-    let sweeps = models
+    let drives = [JUDGED, CHEETAH].into_iter().chain(TRUTHS).chain([BIASED]);
+    let drives: Vec<PaperDrive> = drives.collect();
+    bench.expect(drives.len() * POLICIES.len() * DEPTHS.len());
+    let sweeps = drives
         .into_iter()
-        .map(|model| sweep(bench, model))
+        .map(|drive| sweep(bench, drive))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(MeasurementOutcome {
         findings: vec![finding(&sweeps)],
-        drawings: vec![drawing(&sweeps)],
+        drawings: vec![drawing(&sweeps[..2])],
         ..MeasurementOutcome::default()
     })
 }
 
-fn sweep(bench: &PaperBench, model: Model) -> Result<DepthSweep, Failure> {
-    let scene = PaperScene::external(model, noise_of(model))?;
+fn sweep(bench: &PaperBench, drive: PaperDrive) -> Result<DepthSweep, Failure> {
+    let scene = PaperScene::external(drive.model, drive.noise)?;
     let points: Vec<(&str, u32)> = POLICIES
         .iter()
         .flat_map(|policy| DEPTHS.map(|depth| (*policy, depth)))
@@ -64,7 +67,7 @@ fn sweep(bench: &PaperBench, model: Model) -> Result<DepthSweep, Failure> {
         })
         .collect::<Result<Vec<f64>, Failure>>()?;
     Ok(DepthSweep {
-        model,
+        drive,
         scene,
         rates: rates.chunks(DEPTHS.len()).map(<[f64]>::to_vec).collect(),
     })
@@ -96,6 +99,19 @@ impl DepthSweep {
             })
     }
 
+    fn figures(&self) -> [(&'static str, f64); 5] {
+        [
+            ("external_over_drive_percent", self.distance()),
+            ("sptf_over_sw60_percent", self.lead(SPTF, SW60, DEEP)),
+            ("sw60_over_sstf_percent", self.lead(SW60, SSTF, DEEP)),
+            ("sptf_over_sstf_percent", self.lead(SPTF, SSTF, DEEP)),
+            (
+                "sptf_over_sstf_at_4_percent",
+                self.lead(SPTF, SSTF, SHALLOW),
+            ),
+        ]
+    }
+
     fn checks(&self) -> [bool; 4] {
         [
             self.distance().abs() <= COINCIDES,
@@ -106,9 +122,11 @@ impl DepthSweep {
     }
 }
 
+/// The finding on the paper's two drives, and on each of the drives alone.
 fn finding(sweeps: &[DepthSweep]) -> Finding {
-    let checks: Vec<bool> = sweeps.iter().flat_map(DepthSweep::checks).collect();
-    let lines = sweeps.iter().map(|sweep| {
+    let papers = &sweeps[..2];
+    let checks: Vec<bool> = papers.iter().flat_map(DepthSweep::checks).collect();
+    let lines = papers.iter().map(|sweep| {
         let at = |depth| {
             let rates = POLICIES.map(|policy| format!("{:.0}", sweep.rate(policy, depth)));
             format!("depth {depth}: {}", rates.join(" / "))
@@ -121,35 +139,19 @@ fn finding(sweeps: &[DepthSweep]) -> Finding {
         POLICIES.join(" / "),
         lines.collect::<Vec<_>>().join("; ")
     );
-    let furthest = |of: fn(&DepthSweep) -> f64| sweeps.first().map_or(f64::NAN, of);
-    let ours = [
-        (
-            "external_over_drive_percent",
-            furthest(DepthSweep::distance),
-        ),
-        (
-            "sptf_over_sw60_percent",
-            furthest(|s| s.lead(SPTF, SW60, DEEP)),
-        ),
-        (
-            "sw60_over_sstf_percent",
-            furthest(|s| s.lead(SW60, SSTF, DEEP)),
-        ),
-        (
-            "sptf_over_sstf_percent",
-            furthest(|s| s.lead(SPTF, SSTF, DEEP)),
-        ),
-        (
-            "sptf_over_sstf_at_4_percent",
-            furthest(|s| s.lead(SPTF, SSTF, SHALLOW)),
-        ),
-    ];
-    Finding::several(ID, Label::External, &ours, note).shaped(ShapeVerdict::of(&checks))
+    let alone = sweeps.iter().map(|sweep| {
+        let setup = OtherSetup::several(format!("{} alone", sweep.drive.name), &sweep.figures());
+        setup.shaped(ShapeVerdict::of(&sweep.checks()))
+    });
+    Finding::several(ID, Label::External, &sweeps[0].figures(), note)
+        .shaped(ShapeVerdict::of(&checks))
+        .beside(alone.collect::<Vec<_>>())
+        .read_as("both drives of the paper; the figures are those of the Atlas 10K")
 }
 
 fn drawing(sweeps: &[DepthSweep]) -> Drawing {
     let panels = sweeps.iter().map(|sweep| Panel::Lines {
-        title: format!("Throughput over depth, {}", sweep.model.name()),
+        title: format!("Throughput over depth, {}", sweep.drive.model.name()),
         x_label: "requests pending".to_owned(),
         y_label: "requests/s".to_owned(),
         curves: POLICIES
@@ -164,16 +166,6 @@ fn drawing(sweeps: &[DepthSweep]) -> Drawing {
     Drawing {
         name: "figure-8",
         panels: panels.collect(),
-    }
-}
-
-/// The noises with which our drives lose as many rotations as the paper's (see
-/// [`super::prediction`]).
-fn noise_of(model: Model) -> Noise {
-    match model {
-        Model::Atlas10k(_) => super::prediction::ATLAS,
-        Model::Cheetah18lp => super::prediction::CHEETAH,
-        Model::Cheetah9lp | Model::St318437lw | Model::Modern20tb => super::serving::NOISE,
     }
 }
 

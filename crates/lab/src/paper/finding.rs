@@ -2,6 +2,8 @@
 
 use crate::claims::{Claim, Theirs};
 
+pub use super::figure::{MeasuredFigure, ShapeVerdict, rounded};
+use super::grounds::{Grounds, OtherSetup, Verdict, agrees};
 use crate::{Failure, Label};
 
 /// The finding of a measurement on one claim.
@@ -17,24 +19,8 @@ pub struct Finding {
     pub shape: Option<ShapeVerdict>,
     /// The circumstances.
     pub note: String,
-}
-
-/// One figure of ours.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MeasuredFigure {
-    /// The name; the only figure of a claim has none.
-    pub name: Option<String>,
-    /// The value.
-    pub value: f64,
-}
-
-/// The result of a shape's check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShapeVerdict {
-    /// The shape holds.
-    Holds,
-    /// The shape does not hold.
-    Fails,
+    /// The grounds of the verdict.
+    pub grounds: Grounds,
 }
 
 /// A finding with its claim and the verdict.
@@ -44,18 +30,14 @@ pub struct JudgedFinding {
     pub claim: Claim,
     /// Our finding.
     pub finding: Finding,
-    /// Whether claim and finding agree.
-    pub holds: bool,
-}
-
-impl ShapeVerdict {
-    /// Holds if all checks do.
-    pub fn of(checks: &[bool]) -> ShapeVerdict {
-        match checks.iter().all(|&good| good) {
-            true => ShapeVerdict::Holds,
-            false => ShapeVerdict::Fails,
-        }
-    }
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The reading of the claim, with its rule.
+    pub reading: String,
+    /// The reason, unless the claim holds.
+    pub reason: Option<String>,
+    /// The verdicts on the other setups, in their order.
+    pub setups: Vec<Verdict>,
 }
 
 impl Finding {
@@ -67,6 +49,7 @@ impl Finding {
             ours: vec![MeasuredFigure { name: None, value }],
             shape: None,
             note,
+            grounds: Grounds::default(),
         }
     }
 
@@ -82,6 +65,7 @@ impl Finding {
             ours: ours.iter().map(figure).collect(),
             shape: None,
             note,
+            grounds: Grounds::default(),
         }
     }
 
@@ -93,37 +77,50 @@ impl Finding {
         }
     }
 
-    /// Holds it against its claim.
+    /// The finding with a reading of its claim.
+    pub fn read_as(mut self, reading: impl Into<String>) -> Finding {
+        self.grounds.reading = reading.into();
+        self
+    }
+
+    /// The finding with the same figures in other setups.
+    pub fn beside(mut self, setups: impl IntoIterator<Item = OtherSetup>) -> Finding {
+        self.grounds.setups.extend(setups);
+        self
+    }
+
+    /// Compares it with its claim.
     ///
     /// # Errors
     /// If it is not about what the claim is about: a figure is missing, too many, or there is no
     /// shape where one is claimed.
     pub fn judge(self, claim: &Claim) -> Result<JudgedFinding, Failure> {
-        let holds = match (self.shape, &claim.shape) {
-            (Some(shape), Some(_)) => shape == ShapeVerdict::Holds,
-            (None, None) => self.agrees(claim)?,
-            (Some(_), None) | (None, Some(_)) => return Err(self.astray()),
+        let of = |ours: &[MeasuredFigure], shape| {
+            let is_so = agrees(claim, ours, shape).ok_or_else(|| self.astray())?;
+            Ok::<_, Failure>(match is_so {
+                true => Verdict::Holds,
+                false => Verdict::Differs,
+            })
+        };
+        let setups = self.grounds.setups.iter();
+        let setups = setups.map(|setup| of(&setup.ours, setup.shape));
+        let setups = setups.collect::<Result<Vec<_>, _>>()?;
+        let (verdict, reason) = match (of(&self.ours, self.shape)?, self.grounds.incomparable) {
+            (_, Some(why)) => (Verdict::NotComparable, Some(why.to_owned())),
+            (Verdict::Differs, None) => {
+                let reason = self.grounds.reason(claim, &self.ours);
+                (Verdict::Differs, Some(reason))
+            }
+            (verdict, None) => (verdict, None),
         };
         Ok(JudgedFinding {
             claim: claim.clone(),
+            reading: self.grounds.read(claim),
             finding: self,
-            holds,
+            verdict,
+            reason,
+            setups,
         })
-    }
-
-    /// Whether all figures of the claim agree with ours of the same names.
-    fn agrees(&self, claim: &Claim) -> Result<bool, Failure> {
-        if self.ours.len() != claim.figures.len() {
-            return Err(self.astray());
-        }
-        let mut holds = true;
-        for ours in &self.ours {
-            let figure = claim
-                .figure(ours.name.as_deref())
-                .ok_or_else(|| self.astray())?;
-            holds &= figure.theirs.agrees(rounded(ours.value));
-        }
-        Ok(holds)
     }
 
     fn astray(&self) -> Failure {
@@ -132,16 +129,6 @@ impl Finding {
             "{id}: measured something else than what is claimed"
         ))
     }
-}
-
-/// Rounds to four digits, more than any published figure has. Rounded values are both shown and
-/// judged.
-pub fn rounded(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    let step = 10f64.powf(3.0 - value.abs().log10().floor());
-    (value * step).round() / step
 }
 
 /// The published value as text.
@@ -168,10 +155,18 @@ mod tests {
         figures = [{ name = \"a\", at_least = 3, unit = \"x\" }, { name = \"b\", at_most = 2, unit = \"%\" }]\n\
         [[claim]]\nid = \"p.shape\"\nwhere = \"1\"\ntext = \"x\"\nshape = \"upwards\"\n";
 
-    fn holds(finding: Finding) -> Option<bool> {
+    fn judged(finding: Finding) -> Option<JudgedFinding> {
         let paper = Paper::parse("p.toml", CLAIMS).expect("good claims");
         let claim = paper.claim(finding.id).expect("one of them");
-        finding.judge(claim).ok().map(|judged| judged.holds)
+        finding.judge(claim).ok()
+    }
+
+    fn holds(finding: Finding) -> Option<bool> {
+        judged(finding).map(|judged| judged.verdict == Verdict::Holds)
+    }
+
+    fn reason(finding: Finding) -> Option<String> {
+        judged(finding).expect("its figures").reason
     }
 
     fn one(value: f64) -> Finding {
@@ -211,6 +206,48 @@ mod tests {
             ..one(10.0)
         };
         assert_eq!(holds(unchecked), None);
+    }
+
+    #[test]
+    fn a_difference_is_explained_by_setups_that_agree_and_by_no_other() {
+        let setups = || [("far", 20.0), ("near", 10.5)].map(|(name, of)| OtherSetup::one(name, of));
+        let differs = one(12.0).beside(setups()).read_as("whole disk");
+        let verdicts = judged(differs).expect("its figure");
+        assert_eq!(verdicts.verdict, Verdict::Differs);
+        assert_eq!(verdicts.setups, [Verdict::Differs, Verdict::Holds]);
+        assert_eq!(verdicts.reading, "whole disk; within 15 % of theirs");
+        assert_eq!(verdicts.reason.as_deref(), Some("holds with: near"));
+        assert_eq!(reason(one(10.0).beside(setups())), None);
+        let none = one(12.0).beside(setups().into_iter().take(1));
+        assert_eq!(
+            reason(none).as_deref(),
+            Some("holds in none of the 1 other setups")
+        );
+        assert!(reason(one(12.0)).is_some_and(|why| why.starts_with("not shown")));
+        let mut bounded = one(12.0);
+        bounded.grounds.bound = Some("at most 11 fit".to_owned());
+        assert_eq!(reason(bounded).as_deref(), Some("at most 11 fit"));
+        let astray = one(12.0).beside([OtherSetup::several("two", &[("a", 1.0)])]);
+        assert!(judged(astray).is_none(), "other figures");
+    }
+
+    #[test]
+    fn figures_are_explained_one_by_one() {
+        let setup = OtherSetup::several("s", &[("a", 3.5), ("b", 2.5)]);
+        let off = two(&[("a", 2.0), ("b", 3.0)]).beside([setup]);
+        assert_eq!(
+            reason(off).as_deref(),
+            Some("a agrees with: s; b agrees in no setup")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_compared_does_not_hold() {
+        let mut finding = one(10.0);
+        finding.grounds.incomparable = Some("another machine");
+        let judged = judged(finding).expect("its figure");
+        assert_eq!(judged.verdict, Verdict::NotComparable);
+        assert_eq!(judged.reason.as_deref(), Some("another machine"));
     }
 
     #[test]

@@ -18,8 +18,10 @@ use rayon::prelude::*;
 use simulator::run::Watch;
 use simulator::workload::{Overrides, Placement, Workload};
 
+use super::atlas::{JUDGED, PaperDrive, TRUTHS};
 use super::finding::Finding;
-use super::scene::{HeadSwitch, Model, PaperScene, PolicyRunSpec, load};
+use super::grounds::OtherSetup;
+use super::scene::{PaperScene, PolicyRunSpec, load};
 use super::{Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
@@ -42,17 +44,9 @@ struct LatencyShareCase {
     policy: &'static str,
     depth: u32,
     load: Workload,
-    head_switch: HeadSwitch,
-    role: Role,
-}
-
-/// The role of a run's figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// The figure is judged.
-    Judged,
-    /// The figure shows the effect of a choice.
-    Aside,
+    drive: PaperDrive,
+    /// The difference from the judged run; none if it is judged.
+    setup: Option<String>,
 }
 
 fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
@@ -61,7 +55,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let shares = cases
         .par_iter()
         .map(|case| {
-            let scene = PaperScene::in_firmware(Model::Atlas10k(case.head_switch))?;
+            let scene = PaperScene::in_firmware(case.drive.model)?;
             let asked = PolicyRunSpec {
                 load: &case.load,
                 policy: case.policy,
@@ -78,7 +72,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
         })
         .collect::<Result<Vec<f64>, Failure>>()?;
     let measured: Vec<(&LatencyShareCase, f64)> = cases.iter().zip(shares).collect();
-    let scene = PaperScene::in_firmware(Model::Atlas10k(HeadSwitch::Paper))?;
+    let scene = PaperScene::in_firmware(JUDGED.model)?;
     let findings = MEASUREMENT
         .claims
         .iter()
@@ -89,34 +83,45 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
 
 fn cases() -> Result<Vec<LatencyShareCase>, Failure> {
     let mut cases = Vec::new();
-    for (id, name) in [
-        (SMALL, SMALL_LOAD),
-        (LARGE, "random-256k"),
-        (LOCAL, "local-small"),
-    ] {
-        cases.push(LatencyShareCase {
-            id,
-            policy: "fcfs",
-            depth: FCFS_DEPTH,
-            load: never_idle(name, FCFS_DEPTH)?,
-            head_switch: HeadSwitch::Paper,
-            role: Role::Judged,
-        });
+    let others = |drive: PaperDrive| (drive != JUDGED).then(|| drive.name.to_owned());
+    for drive in [JUDGED].into_iter().chain(TRUTHS) {
+        for (id, name) in [
+            (SMALL, SMALL_LOAD),
+            (LARGE, "random-256k"),
+            (LOCAL, "local-small"),
+        ] {
+            cases.push(LatencyShareCase {
+                id,
+                policy: "fcfs",
+                depth: FCFS_DEPTH,
+                load: never_idle(name, FCFS_DEPTH)?,
+                drive,
+                setup: others(drive),
+            });
+        }
+        for (id, policy) in [(SEEKS, "c-look"), (SEEKS, "sstf"), (SPTF, "sptf")] {
+            cases.push(LatencyShareCase {
+                id,
+                policy,
+                depth: JUDGED_DEPTH,
+                load: never_idle(SMALL_LOAD, JUDGED_DEPTH)?,
+                drive,
+                setup: others(drive),
+            });
+        }
     }
     let mut tight = never_idle("local-small", FCFS_DEPTH)?;
     if let Placement::Local { group_bytes, .. } = &mut tight.placement {
         *group_bytes = TIGHT_GROUP;
     }
-    for head_switch in [HeadSwitch::Paper, HeadSwitch::Extracted] {
-        cases.push(LatencyShareCase {
-            id: LOCAL,
-            policy: "fcfs",
-            depth: FCFS_DEPTH,
-            load: tight.clone(),
-            head_switch,
-            role: Role::Aside,
-        });
-    }
+    cases.push(LatencyShareCase {
+        id: LOCAL,
+        policy: "fcfs",
+        depth: FCFS_DEPTH,
+        setup: Some(tight.placement.to_string()),
+        load: tight,
+        drive: JUDGED,
+    });
     for (id, policy) in [(SEEKS, "c-look"), (SEEKS, "sstf"), (SPTF, "sptf")] {
         for depth in DEPTHS {
             cases.push(LatencyShareCase {
@@ -124,11 +129,8 @@ fn cases() -> Result<Vec<LatencyShareCase>, Failure> {
                 policy,
                 depth,
                 load: never_idle(SMALL_LOAD, depth)?,
-                head_switch: HeadSwitch::Paper,
-                role: match depth {
-                    JUDGED_DEPTH => Role::Judged,
-                    _ => Role::Aside,
-                },
+                drive: JUDGED,
+                setup: Some(format!("depth {depth}")),
             });
         }
     }
@@ -138,41 +140,45 @@ fn cases() -> Result<Vec<LatencyShareCase>, Failure> {
 fn finding(id: &'static str, scene: &PaperScene, measured: &[(&LatencyShareCase, f64)]) -> Finding {
     let of_claim: Vec<&(&LatencyShareCase, f64)> =
         measured.iter().filter(|(case, _)| case.id == id).collect();
-    let judged = of_claim
-        .iter()
-        .filter(|(case, _)| case.role == Role::Judged);
     // Where two policies are claimed to be alike, the one that is further away counts.
-    let value = judged
-        .map(|(_, share)| *share)
-        .max_by(|a, b| (a - HALF).abs().total_cmp(&(b - HALF).abs()))
-        .unwrap_or(f64::NAN);
-    let runs = of_claim.iter().map(|(case, share)| {
-        let LatencyShareCase { policy, depth, .. } = case;
-        match (id, case.head_switch) {
-            (LOCAL, HeadSwitch::Paper) => format!("{share:.1} % with {}", case.load.placement),
-            (LOCAL, HeadSwitch::Extracted) => {
-                format!("{share:.1} % if head switches then take 0.176 ms")
-            }
-            _ => format!("{policy} at depth {depth}: {share:.1} %"),
+    let worst = |setup: &Option<String>| {
+        let alike = of_claim.iter().filter(|(case, _)| case.setup == *setup);
+        let shares = alike.map(|(_, share)| *share);
+        let worst = shares.max_by(|a, b| (a - HALF).abs().total_cmp(&(b - HALF).abs()));
+        worst.unwrap_or(f64::NAN)
+    };
+    let mut names: Vec<&Option<String>> = Vec::new();
+    for (case, _) in &of_claim {
+        if case.setup.is_some() && !names.contains(&&case.setup) {
+            names.push(&case.setup);
         }
+    }
+    let setups = names.into_iter().map(|name| {
+        let value = worst(name);
+        OtherSetup::one(name.clone().unwrap_or_default(), value)
+    });
+    let judged = of_claim.iter().filter(|(case, _)| case.setup.is_none());
+    let runs = judged.map(|(case, share)| {
+        let LatencyShareCase { policy, depth, .. } = case;
+        format!("{policy} at depth {depth}: {share:.1} %")
     });
     let runs: Vec<String> = runs.collect();
-    let reason = match id {
-        LOCAL => {
-            "; the other 30 % still seek for 5 ms, so that 60 % would need near seeks \
-             below 0.4 ms, and this drive's shortest takes 1.2"
+    let load = of_claim.first().map(|(case, _)| case.load.to_string());
+    let note = format!(
+        "{}; always outstanding: the depth, 2 at the drive; {}; {scene}",
+        runs.join(", "),
+        load.unwrap_or_default()
+    );
+    let reading = match id {
+        LOCAL => "\"up to 60 %\" is the value that is reached",
+        SEEKS => {
+            "depth 10, that of the paper's OLTP, as section 2.1 states none; of C-LOOK and SSTF the one further away"
         }
+        SPTF => "depth 10, that of the paper's OLTP, as section 2.1 states none",
         _ => "",
     };
-    let sizes = of_claim
-        .first()
-        .map(|(case, _)| case.load.sizes.to_string());
-    let note = format!(
-        "{}{reason}; always outstanding: the depth, 2 at the drive; {}, 2/3 reads; {scene}",
-        runs.join(", "),
-        sizes.unwrap_or_default()
-    );
-    Finding::one(id, Label::InFirmware, value, note)
+    let finding = Finding::one(id, Label::InFirmware, worst(&None), note);
+    finding.beside(setups.collect::<Vec<_>>()).read_as(reading)
 }
 
 /// A load with a constant number of outstanding requests.
@@ -215,11 +221,11 @@ const REQUESTS: u64 = 50_000;
 /// Depth of FCFS: one command in service and one at the drive, as more would not matter.
 const FCFS_DEPTH: u32 = 2;
 
-/// Depths of the other policies. The paper has no figure; its OLTP has ten pending requests.
-const DEPTHS: [u32; 3] = [10, 20, 30];
+/// Other depths.
+const DEPTHS: [u32; 3] = [20, 30, 40];
 
-/// Depth at which C-LOOK and SSTF have the paper's half: a choice.
-const JUDGED_DEPTH: u32 = 20;
+/// Depth of the policies: the ten pending requests of the paper's OLTP. Section 2.1 states none.
+const JUDGED_DEPTH: u32 = 10;
 
 /// Size of small requests. The random requests of section 5.2 have 4 KB; section 2.1 has no figure.
 const SMALL_KIB: f64 = 4.0;

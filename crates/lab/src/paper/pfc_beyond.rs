@@ -7,9 +7,10 @@
 use simulator::caching::cases::{ALGORITHMS, CachingCase, L2_PERCENT, Upper};
 
 use super::finding::{Finding, MeasuredFigure};
+use super::grounds::{Grounds, OtherSetup};
 use super::pfc::loads::{self, GENUINE, NAMES, Which};
 use super::pfc::served::{CachingRun, CachingRuns, ServedCase};
-use super::pfc::{cases, named};
+use super::pfc::{IN_PAGES, IN_TRACKS, WITHOUT, cases, in_tracks, is_artefact, named};
 use super::{Measurement, MeasurementOutcome, PaperBench, Table};
 use crate::Failure;
 
@@ -107,6 +108,17 @@ impl Groups {
         groups
     }
 
+    /// The homogeneous cases with SARC in tracks.
+    fn in_tracks(&self) -> Cases {
+        self.homogeneous.iter().copied().map(in_tracks).collect()
+    }
+
+    /// The homogeneous cases without those in which SARC in pages overloads the disk.
+    fn without_artefact(&self) -> Cases {
+        let rest = self.homogeneous.iter().copied();
+        rest.filter(|&case| !is_artefact(case)).collect()
+    }
+
     fn runs(&self) -> Vec<CachingRun> {
         let mut runs = Vec::new();
         let mut add = |cases: &Cases, coordinators: &[&str]| {
@@ -119,6 +131,7 @@ impl Groups {
             }
         };
         add(&self.homogeneous, &["none", "du", PFC, ADAPTIVE]);
+        add(&self.in_tracks(), &["none", PFC, ADAPTIVE]);
         for others in [
             &self.heterogeneous,
             &self.clients,
@@ -178,6 +191,7 @@ impl PfcBeyond {
             value,
         };
         Finding {
+            grounds: Grounds::default(),
             id,
             mode: None,
             ours: ours.iter().map(figure).collect(),
@@ -187,10 +201,18 @@ impl PfcBeyond {
     }
 
     fn literal(&self) -> Result<Finding, Failure> {
-        let gains = self.gains(&self.groups.homogeneous, PFC)?;
-        let improved = gains.iter().filter(|&&gain| gain > 0.0).count() as f64;
-        let ours = [("improved", improved), ("mean_gain_percent", mean(&gains))];
-        Ok(Self::finding(LITERAL, &ours, "readings as used"))
+        let both = |cases: &Cases| {
+            let gains = self.gains(cases, PFC)?;
+            let improved = gains.iter().filter(|&&gain| gain > 0.0).count() as f64;
+            Ok::<_, Failure>([("improved", improved), ("mean_gain_percent", mean(&gains))])
+        };
+        let ours = both(&self.groups.homogeneous)?;
+        let setups = [
+            OtherSetup::several(IN_TRACKS, &both(&self.groups.in_tracks())?),
+            OtherSetup::several(WITHOUT, &both(&self.groups.without_artefact())?),
+        ];
+        let finding = Self::finding(LITERAL, &ours, "readings as used");
+        Ok(finding.beside(setups).read_as(IN_PAGES))
     }
 
     fn genuine(&self) -> Result<Finding, Failure> {
@@ -234,9 +256,16 @@ impl PfcBeyond {
     }
 
     fn gain(&self) -> Result<Finding, Failure> {
-        let gains = self.gains(&self.groups.homogeneous, ADAPTIVE)?;
-        let best = gains.iter().copied().fold(f64::MIN, f64::max);
-        let ours = [("mean_percent", mean(&gains)), ("best_percent", best)];
+        let both = |cases: &Cases| {
+            let gains = self.gains(cases, ADAPTIVE)?;
+            let best = gains.iter().copied().fold(f64::MIN, f64::max);
+            Ok::<_, Failure>([("mean_percent", mean(&gains)), ("best_percent", best)])
+        };
+        let ours = both(&self.groups.homogeneous)?;
+        let setups = [
+            OtherSetup::several(IN_TRACKS, &both(&self.groups.in_tracks())?),
+            OtherSetup::several(WITHOUT, &both(&self.groups.without_artefact())?),
+        ];
         let mut parts = Vec::new();
         for (at, name) in NAMES.into_iter().enumerate() {
             let of_load = |case: &&(Which, CachingCase)| case.0 == Which::Calibrated(at, 1);
@@ -244,7 +273,8 @@ impl PfcBeyond {
             let gains = self.gains(&some.collect(), ADAPTIVE)?;
             parts.push(format!("{name} {:.1} %", mean(&gains)));
         }
-        Ok(Self::finding(GAIN, &ours, &parts.join(", ")))
+        let finding = Self::finding(GAIN, &ours, &parts.join(", "));
+        Ok(finding.beside(setups).read_as(IN_PAGES))
     }
 
     fn beats(&self) -> Result<Finding, Failure> {

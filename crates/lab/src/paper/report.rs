@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Effort;
 use super::finding::{JudgedFinding, MeasuredFigure, rounded};
+use super::grounds::Verdict;
 use crate::claims::{Claim, Theirs};
 
 /// A finding beside its claim, as a row of the JSON.
@@ -15,8 +16,20 @@ pub struct FindingRow<'a> {
     theirs: Value,
     ours: Value,
     unit: String,
+    verdict: &'static str,
     holds: bool,
+    reading: &'a str,
+    reason: Option<&'a str>,
+    setups: Vec<SetupRow<'a>>,
     note: String,
+}
+
+/// The same figures in another setup.
+#[derive(Debug, Serialize)]
+struct SetupRow<'a> {
+    setup: &'a str,
+    ours: Value,
+    holds: bool,
 }
 
 impl<'a> FindingRow<'a> {
@@ -25,15 +38,29 @@ impl<'a> FindingRow<'a> {
         let JudgedFinding {
             claim,
             finding,
-            holds,
+            verdict,
+            reading,
+            reason,
+            setups,
         } = judged;
+        let others = finding.grounds.setups.iter().zip(setups);
         FindingRow {
             id: &claim.id,
             mode: finding.mode.map(|mode| mode.name()),
             theirs: theirs(claim),
             ours: ours(&finding.ours),
             unit: claim.unit(),
-            holds: *holds,
+            verdict: verdict.name(),
+            holds: *verdict == Verdict::Holds,
+            reading,
+            reason: reason.as_deref(),
+            setups: others
+                .map(|(setup, verdict)| SetupRow {
+                    setup: &setup.name,
+                    ours: ours(&setup.ours),
+                    holds: *verdict == Verdict::Holds,
+                })
+                .collect(),
             note: note(&finding.note, claim, effort),
         }
     }

@@ -32,6 +32,8 @@ pub struct ServingSetup {
     pub urgent: Urgent,
     /// The length in virtual seconds.
     pub seconds: u32,
+    /// The seed of the load.
+    pub seed: u32,
 }
 
 /// Greedy clients: random requests, always outstanding.
@@ -115,9 +117,10 @@ impl ServingSetup {
             Urgent::Poisson(rate) => urgent(rate, "exponential"),
         };
         format!(
-            "name = \"served\"\nseed = {SEED}\n[[part]]\nname = \"bulk\"\nread_fraction = {reads}\n\
+            "name = \"served\"\nseed = {}\n[[part]]\nname = \"bulk\"\nread_fraction = {reads}\n\
              [part.arrivals]\nmodel = \"closed\"\ntasks = {clients}\n[part.size]\nkind = \"fixed\"\n\
-             kib = {kib}\n{anywhere}{urgent}"
+             kib = {kib}\n{anywhere}{urgent}",
+            self.seed
         )
     }
 
@@ -254,8 +257,8 @@ impl Servings {
 /// Noise of seek times: that of our goals for free blocks. A choice.
 pub const NOISE: Noise = Noise::sigma(Duration::from_micros(60));
 
-/// The seed of the loads. A choice.
-const SEED: u64 = 1;
+/// The seed of the loads of single runs. A choice.
+pub const SEED: u32 = 1;
 
 /// Step of the commands' lengths, in milliseconds: a tenth of a pixel of a plot.
 const LENGTHS: f64 = 0.05;

@@ -5,7 +5,9 @@
 //!   without  OLTP         |================ for the same time =====================|
 //! ```
 
-use block::{Duration, Switch};
+use block::{Direction, Duration, Extent, Lba, Switch};
+use drive::geometry::TrackExtent;
+use drive::{Position, Profile};
 use engine::Rules;
 use rayon::prelude::*;
 use scheduler::freeblock::{Caution, Ranges, SameTrack, WantedBlocks};
@@ -105,6 +107,8 @@ pub struct TrialDrive {
     pub megabytes: f64,
     /// The mean rate of the medium, in MB/s: its bytes over one revolution for each track.
     pub potential: f64,
+    /// The rate of a sequential read of the whole disk, in MB/s: with the skews between tracks.
+    pub streaming: f64,
 }
 
 /// The results of trials.
@@ -223,6 +227,7 @@ impl ScanTrial {
             drive: TrialDrive {
                 megabytes,
                 potential: megabytes / (drive.geometry.tracks() as f64 * revolution),
+                streaming: megabytes / sequential(scene.truth()).as_secs_f64(),
             },
             ..outcome
         })
@@ -273,9 +278,9 @@ impl TrialOutcome {
         }
     }
 
-    /// The free bandwidth in percent of the disk's rate.
+    /// The free bandwidth in percent of the rate of a sequential read.
     pub fn share(&self, hundredths: u32) -> f64 {
-        self.until(hundredths) / self.drive.potential * 100.0
+        self.until(hundredths) / self.drive.streaming * 100.0
     }
 
     /// The ratio of moved bytes to the load's own.
@@ -378,6 +383,35 @@ pub fn remark(effort: Effort) -> String {
              half and the whole are those of the start; "
         ),
     }
+}
+
+/// The time of a sequential read of the whole disk: the sweep of each track, and the way to the
+/// next one's first sector, with a revolution more if the arm comes too late for it.
+fn sequential(drive: &Profile) -> Duration {
+    let Ok(whole) = Extent::new(Lba(0), drive.geometry.sectors()) else {
+        return Duration::ZERO;
+    };
+    let mut before: Option<TrackExtent> = None;
+    let mut time = Duration::ZERO;
+    for run in drive.geometry.runs(whole) {
+        if let Some(before) = before {
+            let gap = drive
+                .spindle
+                .time_of(run.start - (before.start + before.sweep));
+            let place = |run: &TrackExtent| Position {
+                cylinder: run.cylinder,
+                head: run.head,
+            };
+            let moved = drive.reposition(place(&before), place(&run), Direction::Read);
+            time += gap;
+            if gap < moved {
+                time += drive.spindle.period();
+            }
+        }
+        time += drive.spindle.time_of(run.sweep);
+        before = Some(run);
+    }
+    time
 }
 
 /// The paper's OLTP load with ten pending requests.

@@ -5,15 +5,18 @@ use block::Direction;
 
 use super::delivery::Delivery;
 use super::finding::{Finding, MeasuredFigure};
+use super::grounds::{Grounds, OtherSetup};
 use super::scene::Model;
-use super::serving::{Bulk, ServedLoad, ServingSetup, Servings, Urgent};
+use super::serving::{Bulk, SEED, ServedLoad, ServingSetup, Servings, Urgent};
 use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
+use crate::claims::Claim;
 use crate::{Failure, Label};
 
 pub mod chunks;
 mod drawn;
 pub mod example;
 mod shapes;
+mod writes;
 
 /// The measurement.
 pub const MEASUREMENT: Measurement = Measurement {
@@ -68,6 +71,10 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
         paper.waits()?,
         paper.responses()?,
     ];
+    let built_in = super::paper("virtual-io")?;
+    let claim_of = |(id, kib)| Some((kib, built_in.claim(id)?));
+    let sizes = WRITES.into_iter().zip(TABLE_SIZES);
+    let paper_claims: Vec<(u32, &Claim)> = sizes.filter_map(claim_of).collect();
     for (direction, claims) in [(Direction::Read, READS), (Direction::Write, WRITES)] {
         for (claim, kib) in claims.into_iter().zip(TABLE_SIZES) {
             findings.push(paper.table(claim, direction, kib)?);
@@ -76,7 +83,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     Ok(MeasurementOutcome {
         findings,
         drawings: drawn::all(&paper)?,
-        ..MeasurementOutcome::default()
+        tables: vec![paper.writes(&paper_claims)?],
     })
 }
 
@@ -98,6 +105,13 @@ fn servings() -> Vec<ServingSetup> {
     all.extend(pairs(&COMPONENT_WAYS, &SIZES).map(|(delivery, kib)| alone(delivery, READ, kib)));
     for kib in TABLE_SIZES {
         all.extend(RATES.map(|rate| at_rate(Delivery::Prefetch, READ, kib, rate)));
+        for direction in [Direction::Read, Direction::Write] {
+            all.extend(RATES.map(|rate| at_rate(Delivery::Patient, direction, kib, rate)));
+        }
+    }
+    all.extend(writes::servings());
+    for delivery in [Delivery::Single, Delivery::Paper, Delivery::Patient] {
+        all.extend(SEEDS.map(|seed| seeded(delivery, seed)));
     }
     all
 }
@@ -123,6 +137,7 @@ pub fn alone(delivery: Delivery, direction: Direction, kib: u32) -> ServingSetup
         },
         urgent: Urgent::Never,
         seconds: ALONE_SECONDS,
+        seed: SEED,
     }
 }
 
@@ -133,6 +148,14 @@ pub fn at_rate(delivery: Delivery, direction: Direction, kib: u32, rate: f64) ->
         urgent: Urgent::Constant(rate),
         seconds: seconds as u32,
         ..alone(delivery, direction, kib)
+    }
+}
+
+/// The run of Figure 14's quoted point with another load.
+fn seeded(delivery: Delivery, seed: u32) -> ServingSetup {
+    ServingSetup {
+        seed,
+        ..at_rate(delivery, READ, LARGE, TABLE_RATE)
     }
 }
 
@@ -264,7 +287,18 @@ impl VirtualIoPaper<'_> {
             },
         );
         let note = self.note(at_rate(Delivery::Paper, direction, kib, TABLE_RATE), &more)?;
-        self.external(claim, ours, note)
+        let mut finding = self.external(claim, ours, note)?;
+        if direction == Direction::Write {
+            for (name, writing) in writes::CANDIDATES.into_iter().skip(1) {
+                let figures = self.writes_of(writing, kib)?;
+                let figures: Vec<(&str, f64)> = figures
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), *value))
+                    .collect();
+                finding = finding.beside([OtherSetup::several(name, &figures)]);
+            }
+        }
+        Ok(finding)
     }
 
     fn external(
@@ -274,6 +308,7 @@ impl VirtualIoPaper<'_> {
         note: String,
     ) -> Result<Finding, Failure> {
         Ok(Finding {
+            grounds: Grounds::default(),
             id,
             mode: Some(Label::External),
             ours,
@@ -321,6 +356,10 @@ const TABLE_RATE: f64 = 1.0;
 /// Outstanding greedy requests: one at the drive, and the next one. A choice, as the paper's are
 /// always waiting.
 const CLIENTS: u32 = 2;
+
+/// Seeds of the loads of a maximum or a ratio. None of them chose anything; the first is that of the
+/// tables.
+const SEEDS: [u32; 5] = [1, 2, 3, 4, 5];
 
 /// Urgent requests of a run, and bounds of its length in seconds: means are then exact to 1 or 2 %.
 const URGENT_REQUESTS: f64 = 1_000.0;

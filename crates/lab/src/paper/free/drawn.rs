@@ -1,29 +1,35 @@
-//! Figures 9 to 11: the cost of a guard, the distance from the firmware, and the progress of a
-//! scan.
+//! Figures 9 and 10: the cost of a guard, and the distance from the firmware; and the progress of a scan.
 
 use crate::plot::{Curve, Panel};
 
-use super::{ATLAS, GUARD, GUARDS, NOISE, POLICIES, SW60, WHOLE, micros, no_track, outside};
+use super::{GUARD, GUARDS, JUDGED, POLICIES, SW60, WHOLE, guarded, no_track, outside};
 use crate::Failure;
 use crate::paper::Drawing;
-use crate::paper::trial::{ScanTrial, TrialOutcome, Trials, fixed};
+use crate::paper::trial::{ScanTrial, TrialOutcome, Trials};
 
 /// All drawings.
 pub(super) fn all(trials: &Trials) -> Result<Vec<Drawing>, Failure> {
     Ok(vec![
         figure_9(trials)?,
         figure_10(trials)?,
-        figure_11(trials)?,
+        progress(trials)?,
     ])
 }
 
 /// Free bandwidth and the load's throughput over the guard.
 fn figure_9(trials: &Trials) -> Result<Drawing, Failure> {
     let panel = |title: &str, y_label: &str, value: fn(&TrialOutcome) -> f64| {
-        let curve = |policy| over_guards(trials, policy, |guard| outside(policy, guard), value);
+        let curve = |policy| {
+            over_guards(
+                trials,
+                policy,
+                |guard| outside(JUDGED, policy, guard),
+                value,
+            )
+        };
         let curves: Result<_, Failure> = POLICIES.into_iter().map(curve).collect();
         Ok::<_, Failure>(Panel::Lines {
-            title: format!("{title}, Atlas 10K, external, {NOISE}"),
+            title: format!("{title}, Atlas 10K, external, {}", JUDGED.noise),
             x_label: GUARD_MS.to_owned(),
             y_label: y_label.to_owned(),
             curves: curves?,
@@ -41,19 +47,28 @@ fn figure_9(trials: &Trials) -> Result<Drawing, Failure> {
 /// Free bandwidth: external, in the firmware, and in the firmware with the external rule.
 fn figure_10(trials: &Trials) -> Result<Drawing, Failure> {
     let whole = |outcome: &TrialOutcome| outcome.until(WHOLE);
-    let inside = |guard| ScanTrial {
-        caution: fixed(micros(guard)),
-        ..ScanTrial::in_firmware(ATLAS, SW60)
-    };
     let curves = vec![
-        over_guards(trials, "in firmware", inside, whole)?,
-        over_guards(trials, "one command a track", no_track, whole)?,
-        over_guards(trials, "external", |guard| outside(SW60, guard), whole)?,
+        over_guards(trials, "in firmware", guarded, whole)?,
+        over_guards(
+            trials,
+            "one command a track",
+            |guard| no_track(JUDGED, guard),
+            whole,
+        )?,
+        over_guards(
+            trials,
+            "external",
+            |guard| outside(JUDGED, SW60, guard),
+            whole,
+        )?,
     ];
     Ok(Drawing {
         name: "figure-10",
         panels: vec![Panel::Lines {
-            title: format!("Free bandwidth, whole scan, Atlas 10K, {SW60}; external: {NOISE}"),
+            title: format!(
+                "Free bandwidth, whole scan, Atlas 10K, {SW60}; external: {}",
+                JUDGED.noise
+            ),
             x_label: GUARD_MS.to_owned(),
             y_label: "MB/s".to_owned(),
             curves,
@@ -61,11 +76,10 @@ fn figure_10(trials: &Trials) -> Result<Drawing, Failure> {
     })
 }
 
-/// Free bandwidth over the progress of the scan. The data of the paper's own Figure 11 is not
-/// available; this figure is ours.
-fn figure_11(trials: &Trials) -> Result<Drawing, Failure> {
+/// Free bandwidth over the progress of the scan. This figure is ours.
+fn progress(trials: &Trials) -> Result<Drawing, Failure> {
     let curve = |policy: &'static str| {
-        let outcome = trials.get(&outside(policy, GUARD))?;
+        let outcome = trials.get(&outside(JUDGED, policy, GUARD))?;
         let points = outcome.curve.iter();
         Ok(Curve {
             name: policy.to_owned(),
@@ -74,9 +88,12 @@ fn figure_11(trials: &Trials) -> Result<Drawing, Failure> {
     };
     let curves: Result<_, Failure> = POLICIES.into_iter().map(curve).collect();
     Ok(Drawing {
-        name: "figure-11",
+        name: "scan-progress",
         panels: vec![Panel::Lines {
-            title: format!("Free bandwidth over the scan so far, external, 0.3 ms, {NOISE} (ours)"),
+            title: format!(
+                "Free bandwidth over the scan so far, external, 0.3 ms, {}",
+                JUDGED.noise
+            ),
             x_label: "read of the drive, %".to_owned(),
             y_label: "MB/s".to_owned(),
             curves: curves?,

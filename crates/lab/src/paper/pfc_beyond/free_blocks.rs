@@ -177,6 +177,7 @@ impl BeliefKind {
             value,
         };
         Ok(Finding {
+            grounds: Default::default(),
             id: match self {
                 BeliefKind::All => FREE_BLOCKS,
                 BeliefKind::Found(_) => FREE_BLOCKS_EXTERNAL,

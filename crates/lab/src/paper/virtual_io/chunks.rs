@@ -12,6 +12,7 @@ use simulator::driver::serve_alone;
 
 use crate::Failure;
 use crate::paper::finding::{Finding, MeasuredFigure, ShapeVerdict};
+use crate::paper::grounds::Grounds;
 use crate::paper::scene::{Model, PaperScene};
 use crate::paper::{Drawing, Measurement, MeasurementOutcome, PaperBench};
 
@@ -54,6 +55,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
         all.collect::<Vec<_>>().join(", ")
     };
     let finding = Finding {
+        grounds: Grounds::default(),
         id: ID,
         mode: None,
         ours: Vec::<MeasuredFigure>::new(),

@@ -5,6 +5,7 @@ use simulator::ledger::{Ledger, RunTotals};
 
 use crate::Failure;
 use crate::paper::finding::{Finding, MeasuredFigure};
+use crate::paper::grounds::Grounds;
 use crate::paper::{Measurement, MeasurementOutcome, PaperBench};
 
 /// The measurement.
@@ -28,6 +29,7 @@ fn run(_: &PaperBench) -> Result<MeasurementOutcome, Failure> {
         value,
     };
     Ok(MeasurementOutcome::figures(vec![Finding {
+        grounds: Grounds::default(),
         id: ID,
         mode: None,
         ours: vec![figure("before_ms", before.0), figure("after_ms", after.0)],

@@ -7,7 +7,7 @@ use super::queue::{QueueHint, by_the_drive};
 use crate::paper::delivery::Delivery;
 use crate::paper::finding::{Finding, ShapeVerdict};
 use crate::paper::scene::Model;
-use crate::paper::serving::{Bulk, ServedLoad, ServingSetup, Servings, Urgent};
+use crate::paper::serving::{Bulk, SEED, ServedLoad, ServingSetup, Servings, Urgent};
 use crate::paper::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
@@ -71,6 +71,7 @@ impl ModernService {
             },
             urgent,
             seconds: (URGENT_REQUESTS / rate) as u32,
+            seed: SEED,
         }
     }
 }
