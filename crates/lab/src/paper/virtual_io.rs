@@ -6,7 +6,7 @@ use block::Direction;
 use super::delivery::Delivery;
 use super::finding::{Finding, MeasuredFigure};
 use super::grounds::{Grounds, OtherSetup};
-use super::scene::Model;
+use super::scene::{Model, WriteTruth};
 use super::serving::{Bulk, SEED, ServedLoad, ServingSetup, Servings, Urgent};
 use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::claims::Claim;
@@ -200,20 +200,31 @@ impl VirtualIoPaper<'_> {
         figure: impl Fn(&ServedLoad) -> Result<f64, Failure>,
         more: &str,
     ) -> Result<Finding, Failure> {
-        let mut ours = Vec::new();
-        for (delivery, of_way) in NAMED {
-            for (direction, of_direction) in DIRECTIONS {
-                for kib in SIZES {
-                    let serving = at_rate(delivery, direction, kib, TABLE_RATE);
-                    ours.push(MeasuredFigure {
-                        name: Some(format!("{of_way}_{of_direction}_{kib}kb")),
-                        value: figure(self.of(serving)?)?,
-                    });
+        let all = |writing: Option<WriteTruth>| {
+            let mut ours = Vec::new();
+            for (delivery, of_way) in NAMED {
+                for (direction, of_direction) in DIRECTIONS {
+                    for kib in SIZES {
+                        let serving = at_rate(delivery, direction, kib, TABLE_RATE);
+                        ours.push(MeasuredFigure {
+                            name: Some(format!("{of_way}_{of_direction}_{kib}kb")),
+                            value: figure(self.of(writes::on(writing, serving))?)?,
+                        });
+                    }
                 }
             }
-        }
+            Ok::<_, Failure>(ours)
+        };
         let serving = at_rate(Delivery::Paper, READ, TABLE_SIZES[0], TABLE_RATE);
-        self.external(claim, ours, self.note(serving, more)?)
+        let mut finding = self.external(claim, all(None)?, self.note(serving, more)?)?;
+        for (name, writing) in writes::CANDIDATES.into_iter().skip(1) {
+            finding = finding.beside([OtherSetup {
+                name: name.to_owned(),
+                ours: all(writing)?,
+                shape: None,
+            }]);
+        }
+        Ok(finding)
     }
 
     fn waits(&self) -> Result<Finding, Failure> {

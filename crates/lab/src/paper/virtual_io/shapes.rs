@@ -2,7 +2,7 @@
 
 use super::{
     ALONE_SECONDS, COMPONENT_WAYS, COMPONENTS, FACTOR, LARGE, LONG, LONGEST, RATE, RATES, READ,
-    SEEDS, SIZES, TABLE_SIZES, VirtualIoPaper, WAIT, alone, at_rate, listed, seeded,
+    SEEDS, SIZES, TABLE_SIZES, VirtualIoPaper, WAIT, alone, at_rate, listed, seeded, writes,
 };
 use crate::paper::delivery::Delivery;
 use crate::paper::finding::{Finding, ShapeVerdict};
@@ -56,7 +56,24 @@ impl VirtualIoPaper<'_> {
         );
         let note = self.note(alone(Delivery::Paper, read, SIZES[0]), &more)?;
         let ours: [(&str, f64); 0] = [];
-        let finding = Finding::several(WAIT, Label::External, &ours, note);
+        let mut finding = Finding::several(WAIT, Label::External, &ours, note);
+        for (name, writing) in writes::CANDIDATES.into_iter().skip(1) {
+            let of = |delivery| {
+                let setup = |kib| writes::on(writing, alone(delivery, write, kib));
+                self.over(&SIZES, setup, ServedLoad::wait)
+            };
+            let (npio, chunked) = (of(Delivery::Single)?, of(Delivery::Paper)?);
+            let so = [
+                grows(&single[0]) && grows(&npio),
+                checks[1],
+                falls(&paper[0]) && falls(&chunked),
+            ];
+            let setup = OtherSetup::several(
+                format!("{name}: Virtual IO's writes {}", listed(&chunked)),
+                &ours,
+            );
+            finding = finding.beside([setup.shaped(ShapeVerdict::of(&so))]);
+        }
         Ok(finding.shaped(ShapeVerdict::of(&checks)))
     }
 

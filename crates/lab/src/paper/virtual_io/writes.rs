@@ -5,7 +5,7 @@
 
 use block::{Direction, Switch};
 
-use super::{NAMED, RATES, TABLE_SIZES, VirtualIoPaper, at_rate};
+use super::{NAMED, RATES, SIZES, TABLE_RATE, TABLE_SIZES, VirtualIoPaper, alone, at_rate};
 use crate::Failure;
 use crate::claims::{Claim, Theirs};
 use crate::paper::Table;
@@ -38,7 +38,12 @@ pub(super) fn row(
     kib: u32,
     rate: f64,
 ) -> ServingSetup {
-    let setup = at_rate(delivery, Direction::Write, kib, rate);
+    on(writing, at_rate(delivery, Direction::Write, kib, rate))
+}
+
+/// A run with a candidate's drive, if it writes.
+pub(super) fn on(writing: Option<WriteTruth>, setup: ServingSetup) -> ServingSetup {
+    let writing = writing.filter(|_| setup.bulk.direction == Direction::Write);
     ServingSetup {
         model: writing.map_or(setup.model, Model::St318437lwWriting),
         ..setup
@@ -52,6 +57,10 @@ pub(super) fn servings() -> Vec<ServingSetup> {
         for (delivery, _) in NAMED {
             for kib in TABLE_SIZES {
                 all.extend(RATES.map(|rate| row(writing, delivery, kib, rate)));
+            }
+            for kib in SIZES {
+                all.push(row(writing, delivery, kib, TABLE_RATE));
+                all.push(on(writing, alone(delivery, Direction::Write, kib)));
             }
         }
     }
