@@ -22,8 +22,11 @@ use crate::{Failure, Label};
 
 mod arm;
 
+/// A drive with its noise.
+type ProfiledKey = (Model, Noise);
+
 /// The beliefs that were profiled so far.
-static PROFILED: Mutex<Vec<((Model, Noise), Arc<Profile>)>> = Mutex::new(Vec::new());
+static PROFILED: Mutex<Vec<(ProfiledKey, Arc<Profile>)>> = Mutex::new(Vec::new());
 
 /// A drive of the papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
