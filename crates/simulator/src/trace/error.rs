@@ -127,7 +127,7 @@ impl fmt::Display for Fault {
         } = self;
         match reason {
             // The file system's words say it all.
-            Reason::Unreadable => f.write_str(found),
+            Reason::Unreadable => write!(f, "{reason}: {found}"),
             _ => write!(f, "{reason}: {field}: found {found}, expected {expected}"),
         }
     }
