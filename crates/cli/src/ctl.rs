@@ -84,7 +84,8 @@ enum CtlAction {
         /// The permitted increase of the mean response time, in percent, 0 to 100
         percent: f64,
     },
-    /// Profile a drive without a belief while it serves: in idle time, and in a granted share of the time. It is
+    /// Profile a drive without a belief while it serves: in idle time, and in a granted share of the time; then
+    /// follow the profile, without a restart. It is
     /// only read
     Profile(LearnArgs),
     /// Reload the configuration. Clients stay connected

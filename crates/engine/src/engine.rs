@@ -33,6 +33,7 @@ use crate::{Flushed, Limits, Unchanged};
 mod changes;
 mod ended;
 mod give;
+mod replacing;
 mod row;
 
 use row::Stages;

@@ -95,6 +95,11 @@ impl Engine {
         }
     }
 
+    /// The engine, as one that begins at `now`. It comes before everything that has a time.
+    pub fn starting_at(self, now: Instant) -> Self {
+        self.each(|arm| arm.starting_at(now))
+    }
+
     /// Enables background tasks under these rules, whose impact budget holds for each actuator.
     ///
     /// # Panics

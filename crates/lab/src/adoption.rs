@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use block::{Duration, Instant};
 use drive::Profile;
+use profiler::belief::kebab;
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use rustix::fs::OFlags;
 use server::config::Remote;
@@ -43,7 +44,7 @@ use verdict::PathVerdict;
 
 use crate::Failure;
 use crate::profiling::control::{self, ClaimedDrive};
-use crate::profiling::found::{FoundDrive, ProfilingEnd, kebab};
+use crate::profiling::found::{FoundDrive, ProfilingEnd};
 
 /// A path that is open for reading, and what is known of it.
 pub struct OpenPath {

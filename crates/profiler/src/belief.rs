@@ -41,6 +41,15 @@ pub fn profile(
     Profile::parse(&text(findings, device, name), &format!("{name}.toml"))
 }
 
+/// A name in kebab case, as profiles require it.
+pub fn kebab(name: &str) -> String {
+    let letter = |c: char| match c.to_ascii_lowercase() {
+        c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,
+        _ => '-',
+    };
+    name.chars().map(letter).collect()
+}
+
 /// The profile with the platter position of the clock.
 pub fn live(profile: &Profile, clock: &PlatterClock) -> Profile {
     let spindle = clock.spindle();

@@ -77,6 +77,8 @@ pub struct DriveConfig {
     pub belief_unchecked: Switch,
     /// The scheduling policy.
     pub policy: NamedPolicy,
+    /// The policy once a belief is taken up in service: the configured one, or the default with a belief.
+    pub learned_policy: NamedPolicy,
     /// The preemption of larger requests by more urgent ones, if it is on.
     pub preemption: Option<Preemption>,
     /// The guarantees for streams, if there are any.

@@ -78,6 +78,12 @@ pub trait Service: Send + Sync + 'static {
     /// If there is no such drive.
     fn stop_learning(&self, drive: &str) -> Result<(), String>;
 
+    /// Follows what was found about a drive, from now on and without a restart.
+    ///
+    /// # Errors
+    /// If nothing usable was found, or the drive has a belief: then nothing changes.
+    fn follow(&self, drive: &str) -> Result<(), String>;
+
     /// The account of slow requests, the slowest first.
     ///
     /// # Errors

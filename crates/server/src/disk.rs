@@ -20,6 +20,7 @@ use std::io;
 
 use self::back_end::{BackEnd, Ended, Punch, Run, Shape, Span};
 use self::learning::{Learning, LearningGrant};
+use self::taking_up::NextEngine;
 use crate::arena::{Arena, Buffer, Memory};
 use crate::capture::{LiveEngine, Recorder};
 use crate::clock::Clock;
@@ -29,6 +30,7 @@ use profiler::{DriveIdentity, Offers, WritePermission};
 
 pub mod back_end;
 pub mod learning;
+pub mod taking_up;
 
 /// A drive in service. `now` is the drive's time at the begin of this turn of the loop.
 pub(crate) struct Disk {
@@ -46,6 +48,8 @@ pub(crate) struct Disk {
     spare: Arena,
     /// The profiler behind the load, if there is or was one.
     learning: Option<Box<Learning>>,
+    /// The engine that takes the place of the present one when that is idle.
+    next: Option<NextEngine>,
 }
 
 /// The memory of a command's blocks outside of its request.
@@ -87,6 +91,7 @@ impl Disk {
             scratch: Vec::new(),
             spare: Arena::map(SPARE)?,
             learning: None,
+            next: None,
         })
     }
 

@@ -24,6 +24,7 @@
 //! everything that it holds. At a bound an operation waits at its source, and the loop stops reading from
 //! there.
 
+use std::sync::mpsc;
 use std::{io, time};
 
 use block::Instant;
@@ -41,6 +42,7 @@ use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::disk::back_end::{BackEnd, Run};
 use crate::disk::learning::{Learned, LearningGrant};
+use crate::disk::taking_up::MakeEngine;
 use crate::ring::{Owner, Ring, Ticket};
 use crate::status;
 use crate::tasks::Tasks;
@@ -242,6 +244,8 @@ impl EventLoop {
             // Operations of other front ends, and those that wait in connections.
             is_any |= clients.take_turns(volumes, disk);
             is_any |= clients.resume(volumes, disk, Awaited::Memory);
+            // An engine that nothing holds may be replaced.
+            is_any |= disk.replace_engine();
             if !is_any {
                 return;
             }
@@ -331,6 +335,24 @@ impl EventLoop {
     /// Ends the profiling of the drive. What was found stays.
     pub fn stop_learning(&mut self) {
         self.disk.stop_learning();
+    }
+
+    /// Lets the engine of a belief take the place of the present one. New operations wait until all requests
+    /// before them have ended; then `taken` is told.
+    ///
+    /// # Errors
+    /// If the drive follows a belief, or is being profiled.
+    pub fn take_up(
+        &mut self,
+        make: MakeEngine,
+        taken: mpsc::Sender<()>,
+    ) -> Result<(), &'static str> {
+        self.disk.take_up(make, taken)
+    }
+
+    /// Goes on with the present engine. The answer is whether another one was still to take its place.
+    pub fn keep_engine(&mut self) -> bool {
+        self.disk.keep_engine()
     }
 
     /// The clock of the drive.

@@ -341,6 +341,10 @@ impl control::Service for Running {
         self.end_learning(drive)
     }
 
+    fn follow(&self, drive: &str) -> Result<(), String> {
+        self.follow_findings(drive)
+    }
+
     fn why(&self, query: &Query) -> Result<Vec<Slow>, String> {
         self.slow(query)
     }

@@ -1,4 +1,4 @@
-//! `headtime ctl profile`: profiles a drive in service, and writes its profile.
+//! `headtime ctl profile`: profiles a drive in service, writes its profile, and lets the service follow it.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -27,7 +27,8 @@ pub struct LearnArgs {
     /// Write the profile to this file [default: DRIVE.toml]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Do not wait for the end. The same command without it waits, and writes the profile
+    /// Do not wait for the end. The same command without it waits, writes the profile, and lets the service
+    /// follow it
     #[arg(long, conflicts_with_all = ["output", "stop"])]
     detach: bool,
     /// End profiling now. What was found can still be written
@@ -39,7 +40,7 @@ const EXAMPLES: &str = "Examples:
   headtime ctl profile disk --percent 5
       profile a busy disk; Ctrl-C leaves it being profiled
   headtime ctl profile disk -o disk.toml
-      wait for the end, and write the profile";
+      wait for the end, write the profile, and let the service follow it without a restart";
 
 /// The time between two looks at the progress. A choice: as often as the status page.
 const LOOK: Duration = Duration::from_secs(1);
@@ -58,7 +59,8 @@ impl LearnArgs {
         })
     }
 
-    /// Begins profiling, or joins it where it has begun; waits for its end, and writes the profile.
+    /// Begins profiling, or joins it where it has begun; waits for its end, writes the profile, and lets the
+    /// service follow it.
     ///
     /// # Errors
     /// If the service refuses, the profile is not usable, or the file cannot be written.
@@ -96,8 +98,11 @@ impl LearnArgs {
             return Err(Exit::failed(refused(&report)));
         };
         file.write(profile)?;
+        let drive = self.drive.clone();
+        asked(socket, &Ask::Follow { drive })?;
         let hint = format!(
-            "{}: a profile. With belief = \"{0}\" for the drive {}, and a restart, the service follows it\n",
+            "{}: a profile. The service follows it from now on, and after a restart with belief = \"{0}\" for the \
+             drive {}\n",
             path.display(),
             self.drive
         );

@@ -1,6 +1,7 @@
 //! `headtime adopt` on exports of real services: what is no disk, and a disk that goes away.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -26,6 +27,18 @@ fn ended(mut child: Child) -> (Option<i32>, String) {
     let mut errors = child.stderr.take().expect("it is piped");
     errors.read_to_string(&mut said).expect("text");
     (child.wait().expect("it ends").code(), said)
+}
+
+/// The answer to the order to follow what was found about a drive.
+fn follow(socket: &Path, drive: &str) -> String {
+    let mut stream = UnixStream::connect(socket).expect("it serves");
+    let line = format!("{{\"version\":1,\"ask\":\"follow\",\"drive\":\"{drive}\"}}\n");
+    stream.write_all(line.as_bytes()).expect("it listens");
+    let mut answer = String::new();
+    BufReader::new(stream)
+        .read_line(&mut answer)
+        .expect("an answer");
+    answer
 }
 
 /// Memory behind NBD answers in microseconds: flash, a RAM disk and a cache of the host look alike.
@@ -113,6 +126,11 @@ fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
     let begun = ctl("profile blind --minutes 1 --detach --json");
     let probed = ctl("status");
     let ended = ctl("profile blind --stop --json");
+    let not_followed = [
+        ("blind", follow(&at("s.control"), "blind")),
+        ("unknown", follow(&at("s.control"), "unknown")),
+    ];
+    let after = ctl("status");
     service.kill().expect("it runs");
     service.wait().expect("it ends");
     let said = String::from_utf8(status.stdout).expect("text");
@@ -143,6 +161,19 @@ fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
     assert!(
         said.contains("mode         learning: ") && said.contains("until 48 of 64 agree with it"),
         "{said}"
+    );
+    for ((drive, answer), why) in not_followed.iter().zip(["no period", "was not profiled"]) {
+        assert!(
+            answer.contains("\"error\"") && answer.contains(why),
+            "{drive}: {answer}"
+        );
+    }
+    let said_after = String::from_utf8(after.stdout).expect("text");
+    let plain = "mode         plain: there is no belief of the drive";
+    assert_eq!(
+        said_after.matches(plain).count(),
+        2,
+        "nothing changed: {said_after}"
     );
     let log = std::fs::read_to_string(at("log")).expect("a log");
     assert!(

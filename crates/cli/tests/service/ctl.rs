@@ -181,20 +181,20 @@ fn a_drive_in_service_is_profiled_and_the_profile_is_written() {
     for part in [
         "disk: profiled for 244 s, at done: 5.9850 ms a revolution, tracks of 99.5 % of the blocks, 32,000 reads \
          in 91.0 % of the time\n",
-        "new.toml: a profile. With belief = ",
+        "new.toml: a profile. The service follows it from now on, and after a restart with belief = ",
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
     let profile = std::fs::read_to_string(&file).unwrap();
     assert_eq!(profile, "name = \"disk\"\n");
     let order = "learn Learn { drive: \"disk\", seconds: 300, granted_ppm: 20000 }";
-    assert_eq!(scene.fake.told(), [order]);
+    assert_eq!(scene.fake.told(), [order, "follow disk"]);
     let report: serde_json::Value =
         serde_json::from_str(&scene.ctl("profile disk --detach --json")).unwrap();
     assert_eq!(report["probes"], 32_000);
-    assert_eq!(scene.fake.told(), [order], "it has begun");
+    assert_eq!(scene.fake.told(), [order, "follow disk"], "it has begun");
     scene.ctl("profile disk --stop");
-    assert_eq!(scene.fake.told()[1], "stop learning disk");
+    assert_eq!(scene.fake.told()[2..], ["stop learning disk"]);
 }
 
 #[test]

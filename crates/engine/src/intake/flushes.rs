@@ -35,7 +35,8 @@ pub(crate) struct Flushes {
 }
 
 impl Flushes {
-    fn held(&self) -> usize {
+    /// The flushes that are accepted and not yet reported.
+    pub(crate) fn held(&self) -> usize {
         self.waiting.len() + self.at_drive.len() + self.ended.len()
     }
 

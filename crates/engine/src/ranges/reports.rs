@@ -6,12 +6,18 @@ use profiler::tracker::BeliefMode;
 
 use super::Engine;
 use crate::belief::explanation::Explanation;
+use crate::engine::ArmEngine;
 use crate::{Preempted, Tallies};
 
 impl Engine {
     /// The number of commands at the drive.
     pub fn at_drive(&self) -> usize {
         self.arms().map(|arm| arm.dispatch().at_drive()).sum()
+    }
+
+    /// Whether nothing is held: no request, no flush, and no command at the drive.
+    pub fn is_idle(&self) -> bool {
+        self.held() == 0 && self.arms().all(ArmEngine::is_idle)
     }
 
     /// The number of waiting pieces of requests.

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use block::{Duration, Instant};
+use profiler::belief::kebab;
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use rustix::fs::OFlags;
 
@@ -13,7 +14,7 @@ use super::link::{CommandLink, FailureLimits, LinkEnd};
 use crate::Failure;
 use crate::profiling::ProfilingObserver;
 use crate::profiling::control::{self, ClaimedDrive};
-use crate::profiling::found::{FoundDrive, ProfilingEnd, kebab};
+use crate::profiling::found::{FoundDrive, ProfilingEnd};
 
 /// Threads, and so commands at the drive. A choice: SATA's queue depth.
 const THREADS: u32 = 32;

@@ -83,15 +83,6 @@ impl FoundDrive {
     }
 }
 
-/// Converts a name to kebab case, as profiles require it.
-pub fn kebab(name: &str) -> String {
-    let letter = |c: char| match c.to_ascii_lowercase() {
-        c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,
-        _ => '-',
-    };
-    name.chars().map(letter).collect()
-}
-
 /// The stored part of the findings. Angles are stored up to a constant, which reads of known blocks
 /// determine again.
 #[derive(Debug, Default, Deserialize, Serialize)]

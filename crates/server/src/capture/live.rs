@@ -24,6 +24,8 @@ pub struct LiveEngine {
     recorder: Option<Recorder>,
     /// The tasks since the start. Each new task removes those that have ended.
     tasks: Vec<TaskId>,
+    /// Whether another engine is to take its place.
+    is_leaving: bool,
 }
 
 impl LiveEngine {
@@ -33,7 +35,35 @@ impl LiveEngine {
             engine,
             recorder: None,
             tasks: Vec::new(),
+            is_leaving: false,
         }
+    }
+
+    /// Whether the limits permit another request of this class. An engine that leaves has room for none.
+    pub fn has_room(&self, class: Class) -> bool {
+        !self.is_leaving && self.engine.has_room(class)
+    }
+
+    /// The engine has no room from now on, so that another one can take its place.
+    pub(crate) fn leave(&mut self) {
+        self.is_leaving = true;
+    }
+
+    /// The engine goes on: no other one takes its place.
+    pub(crate) fn stay(&mut self) {
+        self.is_leaving = false;
+    }
+
+    /// Puts another engine in its place. A capture ends here: it is of one engine.
+    ///
+    /// # Panics
+    /// If the engine holds a request, a flush or a command.
+    pub(crate) fn replace(&mut self, next: Engine) {
+        assert!(self.engine.is_idle(), "an engine in use is replaced");
+        if self.recorder.is_some() {
+            tracing::info!("the capture ends: a belief is taken up");
+        }
+        *self = LiveEngine::new(next);
     }
 
     /// The engine with a capture. It must not have had any input yet.

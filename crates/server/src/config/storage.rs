@@ -57,7 +57,11 @@ fn drive(
     let field = table.need("back_end", BACK_END)?;
     let back_end = back_end(table, &field, places)?;
     let belief = belief(table, &back_end, places)?;
-    let policy = policy(table, &belief)?;
+    let learned_policy = policy(table, WITH_BELIEF)?;
+    let policy = match belief {
+        Belief::Nothing => policy(table, WITHOUT_BELIEF)?,
+        _ => learned_policy,
+    };
     let impact = table.get("impact_percent").map(|value| {
         let percent = value.number(0.0..=100.0, "a number of percent from 0 to 100")?;
         Ok((percent * 1e4).round() as u32)
@@ -77,6 +81,7 @@ fn drive(
         belief,
         belief_unchecked: switch(table, "belief_unchecked", Switch::Off)?,
         policy,
+        learned_policy,
         impact_ppm: impact.transpose()?.unwrap_or(foreseen::IMPACT_PPM),
         same_track: same_track.transpose()?.unwrap_or_default(),
         capture: capture.transpose()?,
@@ -202,14 +207,14 @@ fn belief(
 const BELIEF: &str = "\"nothing\", \"emulated\", the name of a drive, or the path of a profile \
                       that ends with .toml";
 
-/// The policy. A policy that uses positions needs a belief.
-fn policy(table: &Section<'_>, belief: &Belief) -> Result<NamedPolicy, DocumentError> {
-    let name = match belief {
-        Belief::Nothing => "c-look",
-        _ => "sptf-sw",
-    };
+/// The default policies: one that uses positions needs a belief.
+const WITH_BELIEF: &str = "sptf-sw";
+const WITHOUT_BELIEF: &str = "c-look";
+
+/// The policy of a drive, or this default.
+fn policy(table: &Section<'_>, default: &str) -> Result<NamedPolicy, DocumentError> {
     let Some(field) = table.get("policy") else {
-        return policy::find(name).map_err(|error| table.error(error.to_string()));
+        return policy::find(default).map_err(|error| table.error(error.to_string()));
     };
     let expected = format!("one of {}", policy::usages().join(", "));
     let name = field.text(&expected)?;

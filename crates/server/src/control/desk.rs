@@ -116,6 +116,10 @@ fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
             Ok(()) => Ok(Value::Null),
             Err(problem) => return Answer::refusal(problem),
         },
+        Ask::Follow { drive } => match service.follow(&drive) {
+            Ok(()) => Ok(Value::Null),
+            Err(problem) => return Answer::refusal(problem),
+        },
         Ask::Why(query) => match service.why(&query) {
             Ok(slow) => serde_json::to_value(slow),
             Err(problem) => return Answer::refusal(problem),

@@ -59,6 +59,11 @@ pub enum Ask {
         /// The name of the drive.
         drive: String,
     },
+    /// Follows what was found about a drive, from now on.
+    Follow {
+        /// The name of the drive.
+        drive: String,
+    },
     /// The account of slow requests: a list of [`crate::why::Slow`].
     Why(Query),
     /// Attaches a stream, which lasts as long as the connection: [`wire::Granted`].

@@ -8,7 +8,8 @@ use drive::firmware::Bus;
 use drive::imperfection::UnalignedWrites;
 use drive::{Profile, VirtualDrive, catalog};
 use headtime_client::private;
-use scheduler::policy::Depth;
+use scheduler::freeblock::SameTrackRule;
+use scheduler::policy::NamedPolicy;
 
 use super::is_read_only;
 use crate::clock::TimeScale;
@@ -30,12 +31,14 @@ mod behind;
 mod caching;
 mod device;
 mod exports;
+mod following;
 mod promise;
 mod recording;
 mod running;
 mod sizes;
 
 use exports::exports;
+use following::FollowedBelief;
 use running::station;
 use sizes::volumes;
 
@@ -43,14 +46,13 @@ use sizes::volumes;
 pub(super) struct Drive {
     name: String,
     kind: &'static str,
-    model: Option<String>,
+    /// What follows from the belief, which may be taken up in service.
+    following: Mutex<FollowedBelief>,
+    /// The policy, and the rules of free reads, once a belief is taken up.
+    learned: (NamedPolicy, SameTrackRule),
     scale: Option<f64>,
-    policy: String,
     /// The current impact budget of background tasks in parts per million.
     impact_ppm: AtomicU32,
-    keeps_to_budget: bool,
-    /// The reason for which the drive guarantees no streams.
-    no_streams: Option<&'static str>,
     bytes: u64,
     block_bytes: u32,
     is_rotational: bool,
@@ -103,27 +105,17 @@ impl Drive {
         let exports = exports(config, &volumes);
         let (kind, scale, block_bytes) = (parts.kind, parts.scale, parts.block_bytes);
         let is_rotational = parts.is_rotational;
-        let model = parts.belief.as_ref().map(|belief| belief.model.clone());
-        let keeps_to_budget = parts.belief.is_some() && config.policy.depth() == Depth::JustInTime;
+        let following = FollowedBelief::of(config, parts.belief.as_deref());
         let caches = caching::caches(&volumes);
         let station = station(config, limits, parts, exports, caches)?;
         let places = config.exports.iter().cloned().zip(0..).collect();
         Ok(Drive {
             name: config.name.clone(),
             kind,
-            model,
+            following: Mutex::new(following),
+            learned: (config.learned_policy, config.same_track),
             scale: (kind == "emulated").then(|| scale.times()),
-            policy: config.policy.name(),
             impact_ppm: AtomicU32::new(config.impact_ppm),
-            keeps_to_budget,
-            no_streams: match (&config.streams, keeps_to_budget) {
-                (Some(_), true) => None,
-                (_, false) => Some(
-                    "its head times are not known: expected a belief, such as the profile that \
-                     `headtime profile` finds, and a policy such as sptf-sw60",
-                ),
-                (None, true) => Some("expected a table [drive.streams] in its configuration"),
-            },
             bytes,
             block_bytes,
             is_rotational,
@@ -138,11 +130,6 @@ impl Drive {
 
     pub(super) fn name(&self) -> &str {
         &self.name
-    }
-
-    /// The reason for which the drive guarantees no streams.
-    pub(super) fn no_streams(&self) -> Option<&'static str> {
-        self.no_streams
     }
 
     pub(super) fn mailbox(&self) -> &Mailbox {
@@ -202,7 +189,7 @@ impl Drive {
     /// # Errors
     /// If the drive has no background tasks.
     pub(super) fn set_impact(&self, impact_ppm: u32) -> Result<(), String> {
-        if !self.keeps_to_budget {
+        if !self.following().keeps_to_budget {
             return Err(format!(
                 "drive {} has no background tasks: expected one with a belief and a policy such \
                  as sptf-sw60",
@@ -300,7 +287,8 @@ impl Drive {
     /// The loop's status of the drive, completed from the configuration.
     pub(super) fn described(&self, mut picture: status::DriveStatus) -> status::DriveStatus {
         caching::name(&mut picture.caches, &self.all_volumes());
-        if picture.mode == status::Mode::Plain && self.model.is_none() {
+        let following = self.following().clone();
+        if picture.mode == status::Mode::Plain && following.model.is_none() {
             let name = &self.name;
             picture.mode_reason = match &self.unlearned {
                 Some(path) => format!(
@@ -313,10 +301,10 @@ impl Drive {
         status::DriveStatus {
             name: self.name.clone(),
             back_end: self.kind.to_owned(),
-            model: self.model.clone(),
+            model: following.model,
             time_scale: self.scale,
             capacity_bytes: self.bytes,
-            policy: self.policy.clone(),
+            policy: following.policy,
             impact: status::Impact {
                 budget_percent: f64::from(self.impact_ppm.load(Ordering::Relaxed)) / 1e4,
                 ..picture.impact

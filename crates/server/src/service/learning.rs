@@ -1,6 +1,7 @@
 //! Profiling of drives in service.
 
 use block::Duration;
+use drive::Profile;
 use profiler::belief;
 
 use super::Running;
@@ -48,9 +49,7 @@ impl Running {
         let learned = Self::asked(drive.mailbox(), |event_loop| event_loop.learned());
         match learned.ok_or(SILENT)? {
             Some(learned) => Ok(report(drive.name(), &learned)),
-            None => Err(format!(
-                "drive {name} was not profiled since the start of the service"
-            )),
+            None => Err(not_profiled(name)),
         }
     }
 
@@ -62,6 +61,30 @@ impl Running {
         let drive = self.drive_named(name)?;
         let told = Self::asked(drive.mailbox(), |event_loop| event_loop.stop_learning());
         Ok(told.ok_or(SILENT)?)
+    }
+
+    /// Follows what was found about a drive, from now on.
+    ///
+    /// # Errors
+    /// If nothing usable was found, or the drive has a belief: then nothing changes.
+    pub(super) fn follow_findings(&self, name: &str) -> Result<(), String> {
+        let drive = self.drive_named(name)?;
+        let learned = Self::asked(drive.mailbox(), |event_loop| event_loop.learned());
+        let Some(learned) = learned.ok_or(SILENT)? else {
+            return Err(not_profiled(name));
+        };
+        if learned.is_active {
+            return Err(format!(
+                "drive {name} is being profiled: expected the end of that"
+            ));
+        }
+        let belief = usable(name, &learned);
+        let belief = belief.map_err(|doubt| format!("drive {name}: {doubt}"))?;
+        let clock = learned.findings.clock.as_ref();
+        drive.follow(match clock {
+            Some(clock) => belief::live(&belief, clock),
+            None => belief,
+        })
     }
 
     /// The drive with this name.
@@ -108,23 +131,40 @@ fn report(drive: &str, learned: &Learned) -> LearningReport {
     }
 }
 
+fn not_profiled(name: &str) -> String {
+    format!("drive {name} was not profiled since the start of the service")
+}
+
 /// The reason for which a service would refuse the profile, or its text.
 fn judged(drive: &str, learned: &Learned) -> (Option<String>, Option<String>) {
     let Learned {
         identity, findings, ..
     } = learned;
-    if findings.clock.is_none() {
-        return (Some(String::from("no period was found")), None);
+    match usable(drive, learned) {
+        Err(doubt) => (Some(doubt), None),
+        Ok(_) => (
+            None,
+            Some(belief::text(findings, identity, &belief::kebab(drive))),
+        ),
     }
-    let profile = match belief::profile(findings, identity, drive) {
-        Ok(profile) => profile,
-        Err(error) => {
-            let problem = format!("what was found is no profile: {error}");
-            return (Some(problem), None);
-        }
-    };
-    match profile.confidence.and_then(|found| found.doubt()) {
-        Some(doubt) => (Some(doubt.to_string()), None),
-        None => (None, Some(belief::text(findings, identity, drive))),
+}
+
+/// The profile of what was found.
+///
+/// # Errors
+/// The reason for which a service would refuse it.
+fn usable(drive: &str, learned: &Learned) -> Result<Profile, String> {
+    let Learned {
+        identity, findings, ..
+    } = learned;
+    if findings.clock.is_none() {
+        return Err(String::from("no period was found"));
+    }
+    let profile = belief::profile(findings, identity, &belief::kebab(drive))
+        .map_err(|error| format!("what was found is no profile: {error}"))?;
+    let doubt = profile.confidence.as_ref().and_then(|found| found.doubt());
+    match doubt {
+        Some(doubt) => Err(doubt.to_string()),
+        None => Ok(profile),
     }
 }

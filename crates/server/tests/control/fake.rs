@@ -99,6 +99,14 @@ impl Service for Fake {
         Ok(())
     }
 
+    fn follow(&self, drive: &str) -> Result<(), String> {
+        self.hear(format!("follow {drive}"));
+        match drive {
+            "disk" => Ok(()),
+            _ => Err(format!("drive {drive} has a belief that it follows")),
+        }
+    }
+
     fn why(&self, query: &Query) -> Result<Vec<Slow>, String> {
         self.hear(format!("why {query:?}"));
         match query.request {

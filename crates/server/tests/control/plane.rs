@@ -487,7 +487,7 @@ proptest! {
         let state = ScanState { file: words.concat().into(), every_s: task };
         let resumable = Scan { state: Some(state), ..scan.clone() };
         let learn = Ask::Learn(Learn { drive: words.concat(), seconds: task as u32, granted_ppm: u32::from(priority) });
-        for ask in [impact, learn, Ask::Learned { drive: words.concat() }, Ask::Scan(resumable), Ask::Scan(scan), Ask::Steer { task, action: Steer::Promote { priority } }, Ask::Steer { task, action: Steer::Suspend }] {
+        for ask in [impact, learn, Ask::Learned { drive: words.concat() }, Ask::Follow { drive: words.concat() }, Ask::Scan(resumable), Ask::Scan(scan), Ask::Steer { task, action: Steer::Promote { priority } }, Ask::Steer { task, action: Steer::Suspend }] {
             let line = protocol::request(&ask);
             prop_assert_eq!(line.matches('\n').count(), 1);
             prop_assert_eq!(protocol::parse(line.trim_end().as_bytes()), Ok(ask));

@@ -19,3 +19,4 @@ mod shuffled;
 mod slowest;
 mod station;
 mod streams;
+mod taken_up;

@@ -7,9 +7,10 @@ use block::operation::{Ask, OperationError, ZeroingPace};
 use nbd::request::{Asked, Wanted};
 use nbd::{HOLE, Style};
 use proptest::prelude::*;
+use server::event_loop::EventLoop;
 
 pub use steps::{BLOCKS, steps, steps_beside_streams};
-use steps::{Leaving, Step};
+use steps::{Leaving, Step, steps_with_a_belief};
 
 use crate::client::{Client, End};
 use crate::hostile;
@@ -118,6 +119,8 @@ impl World {
                     self.submit(who, what, first, count);
                 }
             }
+            // Later ones are refused: the drive has a belief.
+            Step::TakeUp => drop(self.served.take_up()),
             Step::Take(who) => {
                 let who = who % self.callers.len();
                 if !self.callers[who].waits.is_empty() {
@@ -292,6 +295,10 @@ impl World {
             self.leave(0, Leaving::Politely);
         }
         self.served.assert_nothing_is_held();
+        if let Medium::Unknown = self.medium {
+            let is_followed = |event_loop: &mut EventLoop| event_loop.engine().tallies().is_some();
+            assert!(self.served.ask(is_followed), "the belief was taken up");
+        }
         let folder = self.served.stop();
         self.medium.assert_holds(&folder, &last);
     }
@@ -378,6 +385,14 @@ proptest! {
         steps in steps_beside_streams()
     ) {
         play(Medium::Promising, steps);
+    }
+
+    /// A belief is taken up in the middle of the operations.
+    #[test]
+    fn a_drive_that_takes_up_a_belief_holds_what_some_order_of_the_operations_gives(
+        steps in steps_with_a_belief()
+    ) {
+        play(Medium::Unknown, steps);
     }
 
     /// A block of these has several of the model's: most operations change parts of some.

@@ -3,9 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
+use block::Instant;
+use drive::Profile;
 use engine::explanation::Known;
-use engine::{Engine, Limits};
-use scheduler::policy::Depth;
+use engine::{Engine, Limits, Rules};
+use scheduler::policy::{Depth, NamedPolicy};
 
 use super::caching::Caches;
 use super::promise::promised;
@@ -47,10 +49,8 @@ pub(super) fn station(
         false => Known::Nothing,
     };
     let is_followed = is_known && policy.depth() == Depth::JustInTime;
-    let (tracking, tasks) = match is_followed {
-        // A drive that takes one command at a time has no gaps that another could fill.
-        true if limits.commands_at_drive < 2 => (Tracking::On, Tasks::None),
-        true => (Tracking::On, Tasks::By(config.background(&belief))),
+    let uses = match is_followed {
+        true => uses(limits, || config.background(&belief)),
         false => (Tracking::Off, Tasks::None),
     };
     let streams = config.streams.as_ref().filter(|_| is_followed);
@@ -58,17 +58,11 @@ pub(super) fn station(
     let preemption = config.preemption.filter(|_| is_followed);
     let preemption = preemption.map(|rules| rules.rules(&belief));
     let layout = (parts.blocks, parts.block_bytes);
-    let recorder = recording::begin(config, layout, limits, (tracking, tasks), preemption)?;
+    let recorder = recording::begin(config, layout, limits, uses, preemption)?;
     let name = format!("drive {}", config.name);
     let (scale, make) = (parts.scale, parts.back_end);
     Station::start(&name, move |mailbox| {
-        let mut engine = Engine::new(belief, &|| policy.make(), limits).with_explanations(known);
-        if let Tasks::By(rules) = tasks {
-            engine = engine.with_background(rules);
-        }
-        if tracking == Tracking::On {
-            engine = engine.with_tracking(policy);
-        }
+        let mut engine = engine_of(belief, policy, (limits, known), uses, Instant::ZERO);
         if let Some(rules) = preemption {
             engine = engine.with_preemption(rules);
         }
@@ -86,6 +80,35 @@ pub(super) fn station(
         })
     })
     .map_err(|error| error.to_string())
+}
+
+/// The uses of a belief that an engine follows.
+pub(super) fn uses(limits: Limits, rules: impl FnOnce() -> Rules) -> (Tracking, Tasks) {
+    match limits.commands_at_drive {
+        // A drive that takes one command at a time has no gaps that another could fill.
+        0 | 1 => (Tracking::On, Tasks::None),
+        _ => (Tracking::On, Tasks::By(rules())),
+    }
+}
+
+/// An engine with these uses of its belief, as one that begins at `now`.
+pub(super) fn engine_of(
+    belief: Arc<Profile>,
+    policy: NamedPolicy,
+    (limits, known): (Limits, Known),
+    (tracking, tasks): (Tracking, Tasks),
+    now: Instant,
+) -> Engine {
+    let mut engine = Engine::new(belief, &|| policy.make(), limits)
+        .starting_at(now)
+        .with_explanations(known);
+    if let Tasks::By(rules) = tasks {
+        engine = engine.with_background(rules);
+    }
+    match tracking {
+        Tracking::On => engine.with_tracking(policy),
+        Tracking::Off => engine,
+    }
 }
 
 fn bounds(limits: &config::Limits) -> Bounds {

@@ -26,6 +26,8 @@ pub enum Step {
     Leave(usize, Leaving),
     Hostile(Hostile),
     Stream(streams::Step),
+    /// The drive takes up a belief.
+    TakeUp,
     /// The client writes the next page of a recording.
     Record {
         who: usize,
@@ -50,6 +52,14 @@ pub const BLOCKS: u64 = 4096;
 
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..150)
+}
+
+/// The same, and a belief is taken up among them.
+pub fn steps_with_a_belief() -> impl Strategy<Value = Vec<Step>> {
+    (steps(), any::<prop::sample::Index>()).prop_map(|(mut steps, at)| {
+        steps.insert(at.index(steps.len()), Step::TakeUp);
+        steps
+    })
 }
 
 /// The same beside streams, and reads are what most do.
