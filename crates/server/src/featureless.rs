@@ -5,6 +5,7 @@
 
 use document::DocumentError;
 use drive::Profile;
+use profiler::belief::kebab;
 
 /// A profile of a device of at least `blocks` blocks.
 ///
@@ -14,11 +15,11 @@ pub fn profile(name: &str, blocks: u64, block_bytes: u32) -> Result<Profile, Doc
     Profile::parse(&text(name, blocks, block_bytes), "the featureless profile")
 }
 
-/// The text of the profile.
+/// The text of the profile. Its name is that of the drive, in kebab case.
 pub fn text(name: &str, blocks: u64, block_bytes: u32) -> String {
     let cylinders = blocks.div_ceil(TRACK).max(1);
     let mut text = TEMPLATE
-        .replace("{name}", name)
+        .replace("{name}", &kebab(name))
         .replace("{block_bytes}", &block_bytes.to_string())
         .replace("{blocks}", &(cylinders * TRACK).to_string())
         .replace("{cylinders}", &cylinders.to_string());
@@ -134,5 +135,11 @@ mod tests {
             );
             assert_eq!(profile.block_bytes, block_bytes);
         }
+    }
+
+    #[test]
+    fn every_name_of_a_drive_is_one_of_a_profile() {
+        let profile = profile("Disk_1.a", 1, 512).expect("a device");
+        assert_eq!(profile.name, "disk-1-a");
     }
 }
