@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
+use std::{thread, time};
 
 use clap::Args;
 use server::config::{self, Config, LogFormat, Places};
@@ -125,6 +125,33 @@ fn say(notifier: &Notifier, message: &Message) {
     }
 }
 
+/// The time for operations in flight after the second signal. A choice: a disk's queue of commands takes less,
+/// and what takes longer is a server that is gone or a disk that hangs.
+const SECOND_WAIT: time::Duration = time::Duration::from_secs(2);
+
+/// Ends the service when all operations in flight have ended.
+fn drain(service: &Running) {
+    let seconds = SECOND_WAIT.as_secs();
+    info!(
+        "a signal ends the service when its operations have ended; a second one within {seconds} s"
+    );
+    service.drain();
+}
+
+/// Ends the program after [`SECOND_WAIT`], unless the service ends before.
+fn give_up() {
+    thread::sleep(SECOND_WAIT);
+    error!(
+        "a second signal: operations had no end within {} s and are given up; what was not flushed may be lost, and \
+         cache switches of disks are put back at the next start",
+        SECOND_WAIT.as_secs()
+    );
+    std::process::exit(FAILED);
+}
+
+/// The exit code of a service that could not write all that it has acknowledged.
+const FAILED: i32 = 1;
+
 /// Handles signals: SIGINT and SIGTERM end the service, SIGHUP reloads its configuration. Feeds the
 /// watchdog while the service answers.
 fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(), Exit> {
@@ -132,13 +159,20 @@ fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(),
     let listening = thread::Builder::new().name("signals".into());
     listening
         .spawn(move || {
+            let mut endings = 0;
             for signal in signals.forever() {
                 match signal {
                     SIGHUP => match service.reload() {
                         Ok(changes) => info!(?changes, "the configuration was read again"),
                         Err(problem) => error!(problem, "the configuration stays as it was"),
                     },
-                    _ => service.drain(),
+                    _ => {
+                        match endings {
+                            0 => drain(&service),
+                            _ => give_up(),
+                        }
+                        endings += 1;
+                    }
                 }
             }
         })

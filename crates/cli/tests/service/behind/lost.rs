@@ -193,6 +193,32 @@ fn nobody_waits_longer_than_the_patience() {
     front.stop();
 }
 
+/// A signal waits for operations in flight, here for an hour; a second one does not.
+#[test]
+fn a_second_signal_ends_a_service_that_waits() {
+    let folder = Folder::new();
+    let memory = "{ kind = \"memory\", size = \"64 MiB\" }";
+    let behind = folder.serve("behind", memory, "[[nbd]]\nunix = \"behind\"\n");
+    let front = folder.over("front", &folder.uri("behind"), ", patience_s = 3600");
+    let mut client = Client::connect(&folder.path("front"), Style::Structured);
+    let read = Asked::Of(Ask::Read);
+    assert_eq!(client.ask(read, 0, 4096, &[]).result, Ok(()));
+    behind.kill();
+    client.submit(read, 0, 4096, &[]);
+    front.terminate();
+    while !front.log().contains("a signal ends the service") {
+        std::thread::yield_now();
+    }
+    front.terminate();
+    let log = folder.path("front.log");
+    assert_eq!(front.code(), Some(1));
+    let log = std::fs::read_to_string(log).expect("a log");
+    assert!(
+        log.contains("a second signal: operations had no end"),
+        "{log}"
+    );
+}
+
 /// Another, shorter export in its place is not taken for it.
 #[test]
 fn another_export_in_its_place_is_not_taken_for_it() {

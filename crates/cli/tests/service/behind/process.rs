@@ -165,11 +165,21 @@ impl Server {
         self.child.wait().expect("it ends");
     }
 
-    /// As its user ends it; nothing went wrong.
-    pub fn stop(mut self) {
+    /// Tells it to end.
+    pub fn terminate(&self) {
         let id = self.child.id().to_string();
         let told = Command::new("kill").args(["-TERM", &id]).status();
         assert!(told.expect("kill runs").success());
+    }
+
+    /// Its exit code.
+    pub fn code(mut self) -> Option<i32> {
+        self.child.wait().expect("it ends").code()
+    }
+
+    /// As its user ends it; nothing went wrong.
+    pub fn stop(mut self) {
+        self.terminate();
         let status = self.child.wait().expect("it ends");
         let log = self.log();
         assert!(status.success(), "{status}: {log}");
