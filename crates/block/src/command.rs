@@ -107,6 +107,23 @@ impl Action {
             Action::Flush | Action::SetLookAhead(_) | Action::SetWriteCache(_) => None,
         }
     }
+
+    /// The same action on blocks that are numbered from `first` on instead of 0.
+    ///
+    /// # Panics
+    /// If a block's number is beyond 64 bits.
+    #[must_use]
+    pub fn numbered_from(mut self, first: u64) -> Action {
+        match &mut self {
+            Action::Read { extent, .. } | Action::Write { extent, .. } => {
+                let start = Lba(first + extent.start().0);
+                *extent = Extent::new(start, extent.length()).expect("blocks of a drive");
+            }
+            Action::Seek { to } => to.0 += first,
+            Action::Flush | Action::SetLookAhead(_) | Action::SetWriteCache(_) => {}
+        }
+        self
+    }
 }
 
 /// The result of a command, as the drive reports it.

@@ -141,8 +141,9 @@ Examples:
   headtime profile --drive seagate-cheetah-18lp --behind oltp --behind-percent 10 --resume 18lp.json
       find the tracks while the drive serves requests, and measure the cost
 
-A simulated drive of two actuators is profiled as two drives, NAME-range-0 and NAME-range-1, each
-with the whole budget.
+A drive of two actuators is profiled as two drives, NAME-range-0 and NAME-range-1, each with the
+whole budget; -o writes one profile of both. A device states its ranges to the kernel (sysfs) or in
+its inquiry page B9h.
 
 --check first compares predicted head times of random pairs of known blocks with those of the truth:
 from the end of one block's sector to that of the other's. The other figures sample blocks of the
@@ -167,7 +168,6 @@ pub fn run(arguments: &ProfileArgs) -> Result<(), Exit> {
     }
     let output = arguments.output.as_deref().map(begin).transpose()?;
     let resumed = arguments.resume.as_deref().map(resume).transpose()?;
-    let resumed = resumed.unwrap_or_default();
     let budget = arguments.budget;
     let stop = match &arguments.device {
         Some(_) => Some(stop_flag()?),
@@ -177,9 +177,12 @@ pub fn run(arguments: &ProfileArgs) -> Result<(), Exit> {
     let founds = match &arguments.device {
         Some(path) => {
             let may_write = arguments.allow_writes.as_deref();
-            device::profile(path, may_write, budget, resumed, &bar).map(|found| vec![found])
+            device::profile(path, may_write, budget, resumed, &bar)
         }
-        None => rehearsal::profiles(&names, noise, arguments.path()?, budget, &resumed, &bar),
+        None => {
+            let resumed = resumed.unwrap_or_default();
+            rehearsal::profiles(&names, noise, arguments.path()?, budget, &resumed, &bar)
+        }
     };
     bar.finish();
     let founds = founds?;
@@ -200,19 +203,17 @@ pub fn run(arguments: &ProfileArgs) -> Result<(), Exit> {
     }
     // The report comes first: it says what was found, also of a drive that stays unknown.
     if let Some(file) = output {
-        founds[0].needs_belief()?;
-        file.write(&founds[0].text())?;
+        file.write(&found::file_text(&founds)?)?;
     } else if arguments.device.is_some() {
-        founds[0].needs_belief()?;
+        founds.iter().try_for_each(FoundDrive::needs_belief)?;
     }
     Ok(())
 }
 
 impl ProfileArgs {
-    /// Checks that one file is enough for a simulated drive.
+    /// Checks that one file of findings is enough for a simulated drive.
     fn check_ranges(&self, names: &[String]) -> Result<(), Exit> {
         let one_file = [
-            ("-o", self.output.is_some()),
             ("--resume", self.resume.is_some()),
             ("--behind", self.behind.is_some()),
         ];

@@ -6,6 +6,7 @@
 //! A [`Geometry::share`] is a part of such a layout with block numbers of its own.
 
 pub mod indexed;
+mod joined;
 pub mod remap;
 mod share;
 mod spot;
@@ -18,6 +19,7 @@ use block::{Extent, Lba, Sectors};
 
 use crate::angle::Angle;
 use indexed::Indexed;
+use joined::Joined;
 use share::Share;
 use spot::Spot;
 pub use turn::{PatternStep, Turn};
@@ -158,12 +160,13 @@ fn check_drive(surfaces: u32, cylinders: u32, blocks: u64) -> Result<(), LayoutE
     Ok(())
 }
 
-/// The two kinds of layout, and a share of one.
+/// The two kinds of layout, a share of one, and two one after the other.
 #[derive(Debug)]
 enum LayoutKind {
     Zoned(Zoned),
     Indexed(Indexed),
     Share(Share),
+    Joined(Joined),
 }
 
 /// The map between blocks and positions.
@@ -206,6 +209,8 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => LayoutKind::Zoned(zoned.turned(turns)),
             LayoutKind::Indexed(indexed) => LayoutKind::Indexed(indexed.turned(turns)),
             LayoutKind::Share(share) => LayoutKind::Share(share.turned(turns)),
+            // It has no runs of its own.
+            LayoutKind::Joined(_) => return self.clone(),
         };
         Geometry {
             layout: Arc::new(layout),
@@ -225,6 +230,14 @@ impl Geometry {
         }
     }
 
+    /// Two layouts one after the other, with the cylinders of the second after those of the first.
+    pub fn joined(first: &Geometry, second: &Geometry) -> Geometry {
+        Self::of(LayoutKind::Joined(Joined::new(
+            first.clone(),
+            second.clone(),
+        )))
+    }
+
     /// The corrections of the published angles.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
@@ -236,6 +249,7 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => zoned.path_of(lba.0),
             LayoutKind::Indexed(indexed) => indexed.path_of(lba.0),
             LayoutKind::Share(share) => share.path_of(lba.0),
+            LayoutKind::Joined(joined) => joined.path_of(lba.0),
         }
     }
 
@@ -245,6 +259,7 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => zoned.blocks(),
             LayoutKind::Indexed(indexed) => indexed.blocks(),
             LayoutKind::Share(share) => share.blocks(),
+            LayoutKind::Joined(joined) => joined.blocks(),
         })
     }
 
@@ -254,6 +269,7 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => zoned.cylinders(),
             LayoutKind::Indexed(indexed) => indexed.cylinders(),
             LayoutKind::Share(share) => share.whole().cylinders(),
+            LayoutKind::Joined(joined) => joined.cylinders(),
         }
     }
 
@@ -263,6 +279,7 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => zoned.surfaces(),
             LayoutKind::Indexed(indexed) => indexed.surfaces(),
             LayoutKind::Share(share) => share.whole().surfaces(),
+            LayoutKind::Joined(joined) => joined.surfaces(),
         }
     }
 
@@ -272,6 +289,7 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => zoned.tracks(),
             LayoutKind::Indexed(indexed) => indexed.tracks(),
             LayoutKind::Share(share) => share.whole().tracks(),
+            LayoutKind::Joined(joined) => joined.tracks(),
         }
     }
 
@@ -294,6 +312,7 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => zoned.lba_at(cylinder, head, sector),
             LayoutKind::Indexed(indexed) => indexed.lba_at(cylinder, head, sector),
             LayoutKind::Share(share) => share.lba_at(cylinder, head, sector),
+            LayoutKind::Joined(joined) => joined.lba_at(cylinder, head, sector),
         };
         lba.map(Lba)
     }
@@ -307,6 +326,7 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => zoned.track_of(lba.0),
             LayoutKind::Indexed(indexed) => indexed.track_of(lba.0),
             LayoutKind::Share(share) => share.track_of(lba.0),
+            LayoutKind::Joined(joined) => joined.track_of(lba.0),
         };
         if track.is_some() {
             return track;
@@ -330,6 +350,7 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => zoned.track_at(cylinder, head),
             LayoutKind::Indexed(indexed) => indexed.track_at(cylinder, head),
             LayoutKind::Share(share) => share.track_at(cylinder, head),
+            LayoutKind::Joined(joined) => joined.track_at(cylinder, head),
         }
     }
 
@@ -352,6 +373,7 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => zoned.zone_starts(),
             LayoutKind::Indexed(indexed) => indexed.zone_starts(),
             LayoutKind::Share(share) => share.zone_starts(),
+            LayoutKind::Joined(joined) => joined.zone_starts(),
         };
         starts
             .into_iter()
@@ -374,6 +396,7 @@ impl Geometry {
             LayoutKind::Zoned(zoned) => zoned.spot(lba),
             LayoutKind::Indexed(indexed) => indexed.spot(lba),
             LayoutKind::Share(share) => share.spot(lba),
+            LayoutKind::Joined(joined) => joined.spot(lba),
         }
     }
 }

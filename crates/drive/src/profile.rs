@@ -13,6 +13,9 @@
 //! | `[chunks]` | the sizes of commands at which sequential reads keep the full rate |
 //! | `[confidence]` | the confidence of each part, if it was found from timings |
 //! | `[fitted]` | constants that were fitted to measured traces; [`Profile::published`] omits them |
+//!
+//! A drive of two actuators that were profiled separately has two tables `[[range]]` instead, each with all
+//! of these.
 
 mod arm;
 mod chunks;
@@ -20,6 +23,7 @@ pub mod confidence;
 mod electronics;
 mod fitted;
 mod layout;
+mod ranges;
 mod share;
 
 use std::sync::Arc;
@@ -131,6 +135,8 @@ pub struct Profile {
     pub confidence: Option<Confidence>,
     /// The profile without fitted constants, if it has some.
     unfitted: Option<Arc<Profile>>,
+    /// The profiles of two actuators, if they were described separately.
+    arms: Option<Arc<[Profile; 2]>>,
 }
 
 impl Profile {
@@ -141,12 +147,10 @@ impl Profile {
     pub fn parse(text: &str, file: &str) -> Result<Self, DocumentError> {
         let document = Document::parse(file, text)?;
         let root = document.root();
-        root.only(&TOP)?;
-        let published = read_published(&root)?;
-        match root.get("fitted") {
-            None => Ok(published),
-            Some(field) => fitted::read(&field, published),
+        if root.get("range").is_some() {
+            return ranges::read(&root);
         }
+        read_profile(&root)
     }
 
     /// The profile without constants that were fitted to measurements.
@@ -174,6 +178,12 @@ impl Profile {
         }
         let unfitted = self.unfitted.as_ref();
         switched.unfitted = unfitted.map(|drive| Arc::new(drive.switched(look_ahead, write_cache)));
+        let arms = self.arms.as_deref();
+        let arms = arms.map(|arms| {
+            arms.each_ref()
+                .map(|arm| arm.switched(look_ahead, write_cache))
+        });
+        switched.arms = arms.map(Arc::new);
         switched
     }
 
@@ -235,6 +245,16 @@ const TABLES: [&str; 10] = [
     "confidence",
 ];
 
+/// A profile of one file, or of one range.
+fn read_profile(root: &Section) -> Result<Profile, DocumentError> {
+    root.only(&TOP)?;
+    let published = read_published(root)?;
+    match root.get("fitted") {
+        None => Ok(published),
+        Some(field) => fitted::read(&field, published),
+    }
+}
+
 /// The profile without its fitted table.
 fn read_published(root: &Section) -> Result<Profile, DocumentError> {
     let mut origins = read_origins(root)?;
@@ -294,6 +314,7 @@ fn read_published(root: &Section) -> Result<Profile, DocumentError> {
             None => None,
         },
         unfitted: None,
+        arms: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Profiles drives from block numbers and completion times alone: simulated drives in virtual time,
 //! and drives behind a load.
 
+pub mod access_ranges;
 pub mod behind;
 pub mod check;
 pub mod control;

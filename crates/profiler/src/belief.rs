@@ -12,6 +12,7 @@
 mod defaults;
 mod known;
 pub mod phase;
+mod ranges;
 mod text;
 mod tracks;
 
@@ -25,6 +26,7 @@ use crate::clock::PlatterClock;
 use crate::device::DriveIdentity;
 use crate::findings::Findings;
 
+pub use ranges::of_ranges;
 pub use text::{shares, text};
 
 /// The profile of the findings. Its platter has angle 0 under the heads at `Instant::ZERO`: see

@@ -36,7 +36,7 @@ fn bad_inputs_are_refused() {
             "one --drive",
         ),
         (
-            "profile --drive modern-18tb-dual -o both.toml",
+            "profile --drive modern-18tb-dual --resume both.json",
             "its two actuators are profiled as two drives",
         ),
         (&format!("{small} --resume bad.json"), "bad.json"),
@@ -372,4 +372,47 @@ align_kib = 4
         assert!(said.contains(words), "{flags}: {said}");
     }
     assert!(!scene.path("no.toml").exists());
+}
+
+/// Each of the two actuators of a drive is profiled by itself, and the one file of both is a belief: each arm
+/// works as if it were alone, and a service takes it.
+#[test]
+fn two_actuators_are_profiled_into_one_belief() {
+    let one = drive::catalog::find("dec-rz26").expect("a drive").text;
+    // Each arm has a whole stroke of its own.
+    let ranges = [one.to_owned(), one.to_owned()];
+    let two = profiler::belief::of_ranges("two", &ranges);
+    let scene = Scene::with(&[("one.toml", one), ("two.toml", &two)]);
+    let checked = scene.prints("profile --drive two.toml --check --json --budget 5m -o found.toml");
+    for line in checked.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(line["usable"], true, "{line}");
+        let off = line["seek_mean_error_us"].as_f64().expect("a seek table");
+        assert!(off < 60.0, "{line}");
+    }
+    assert_eq!(checked.lines().count(), 2, "{checked}");
+    let found = scene.read("found.toml");
+    assert!(found.contains("actuators = 2") && found.matches("[[range]]").count() == 2);
+    let per_second = |flags: &str| {
+        let text = scene.prints(&format!(
+            "simulate {flags} --workload uniform-4k --requests 4000 --policy sptf --json"
+        ));
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let rate = report["results"][0]["requests_per_second"].as_f64();
+        rate.unwrap_or_else(|| panic!("no rate in {report}"))
+    };
+    let alone = per_second("--drive one.toml --tasks 8");
+    let both = per_second("--drive two.toml --belief found.toml --tasks 16");
+    assert!(both > 1.9 * alone, "{both} of {alone} requests a second");
+    for (flags, words) in [
+        ("--resume tracks.json", "--resume"),
+        ("--behind oltp", "--behind"),
+    ] {
+        let (code, said) = refused(&scene, &format!("profile --drive two.toml {flags}"));
+        assert_eq!(code, Some(2), "{said}");
+        assert!(
+            said.contains(words) && said.contains("two actuators"),
+            "{said}"
+        );
+    }
 }

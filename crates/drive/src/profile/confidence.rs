@@ -149,6 +149,36 @@ impl Confidence {
         self
     }
 
+    /// The confidence in a drive of two parts with so many blocks, one after the other: of each part of the
+    /// profile the lesser one.
+    pub(super) fn joined(&self, other: &Confidence, blocks: [Sectors; 2]) -> Self {
+        let known_of = |confidence: &Confidence, first: u64, blocks: Sectors| -> Vec<Extent> {
+            let whole = Extent::new(Lba(0), blocks).expect("a part has blocks");
+            let known = confidence.known.clone().unwrap_or_else(|| [whole].into());
+            let moved = known.iter().map(|extent| {
+                let start = Lba(first + extent.start().0);
+                Extent::new(start, extent.length()).expect("blocks of the drive")
+            });
+            moved.collect()
+        };
+        let mut known = known_of(self, 0, blocks[0]);
+        known.extend(known_of(other, blocks[0].0, blocks[1]));
+        let least =
+            |(one, other): (&Option<f64>, &Option<f64>)| Some(one.as_ref()?.min(*other.as_ref()?));
+        let mut joined = Confidence {
+            known: Some(known.into()),
+            ..Confidence::default()
+        };
+        for (part, both) in joined
+            .parts
+            .iter_mut()
+            .zip(self.parts.iter().zip(&other.parts))
+        {
+            *part = least(both);
+        }
+        joined
+    }
+
     /// The extent of known blocks that has this one.
     fn known_from(&self, lba: Lba) -> Option<Extent> {
         let known = self.known();

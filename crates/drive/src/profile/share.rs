@@ -7,8 +7,12 @@ use block::{Extent, Lba, Sectors};
 use super::Profile;
 
 impl Profile {
-    /// The actuator that serves a block. Actuators have equal shares of the blocks.
+    /// The actuator that serves a block. Actuators have equal shares of the blocks, unless the profile
+    /// describes each separately.
     pub fn actuator_of(&self, lba: Lba) -> usize {
+        if let Some(arms) = &self.arms {
+            return usize::from(lba.0 >= arms[0].geometry.sectors().0);
+        }
         match u64::from(self.actuators) {
             0 | 1 => 0,
             arms => {
@@ -22,6 +26,9 @@ impl Profile {
     /// The block after the last one of an actuator's share.
     pub fn share_end(&self, actuator: usize) -> u64 {
         let capacity = self.geometry.sectors().0;
+        if let (Some(arms), 0) = (&self.arms, actuator) {
+            return arms[0].geometry.sectors().0;
+        }
         match u64::from(self.actuators) {
             0 | 1 => capacity,
             arms => {
@@ -50,7 +57,10 @@ impl Profile {
     /// # Panics
     /// As [`Profile::share_of`].
     pub fn of_actuator(&self, actuator: usize) -> Profile {
-        self.of_share(self.share_of(actuator))
+        match &self.arms {
+            Some(arms) => arms[actuator].clone(),
+            None => self.of_share(self.share_of(actuator)),
+        }
     }
 
     fn of_share(&self, share: Extent) -> Profile {
@@ -61,6 +71,7 @@ impl Profile {
             geometry: Arc::new(self.geometry.share(share)),
             confidence: confidence.map(|confidence| confidence.of_share(share)),
             unfitted: unfitted.map(|drive| Arc::new(drive.of_share(share))),
+            arms: None,
             ..self.clone()
         }
     }

@@ -1,6 +1,6 @@
 //! The border between two actuators: block and command numbers of the drive, and those of an arm.
 
-use block::{Action, Command, CommandId, Extent, Lba, Sectors, Status};
+use block::{Command, CommandId, Extent, Lba, Sectors, Status};
 
 /// One of two actuators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,23 +73,11 @@ impl Border {
     /// A command of an actuator in the numbers of the drive.
     pub(super) fn command_of_drive(self, side: Side, command: Command) -> Command {
         let number = command.id.0 * 2 + u64::from(side == Side::Second);
-        let action = match command.action {
-            Action::Read { extent, durability } => Action::Read {
-                extent: self.of_drive(side, extent),
-                durability,
-            },
-            Action::Write { extent, durability } => Action::Write {
-                extent: self.of_drive(side, extent),
-                durability,
-            },
-            Action::Seek { to } => Action::Seek {
-                to: self.block_of_drive(side, to),
-            },
-            other @ (Action::Flush | Action::SetLookAhead(_) | Action::SetWriteCache(_)) => other,
-        };
         Command {
             id: CommandId(number),
-            action,
+            action: command
+                .action
+                .numbered_from(self.block_of_drive(side, Lba(0)).0),
             ..command
         }
     }

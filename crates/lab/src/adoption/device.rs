@@ -13,8 +13,9 @@ use rustix::fs::OFlags;
 use super::link::{CommandLink, FailureLimits, LinkEnd};
 use crate::Failure;
 use crate::profiling::ProfilingObserver;
+use crate::profiling::access_ranges;
 use crate::profiling::control::{self, ClaimedDrive};
-use crate::profiling::found::{FoundDrive, ProfilingEnd};
+use crate::profiling::found::{FoundDrive, ProfilingEnd, range_name};
 
 /// Threads, and so commands at the drive. A choice: SATA's queue depth.
 const THREADS: u32 = 32;
@@ -26,7 +27,8 @@ const LIMITS: FailureLimits = FailureLimits {
     all: u64::MAX,
 };
 
-/// Profiles a drive. Its switches are as before afterwards, also after an error.
+/// Profiles a drive, or the range of each of its two actuators as a drive of its own, with the whole budget
+/// for each. Its switches are as before afterwards, also after an error.
 ///
 /// # Errors
 /// If the path does not exist, is no drive, cannot be read, or is gone; if writes are permitted to
@@ -35,62 +37,127 @@ pub fn profile(
     path: &Path,
     may_write: Option<&Path>,
     budget: Duration,
-    resumed: Findings,
+    resumed: Option<Findings>,
     progress: &dyn ProfilingObserver,
-) -> Result<FoundDrive, Failure> {
+) -> Result<Vec<FoundDrive>, Failure> {
     let writes = permission(path, may_write)?;
     let path = control::disk_of(path)?;
     let wrong = |error: io::Error| Failure::input(format!("{}: {error}", path.display()));
     let mut file = open(&path, writes).map_err(wrong)?;
     let bytes = file.seek(SeekFrom::End(0)).map_err(wrong)?;
     let device = identify(&path, bytes, writes).map_err(Failure::input)?;
+    drop(file);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = kebab(&name);
-    progress.begin(&name);
-    let claimed = control::claim(&path, bytes, writes)?;
-    let shown = path.display().to_string();
-    let mut link = CommandLink::of_file(file, device, &shown).with_limits(LIMITS);
-    link.stop_at(progress.stop());
-    if let Some(ClaimedDrive { drive, said }) = claimed {
-        said.iter().for_each(|line| progress.say(line));
-        if let Some(drive) = drive {
-            link.take_control(drive, &|line| progress.say(line));
-        }
+    let disk = Disk {
+        path: &path,
+        bytes,
+        writes,
+    };
+    let ranges = access_ranges::of(&path, device.blocks, device.block_bytes);
+    if ranges.len() == 1 {
+        let findings = resumed.unwrap_or_default();
+        return Ok(vec![disk.profile(
+            name,
+            device,
+            0,
+            (budget, findings),
+            progress,
+        )?]);
     }
-    let mut profiler = Profiler::new(link.device(), resumed, move |prober| {
-        procedure::complete(prober, budget)
-    });
-    let begun = link.now();
-    let ended = link.run(&mut profiler, budget, &|at, device, findings| {
-        progress.show(at, device, findings);
-    });
-    for report in link.release() {
-        progress.say(&report.to_string());
-    }
-    let ended = ended?;
-    if let Some(error) = link.first_error()
-        && profiler.findings().clock.is_none()
-    {
-        let failed = link.failed();
-        return Err(Failure::failed(format!(
-            "{}: {} of {} reads failed ({error}): the path is gone or cannot be read; no profile is written",
-            path.display(),
-            failed.failed,
-            failed.reads
+    if resumed.is_some() {
+        return Err(Failure::input(format!(
+            "--resume on {}: its two actuators are profiled as two drives: expected a drive of one",
+            path.display()
         )));
     }
-    Ok(FoundDrive {
-        name,
-        device: link.device(),
-        findings: profiler.findings(),
-        truth: None,
-        at: Instant::ZERO + link.now().since(begun),
-        probes: profiler.probes(),
-        ended: match ended {
-            LinkEnd::Finished => ProfilingEnd::Finished,
-            LinkEnd::OutOfTime => ProfilingEnd::OutOfTime,
-        },
-    })
+    let each = ranges.iter().enumerate().map(|(number, range)| {
+        let device = DriveIdentity {
+            blocks: range.length().0,
+            ..device
+        };
+        let name = range_name(&name, number);
+        disk.profile(
+            name,
+            device,
+            range.start().0,
+            (budget, Findings::default()),
+            progress,
+        )
+    });
+    each.collect()
+}
+
+/// A drive that is profiled, whole or in ranges.
+struct Disk<'a> {
+    path: &'a Path,
+    bytes: u64,
+    writes: WritePermission,
+}
+
+impl Disk<'_> {
+    /// Profiles the blocks from `first` on, as many as `device` has.
+    fn profile(
+        &self,
+        name: String,
+        device: DriveIdentity,
+        first: u64,
+        (budget, resumed): (Duration, Findings),
+        progress: &dyn ProfilingObserver,
+    ) -> Result<FoundDrive, Failure> {
+        let Disk {
+            path,
+            bytes,
+            writes,
+        } = *self;
+        let file = open(path, writes)
+            .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+        progress.begin(&name);
+        let claimed = control::claim(path, bytes, writes)?;
+        let shown = path.display().to_string();
+        let mut link = CommandLink::of_range(file, device, first, &shown).with_limits(LIMITS);
+        link.stop_at(progress.stop());
+        if let Some(ClaimedDrive { drive, said }) = claimed {
+            said.iter().for_each(|line| progress.say(line));
+            if let Some(drive) = drive {
+                link.take_control(drive, &|line| progress.say(line));
+            }
+        }
+        let mut profiler = Profiler::new(link.device(), resumed, move |prober| {
+            procedure::complete(prober, budget)
+        });
+        let begun = link.now();
+        let ended = link.run(&mut profiler, budget, &|at, device, findings| {
+            progress.show(at, device, findings);
+        });
+        for report in link.release() {
+            progress.say(&report.to_string());
+        }
+        let ended = ended?;
+        if let Some(error) = link.first_error()
+            && profiler.findings().clock.is_none()
+        {
+            let failed = link.failed();
+            return Err(Failure::failed(format!(
+                "{}: {} of {} reads failed ({error}): the path is gone or cannot be read; no profile is written",
+                path.display(),
+                failed.failed,
+                failed.reads
+            )));
+        }
+        Ok(FoundDrive {
+            name,
+            device: link.device(),
+            findings: profiler.findings(),
+            truth: None,
+            at: Instant::ZERO + link.now().since(begun),
+            probes: profiler.probes(),
+            ended: match ended {
+                LinkEnd::Finished => ProfilingEnd::Finished,
+                LinkEnd::OutOfTime => ProfilingEnd::OutOfTime,
+            },
+        })
+    }
 }
 
 /// Whether the drive may be written: only if its path is given twice.

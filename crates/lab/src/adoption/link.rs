@@ -100,11 +100,16 @@ const SHOW: Duration = Duration::from_millis(500);
 impl CommandLink {
     /// A link to an open file or block device.
     pub fn of_file(file: File, device: DriveIdentity, name: &str) -> Self {
+        CommandLink::of_range(file, device, 0, name)
+    }
+
+    /// A link to the blocks from `first` on, as many as `device` has: a drive of their own.
+    pub fn of_range(file: File, device: DriveIdentity, first: u64, name: &str) -> Self {
         let begun = time::Instant::now();
         let (commands, waiting) = channel::<Command>();
         let (ended, events) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
-        let path = Arc::new(ProbePath::of_file(file, device));
+        let path = Arc::new(ProbePath::of_file(file, device, first));
         for _ in 0..device.depth {
             let (waiting, ended) = (Arc::clone(&waiting), ended.clone());
             let path = Arc::clone(&path);

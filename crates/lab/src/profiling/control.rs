@@ -109,8 +109,8 @@ fn properties(drive: &ScsiDrive) -> Vec<String> {
     if ranges.len() > 1 {
         let firsts: Vec<String> = ranges.iter().map(|range| range.first.to_string()).collect();
         said.push(format!(
-            "it has {} actuators, each for blocks of its own (from {} on): its seek times are profiled as of \
-             one arm, and are wrong between these ranges",
+            "it has {} actuators, each for blocks of its own (from {} on): `headtime profile --device` profiles \
+             each, and `headtime adopt` profiles them as one arm, which is wrong between these ranges",
             ranges.len(),
             firsts.join(", ")
         ));

@@ -83,6 +83,32 @@ impl FoundDrive {
     }
 }
 
+/// The name of a range of a drive that is profiled by itself.
+pub fn range_name(drive: &str, range: usize) -> String {
+    format!("{drive}-range-{range}")
+}
+
+/// The text of the profile file of a drive: as it was found, or of two actuators that were found as drives of
+/// their own.
+///
+/// # Errors
+/// If a part of it predicts nothing, see [`FoundDrive::needs_belief`].
+pub fn file_text(founds: &[FoundDrive]) -> Result<String, Failure> {
+    founds.iter().try_for_each(FoundDrive::needs_belief)?;
+    match founds {
+        [found] => Ok(found.text()),
+        [first, second] => {
+            let name = first.name.trim_end_matches(&range_name("", 0));
+            let ranges = [first.text(), second.text()];
+            Ok(belief::of_ranges(name, &ranges))
+        }
+        _ => Err(Failure::failed(format!(
+            "{} actuators: expected one or two",
+            founds.len()
+        ))),
+    }
+}
+
 /// The stored part of the findings. Angles are stored up to a constant, which reads of known blocks
 /// determine again.
 #[derive(Debug, Default, Deserialize, Serialize)]

@@ -19,16 +19,19 @@ use server::disk::back_end::scsi::probed::ProbedDrive;
 pub struct ProbePath {
     file: File,
     block_bytes: u64,
+    /// The block of the path that the profiler calls 0.
+    first: u64,
     writes: WritePermission,
     scsi: OnceLock<Arc<ProbedDrive>>,
 }
 
 impl ProbePath {
-    /// A path whose commands go by the kernel.
-    pub fn of_file(file: File, device: DriveIdentity) -> Self {
+    /// A path whose commands go by the kernel, to blocks from `first` on.
+    pub fn of_file(file: File, device: DriveIdentity, first: u64) -> Self {
         ProbePath {
             file,
             block_bytes: u64::from(device.block_bytes),
+            first,
             writes: device.writes,
             scsi: OnceLock::new(),
         }
@@ -54,6 +57,7 @@ impl ProbePath {
         if writes && self.writes == WritePermission::Forbidden {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
+        let action = action.numbered_from(self.first);
         let (at, length) = action.extent().map_or((0, 0), |extent| {
             let length = extent.length().0 * self.block_bytes;
             (extent.start().0 * self.block_bytes, length as usize)

@@ -9,7 +9,7 @@ use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, proce
 use rayon::prelude::*;
 
 use super::ProfilingObserver;
-use super::found::{FoundDrive, ProfilingEnd};
+use super::found::{FoundDrive, ProfilingEnd, range_name};
 use crate::{Failure, named};
 
 /// How a simulated drive is reached.
@@ -114,7 +114,7 @@ fn ranges(drive: &Arc<Profile>) -> Vec<AccessRange> {
         }];
     }
     let range = |actuator| AccessRange {
-        name: format!("{}-range-{actuator}", drive.name),
+        name: range_name(&drive.name, actuator),
         blocks: drive.share_of(actuator),
         drive: Arc::clone(drive),
         truth: Arc::new(drive.of_actuator(actuator)),

@@ -48,7 +48,7 @@ pub(super) fn parts(
     if let Some(belief) = &belief {
         fits(belief, &claimed.properties).map_err(|why| named(&why))?;
     }
-    tell(config, &claimed);
+    tell(config, &claimed, belief.as_deref());
     let wanted = WantedSwitches {
         write_cache: config.write_cache,
         look_ahead: config.look_ahead,
@@ -211,7 +211,7 @@ fn of_drive(drive: &ScsiDrive) -> Result<DiskProperties, Refused> {
         rotational: !matches!(drive.rotation(), Ok(Rotation::Solid)),
         trims: false,
         zeroes_fast: false,
-        actuators: 1,
+        ranges: drive.positioning_ranges().unwrap_or_default(),
         most_bytes: MOST_BYTES as usize,
         access: Writes::Allowed,
     })
@@ -224,6 +224,18 @@ fn fits(belief: &Profile, properties: &DiskProperties) -> Result<(), String> {
     let missing = believed.checked_sub(blocks);
     let is_whole =
         missing.is_some_and(|missing| missing * u64::from(properties.block_bytes) < ROUNDED_BYTES);
+    if let [first, _] = &properties.ranges[..]
+        && belief.actuators == 2
+        && belief.share_end(0) != first.blocks
+    {
+        return Err(format!(
+            "its first actuator has {} blocks, and that of its profile {} has {}: expected the drive's own \
+             profile (`headtime profile --device` finds it)",
+            first.blocks,
+            belief.model,
+            belief.share_end(0)
+        ));
+    }
     if belief.block_bytes == properties.block_bytes && is_whole {
         return Ok(());
     }
@@ -239,20 +251,21 @@ fn fits(belief: &Profile, properties: &DiskProperties) -> Result<(), String> {
 const ROUNDED_BYTES: u64 = 4096;
 
 /// Says what is about to be served.
-fn tell(config: &config::Device, claimed: &Claimed) {
+fn tell(config: &config::Device, claimed: &Claimed, belief: Option<&Profile>) {
     let device = config.path.display();
     let DiskProperties {
         bytes,
         block_bytes,
         rotational,
-        actuators,
+        ref ranges,
         ..
     } = claimed.properties;
-    if actuators > 1 {
+    let actuators = ranges.len();
+    if actuators > 1 && belief.is_some_and(|belief| belief.actuators == 1) {
         warn!(
             %device, actuators,
             "the drive has several arms, each for blocks of its own: with a profile of one actuator \
-             they take turns (`queue/independent_access_ranges` says which blocks)"
+             they take turns (`headtime profile --device` profiles each)"
         );
     }
     let Some(drive) = &claimed.drive else {
@@ -302,6 +315,7 @@ fn shape(properties: &DiskProperties, way: Way, is_known: bool) -> Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::back_end::scsi::PositioningRange;
 
     #[test]
     fn a_belief_fits_its_disk_also_if_the_path_rounds_the_size_down() {
@@ -316,7 +330,7 @@ mod tests {
             rotational: true,
             trims: false,
             zeroes_fast: false,
-            actuators: 1,
+            ranges: Vec::new(),
             most_bytes: 1 << 20,
             access: Writes::Allowed,
         };
@@ -332,5 +346,17 @@ mod tests {
             ..properties(blocks)
         };
         assert!(fits(&belief, &large).is_err());
+        // A belief of two actuators has the border of the disk.
+        let mut two = belief.clone();
+        two.actuators = 2;
+        for (first, is_fit) in [(blocks / 2, true), (blocks / 3, false)] {
+            let range = |first, blocks| PositioningRange { first, blocks };
+            let disk = DiskProperties {
+                ranges: vec![range(0, first), range(first, blocks - first)],
+                ..properties(blocks)
+            };
+            assert_eq!(fits(&two, &disk).is_ok(), is_fit);
+            assert_eq!(fits(&belief, &disk), Ok(()), "a belief of one arm");
+        }
     }
 }

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::disk::back_end::scsi::PositioningRange;
+
 /// The kernel's properties of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskProperties {
@@ -17,8 +19,8 @@ pub struct DiskProperties {
     pub trims: bool,
     /// Whether the drive can write zeroes by itself.
     pub zeroes_fast: bool,
-    /// The number of actuators with blocks of their own, 1 if unknown.
-    pub actuators: usize,
+    /// The blocks of each of several actuators, in their order; none if the kernel knows of one only.
+    pub ranges: Vec<PositioningRange>,
     /// Bytes of the longest command that the disk certainly takes.
     pub most_bytes: usize,
     /// Whether the kernel writes to the disk.
@@ -147,7 +149,7 @@ impl DiskProperties {
             rotational: is_some("queue/rotational"),
             trims: is_some("queue/discard_max_bytes"),
             zeroes_fast: is_some("queue/write_zeroes_max_bytes"),
-            actuators: actuators(folder),
+            ranges: access_ranges(folder, block_bytes),
             most_bytes: usize::try_from(kib.min(segments)).unwrap_or(usize::MAX),
             access: match number("ro") {
                 Some(1) => Writes::Forbidden,
@@ -183,10 +185,21 @@ pub fn users(folder: &Path, mounts: &str) -> Vec<String> {
     users
 }
 
-/// The number of independent ranges of blocks.
-fn actuators(folder: &Path) -> usize {
+/// The independent access ranges of a disk with blocks of `block_bytes` bytes, in their order; none if the
+/// kernel knows of none.
+pub fn access_ranges(folder: &Path, block_bytes: u32) -> Vec<PositioningRange> {
     let ranges = entries(&folder.join("queue/independent_access_ranges"));
-    ranges.len().max(1)
+    // The kernel's sectors are 512 bytes whatever the drive's blocks are.
+    let blocks = |path: PathBuf| Some(number(&path)? * 512 / u64::from(block_bytes.max(512)));
+    let ranges = ranges.iter().filter_map(|range| {
+        Some(PositioningRange {
+            first: blocks(range.join("sector"))?,
+            blocks: blocks(range.join("nr_sectors"))?,
+        })
+    });
+    let mut ranges: Vec<PositioningRange> = ranges.collect();
+    ranges.sort_unstable_by_key(|range| range.first);
+    ranges
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -249,7 +262,7 @@ mod tests {
             rotational: true,
             trims: false,
             zeroes_fast: false,
-            actuators: 1,
+            ranges: Vec::new(),
             most_bytes: 167 * 4096,
             access: Writes::Allowed,
         };
@@ -258,13 +271,20 @@ mod tests {
             ("ro", "1\n"),
             ("queue/logical_block_size", "4096\n"),
             ("queue/independent_access_ranges/0/sector", "0\n"),
+            ("queue/independent_access_ranges/0/nr_sectors", "65536\n"),
             ("queue/independent_access_ranges/1/sector", "65536\n"),
+            ("queue/independent_access_ranges/1/nr_sectors", "65536\n"),
             ("queue/max_sectors_kb", "64\n"),
             ("queue/discard_max_bytes", "4096\n"),
         ];
         let other_than = DiskProperties {
             block_bytes: 4096,
-            actuators: 2,
+            ranges: [0, 8192]
+                .map(|first| PositioningRange {
+                    first,
+                    blocks: 8192,
+                })
+                .into(),
             most_bytes: 64 << 10,
             trims: true,
             access: Writes::Forbidden,
