@@ -1,5 +1,6 @@
 //! The service in a kernel of its own (see the crate `guest`).
 
+mod adopting;
 mod device;
 mod probing;
 mod ublk;
