@@ -373,3 +373,47 @@ fn a_write_that_is_put_back_stays_the_oldest_before_a_barrier() {
         assert_eq!(ordering.oldest(|_| true), Some(first));
     }
 }
+
+/// Background pieces have no patience of their own, and keep none when they are raised: the patience of what
+/// waits for them serves them, one after the other, before pieces that are as urgent.
+#[test]
+fn what_an_overdue_piece_waits_for_goes_before_everything_as_urgent() {
+    let shipped = drive::catalog::find("quantum-atlas-10k").expect("a shipped drive");
+    let belief = shipped.profile().expect("a valid profile");
+    let (background, foreground) = (8, 1);
+    for barrier in [false, true] {
+        let mut both = Both::new();
+        // Two writes on which the last one depends, by a barrier or by their blocks.
+        both.act(Act::Enter(Direction::Write, 3_000, 10, background));
+        both.act(Act::Enter(Direction::Write, 3_005, 10, background));
+        let last = match barrier {
+            true => {
+                both.act(Act::Barrier);
+                3_900
+            }
+            false => 3_010,
+        };
+        both.act(Act::Enter(Direction::Write, last, 1, foreground));
+        for other in 0..50 {
+            both.act(Act::Enter(Direction::Read, other, 1, foreground));
+        }
+        let needed: Vec<PieceId> = both.known[..3].iter().map(|known| known.piece).collect();
+        let levels = needed.iter().map(|&piece| both.ordering.level(piece));
+        assert_eq!(levels.collect::<Vec<_>>(), [level_of(foreground); 3]);
+        // C-LOOK would serve the reads first, whose blocks are lower.
+        let now = Instant::ZERO + Duration::from_secs(1);
+        let view = View {
+            now,
+            belief: &belief,
+            head: TARGET.position,
+            ready: now,
+            previous: Direction::Read,
+        };
+        for piece in needed {
+            let next = both.ordering.choose(now, &view, DriveActivity::Busy);
+            assert_eq!(next, NextPiece::Piece(piece), "by a barrier: {barrier}");
+            both.ordering.give(now, piece);
+            both.ordering.end(now, piece);
+        }
+    }
+}
