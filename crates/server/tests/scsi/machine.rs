@@ -5,18 +5,27 @@
 //!             <--status, sense, bytes--                        <--end, status--
 //! ```
 //!
-//! One command at a time: each moves the clock to its end. Its answers follow SPC-4, SBC-3 and SAT-3, and
-//! share no code with what they test.
+//! With one host thread each command moves the clock to its end; with several see `queue`. Its answers follow
+//! SPC-4, SBC-3 and SAT-3, and share no code with what they test.
+
+mod pages;
+mod queue;
+mod sense;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time;
 
 use block::{
     Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba, Sectors, Status, Switch,
 };
 use drive::{Imperfections, Profile, VirtualDrive};
+use queue::{After, Begun, CommandQueue, SharedState};
+use sense::{
+    NO_SUCH_BLOCK, NO_SUCH_COMMAND, NO_SUCH_FIELD, NO_SUCH_VALUE, OFF_THE_POINTER, PROTECTED,
+    SenseCode, UNREADABLE, sense,
+};
 use server::disk::back_end::scsi::ScsiCommand;
 use server::disk::back_end::scsi::target::{
     CHECK_CONDITION, CommandBytes, Completion, GOOD, ScsiTarget,
@@ -35,7 +44,7 @@ pub enum Behind {
 /// A target that may be asked from several places.
 #[derive(Clone, Debug)]
 pub struct ScsiMachine {
-    state: Arc<Mutex<MachineState>>,
+    shared: Arc<SharedState>,
 }
 
 /// Its state, which tests may look at and change.
@@ -65,7 +74,8 @@ pub struct MachineState {
     page: [u8; 20],
     saved: [u8; 20],
     ranges: Vec<(u64, u64)>,
-    next: u64,
+    /// The commands at the drive, and their ends.
+    pub queue: CommandQueue,
 }
 
 /// The time of a command without mechanics. A choice: the overhead of a fast drive.
@@ -76,18 +86,11 @@ const PAGE: [u8; 20] = [
     0x88, 18, 0x04, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 ];
 
-/// Sense keys and codes (SPC-4 tables 43 and 44).
-type SenseCode = (u8, u8, u8);
-const NO_SUCH_COMMAND: SenseCode = (5, 0x20, 0);
-const NO_SUCH_BLOCK: SenseCode = (5, 0x21, 0);
-const OFF_THE_POINTER: SenseCode = (5, 0x21, 4);
-const NO_SUCH_FIELD: SenseCode = (5, 0x24, 0);
-const NO_SUCH_VALUE: SenseCode = (5, 0x26, 0);
-const UNREADABLE: SenseCode = (3, 0x11, 0);
-const PROTECTED: SenseCode = (7, 0x27, 0);
-
 /// An answer: bytes, or sense with the block of the event.
-type Answer = Result<Vec<u8>, (SenseCode, Option<u64>)>;
+type Answer = Result<Vec<u8>, SenseError>;
+
+/// Sense, and the block of the event.
+type SenseError = (SenseCode, Option<u64>);
 
 impl ScsiMachine {
     /// A drive that was just switched on, which it reports first.
@@ -108,16 +111,22 @@ impl ScsiMachine {
             page: PAGE,
             saved: PAGE,
             ranges: Vec::new(),
-            next: 0,
+            queue: CommandQueue::default(),
         };
         ScsiMachine {
-            state: Arc::new(Mutex::new(state)),
+            shared: Arc::new(SharedState::new(state)),
         }
     }
 
     /// The state.
     pub fn state(&self) -> MutexGuard<'_, MachineState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let state = self.shared.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread that sent commands has ended: the others do not wait for it.
+    pub fn leave(&self) {
+        self.shared.leave();
     }
 }
 
@@ -138,9 +147,18 @@ impl ScsiTarget for ScsiMachine {
             CommandBytes::To(bytes) => bytes,
             _ => &[][..],
         };
-        let answer = match state.attention(cdb[0]) {
+        let begun = match state.attention(cdb[0]) {
             Some((code, qualifier)) => Err(((6, code, qualifier), None)),
             None => state.answer(cdb, given),
+        };
+        let answer = match begun {
+            Ok(Begun::Answered(bytes)) => {
+                // The clock may have gone on.
+                self.shared.wake();
+                Ok(bytes)
+            }
+            Ok(Begun::UnderWay(id, after)) => self.shared.end(state, id, after),
+            Err(error) => Err(error),
         };
         Ok(match (answer, transfer) {
             (Ok(bytes), CommandBytes::From(room)) => {
@@ -226,7 +244,7 @@ impl MachineState {
         }
     }
 
-    fn answer(&mut self, cdb: &[u8], given: &[u8]) -> Answer {
+    fn answer(&mut self, cdb: &[u8], given: &[u8]) -> Result<Begun, SenseError> {
         let number = |from: usize, to: usize| {
             let bytes = cdb[from..to].iter();
             bytes.fold(0u64, |number, byte| number << 8 | u64::from(*byte))
@@ -247,12 +265,12 @@ impl MachineState {
             }
             0x55 => self.mode_select(cdb[1], given),
             0x85 => self.ata(cdb),
-            0x88 => self.read(number(2, 10), number(10, 14), cdb[1] & 0x08 != 0),
-            0x8a => self.write(number(2, 10), number(10, 14), cdb[1] & 0x08 != 0, given),
+            0x88 => return self.read(number(2, 10), number(10, 14), cdb[1] & 0x08 != 0),
+            0x8a => return self.write(number(2, 10), number(10, 14), cdb[1] & 0x08 != 0, given),
             0x8f if self.extras == Switch::On => {
                 // The drive reads the medium; what it saves on the bus is less than its noise.
                 let extent = self.extent(number(2, 10), number(10, 14))?;
-                self.read_extent(extent, true)
+                return self.read_extent(extent, true, After::Nothing);
             }
             0x2b if self.extras == Switch::On => {
                 let to = Lba(number(2, 6));
@@ -264,6 +282,7 @@ impl MachineState {
             0x35 => self.act(Action::Flush),
             _ => Err((NO_SUCH_COMMAND, None)),
         }
+        .map(Begun::Answered)
     }
 
     fn blocks(&self) -> u64 {
@@ -272,60 +291,6 @@ impl MachineState {
 
     fn no_mechanics(&mut self, answer: Answer) -> Answer {
         self.now += ELECTRONICS;
-        answer
-    }
-
-    fn inquiry(&self, vital: u8, page: u8) -> Answer {
-        let body = match (vital & 1, page) {
-            (0, 0) => {
-                let vendor = match self.behind {
-                    Behind::Scsi => b"HEADTIME",
-                    Behind::Ata => b"ATA     ",
-                };
-                let mut answer = vec![0, 0, 6, 2, 31, 0, 0, 2];
-                answer.extend_from_slice(vendor);
-                answer.extend_from_slice(b"ANSWERER        0001");
-                return Ok(answer);
-            }
-            (1, 0x80) => b"  SERIAL".to_vec(),
-            (1, 0x89) if self.behind == Behind::Ata => vec![0; 568],
-            (1, 0xb0) => {
-                let mut body = vec![0; 60];
-                body[4..8].copy_from_slice(&2048u32.to_be_bytes());
-                body
-            }
-            (1, 0xb1) => {
-                let turn = self.drive.truth().spindle.period_ps() / 1000;
-                let rate = (60_000_000_000 / turn) as u16;
-                let mut body = rate.to_be_bytes().to_vec();
-                body.resize(60, 0);
-                body
-            }
-            (1, 0xb9) if !self.ranges.is_empty() => {
-                let mut body = vec![0; 60];
-                for (first, blocks) in &self.ranges {
-                    let mut range = [0; 32];
-                    range[8..16].copy_from_slice(&first.to_be_bytes());
-                    range[16..24].copy_from_slice(&blocks.to_be_bytes());
-                    body.extend_from_slice(&range);
-                }
-                body
-            }
-            _ => return Err((NO_SUCH_FIELD, None)),
-        };
-        let mut answer = vec![0, page];
-        answer.extend_from_slice(&(body.len() as u16).to_be_bytes());
-        answer.extend_from_slice(&body);
-        Ok(answer)
-    }
-
-    fn capacity(&self) -> Vec<u8> {
-        let truth = self.drive.truth();
-        let mut answer = (self.blocks() - 1).to_be_bytes().to_vec();
-        answer.extend_from_slice(&truth.block_bytes.to_be_bytes());
-        let ratio = truth.physical_block_bytes / truth.block_bytes;
-        answer.extend_from_slice(&[0, ratio.ilog2() as u8]);
-        answer.resize(32, 0);
         answer
     }
 
@@ -420,7 +385,7 @@ impl MachineState {
         Ok(Vec::new())
     }
 
-    fn extent(&self, first: u64, blocks: u64) -> Result<Extent, (SenseCode, Option<u64>)> {
+    fn extent(&self, first: u64, blocks: u64) -> Result<Extent, SenseError> {
         let extent = Extent::new(Lba(first), Sectors(blocks));
         let extent = extent.map_err(|_| (NO_SUCH_BLOCK, None))?;
         match extent.end().0 <= self.blocks() {
@@ -429,27 +394,33 @@ impl MachineState {
         }
     }
 
-    fn read(&mut self, first: u64, blocks: u64, fua: bool) -> Answer {
+    fn read(&mut self, first: u64, blocks: u64, fua: bool) -> Result<Begun, SenseError> {
         let extent = self.extent(first, blocks)?;
         let from_medium = self.page[2] & 0x01 != 0 || (fua && self.fua == Switch::On);
-        self.read_extent(extent, from_medium)?;
-        let block = self.drive.truth().block_bytes as usize;
-        let written = |at: u64| self.contents.get(&at).copied().unwrap_or(0);
-        let each = (first..first + blocks).map(written);
-        Ok(each
-            .flat_map(|byte| std::iter::repeat_n(byte, block))
-            .collect())
+        self.read_extent(extent, from_medium, After::Send { first, blocks })
     }
 
-    fn read_extent(&mut self, extent: Extent, from_medium: bool) -> Answer {
+    fn read_extent(
+        &mut self,
+        extent: Extent,
+        from_medium: bool,
+        after: After,
+    ) -> Result<Begun, SenseError> {
         let durability = match from_medium {
             true => Durability::Durable,
             false => Durability::Volatile,
         };
-        self.act(Action::Read { extent, durability })
+        let id = self.submit(Action::Read { extent, durability })?;
+        Ok(Begun::UnderWay(id, after))
     }
 
-    fn write(&mut self, first: u64, blocks: u64, fua: bool, given: &[u8]) -> Answer {
+    fn write(
+        &mut self,
+        first: u64,
+        blocks: u64,
+        fua: bool,
+        given: &[u8],
+    ) -> Result<Begun, SenseError> {
         let extent = self.extent(first, blocks)?;
         if self.protection == Switch::On {
             return Err((PROTECTED, None));
@@ -458,41 +429,53 @@ impl MachineState {
             true => Durability::Durable,
             false => Durability::Volatile,
         };
-        self.act(Action::Write { extent, durability })?;
+        let id = self.submit(Action::Write { extent, durability })?;
         let block = self.drive.truth().block_bytes as usize;
-        for (at, bytes) in given.chunks(block).enumerate() {
-            self.contents.insert(first + at as u64, bytes[0]);
-        }
-        Ok(Vec::new())
+        let firsts = given.chunks(block).map(|bytes| bytes[0]).collect();
+        Ok(Begun::UnderWay(id, After::Store { first, firsts }))
     }
 
-    /// Executes an action in the drive's time.
-    fn act(&mut self, action: Action) -> Answer {
-        let id = CommandId(self.next);
-        self.next += 1;
-        self.drive
-            .submit(self.now, Command::new(id, action))
-            .map_err(|_| (NO_SUCH_BLOCK, None))?;
-        loop {
-            if let Some(outcome) = self.drive.poll(self.now) {
-                return match outcome.status {
-                    Status::MediumError { at } => Err((UNREADABLE, Some(at.0))),
-                    Status::WritePointer { .. } => Err((OFF_THE_POINTER, None)),
-                    _ => Ok(Vec::new()),
-                };
+    /// What follows the end of a command with this status.
+    fn finished(&mut self, status: Status, after: After) -> Answer {
+        match status {
+            Status::MediumError { at } => return Err((UNREADABLE, Some(at.0))),
+            Status::WritePointer { .. } => return Err((OFF_THE_POINTER, None)),
+            _ => {}
+        }
+        match after {
+            After::Nothing => Ok(Vec::new()),
+            After::Send { first, blocks } => {
+                let block = self.drive.truth().block_bytes as usize;
+                let written = |at: u64| self.contents.get(&at).copied().unwrap_or(0);
+                let each = (first..first + blocks).map(written);
+                Ok(each
+                    .flat_map(|byte| std::iter::repeat_n(byte, block))
+                    .collect())
             }
-            self.now = self.drive.next_wakeup().expect("a command is under way");
+            After::Store { first, firsts } => {
+                self.contents.extend((first..).zip(firsts));
+                Ok(Vec::new())
+            }
         }
     }
-}
 
-/// Sense data in the descriptor format, with the block as information.
-fn sense((key, code, qualifier): SenseCode, block: Option<u64>) -> Vec<u8> {
-    let mut bytes = vec![0x72, key, code, qualifier, 0, 0, 0, 0];
-    if let Some(block) = block {
-        bytes[7] = 12;
-        bytes.extend_from_slice(&[0, 10, 0x80, 0]);
-        bytes.extend_from_slice(&block.to_be_bytes());
+    fn submit(&mut self, action: Action) -> Result<CommandId, SenseError> {
+        let id = self.queue.next_id();
+        let command = Command::new(id, action);
+        let given = self.drive.submit(self.now, command);
+        given.map_err(|_| (NO_SUCH_BLOCK, None))?;
+        self.queue.given();
+        Ok(id)
     }
-    bytes
+
+    /// Executes an action in the drive's time, whatever else is at the drive.
+    fn act(&mut self, action: Action) -> Answer {
+        let id = self.submit(action)?;
+        loop {
+            if let Some(status) = self.status_of(id) {
+                return self.finished(status, After::Nothing);
+            }
+            self.advance();
+        }
+    }
 }
