@@ -28,7 +28,7 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use tracing::Level;
 
-use crate::output::{Exit, print};
+use crate::output::{Exit, print, warn};
 use crate::serve;
 use crate::settings::truth::TruthArguments;
 
@@ -144,6 +144,11 @@ pub fn run(arguments: &EmulateArgs) -> Result<(), Exit> {
             .map_err(|error| Exit::input(format!("--tcp {address}: {error}")))?;
         let address = listener.address().unwrap_or(address);
         listeners.push(listener);
+        if !address.ip().is_loopback() {
+            warn(&format!(
+                "other machines may read and write the image at {address} without TLS (--insecure)"
+            ));
+        }
         print(&format!("nbd://{address}\n"))?;
     }
     wait(&mut signals, &station)?;

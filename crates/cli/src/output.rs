@@ -21,6 +21,13 @@ pub fn remark(bar: &ProgressBar, path: &str, sentence: &str) {
     bar.suspend(|| drop(writeln!(io::stderr(), "{path}: {line}")));
 }
 
+/// Prints a warning on standard error.
+pub fn warn(sentence: &str) {
+    let line = without_controls(sentence);
+    // A closed standard error has no reader.
+    drop(writeln!(io::stderr(), "warning: {line}"));
+}
+
 /// The unsuccessful end of a command.
 #[derive(Debug)]
 pub enum Exit {

@@ -206,3 +206,26 @@ fn who_is_connected_is_told_with_what_they_did() {
     assert_eq!(status["connections_refused_total"], 1, "{status}");
     service.end();
 }
+
+/// Only an address that other machines reach is warned of.
+#[test]
+fn an_image_that_other_machines_reach_is_warned_of_at_the_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (address, is_warned) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
+        let problems = folder.path().join(address);
+        let file = std::fs::File::create(&problems).expect("a file");
+        let words = ["emulate", "--drive", "hp-c2247a", "--image", "image"];
+        let more = ["--insecure", "--tcp", address];
+        let words = [&words[..], &more].concat();
+        let child = crate::begun::begin(folder.path(), &words, file, "nbd://");
+        let mut child = child.expect("it serves");
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        let said = std::fs::read_to_string(&problems).expect("text");
+        assert_eq!(
+            said.contains("warning: other machines"),
+            is_warned,
+            "{said}"
+        );
+    }
+}
