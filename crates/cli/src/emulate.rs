@@ -144,11 +144,7 @@ pub fn run(arguments: &EmulateArgs) -> Result<(), Exit> {
             .map_err(|error| Exit::input(format!("--tcp {address}: {error}")))?;
         let address = listener.address().unwrap_or(address);
         listeners.push(listener);
-        if !address.ip().is_loopback() {
-            warn(&format!(
-                "other machines may read and write the image at {address} without TLS (--insecure)"
-            ));
-        }
+        warn_of_other_machines(address);
         print(&format!("nbd://{address}\n"))?;
     }
     wait(&mut signals, &station)?;
@@ -156,6 +152,15 @@ pub fn run(arguments: &EmulateArgs) -> Result<(), Exit> {
     let report = lateness(&station);
     station.stop().map_err(Exit::failed)?;
     print(&report)
+}
+
+/// Warns if other machines reach an address.
+fn warn_of_other_machines(address: SocketAddr) {
+    if !address.ip().is_loopback() {
+        warn(&format!(
+            "other machines may read and write the image at {address} without TLS (--insecure)"
+        ));
+    }
 }
 
 /// Waits for the signal that ends the command; cuts the drive's power at every SIGUSR1.

@@ -92,14 +92,25 @@ fn a_disk_that_goes_away_is_told_and_nothing_is_written() {
     }
 }
 
-/// A disk without a belief is served plainly, and log and status name the command that learns it. A belief
-/// is learned where the platter is, then followed.
-#[test]
-fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| folder.path().join(name);
-    std::fs::write(at("disk.img"), vec![0; 1 << 20]).expect("room");
-    let config = "[[drive]]\nname = \"unknown\"\n\
+/// Orders to follow what was not found are refused, and nothing has changed by the status afterwards.
+fn assert_nothing_is_followed(answers: &[(&str, String)], after: std::process::Output) {
+    for ((drive, answer), why) in answers.iter().zip(["no period", "was not profiled"]) {
+        assert!(
+            answer.contains("\"error\"") && answer.contains(why),
+            "{drive}: {answer}"
+        );
+    }
+    let said_after = String::from_utf8(after.stdout).expect("text");
+    let plain = "mode         plain: there is no belief of the drive";
+    assert_eq!(
+        said_after.matches(plain).count(),
+        2,
+        "nothing changed: {said_after}"
+    );
+}
+
+/// A disk without a belief, one whose belief is the emulated drive's truth, and one that may not use it.
+const THREE_DRIVES: &str = "[[drive]]\nname = \"unknown\"\n\
                   back_end = { kind = \"file\", path = \"disk.img\", direct = false }\n\
                   [[drive.volume]]\nname = \"u\"\n[[drive.export]]\nname = \"u\"\nvolume = \"u\"\n\
                   [[drive]]\nname = \"known\"\n\
@@ -109,7 +120,15 @@ fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
                   back_end = { kind = \"emulated\", drive = \"hp-c2247a\", image = \"b.img\" }\n\
                   [[drive.volume]]\nname = \"b\"\n[[drive.export]]\nname = \"b\"\nvolume = \"b\"\n\
                   [control]\nsocket = \"s.control\"\n";
-    std::fs::write(at("s.toml"), config).expect("room");
+
+/// A disk without a belief is served plainly, and log and status name the command that learns it. A belief
+/// is learned where the platter is, then followed.
+#[test]
+fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("disk.img"), vec![0; 1 << 20]).expect("room");
+    std::fs::write(at("s.toml"), THREE_DRIVES).expect("room");
     let log = std::fs::File::create(at("log")).expect("a file");
     let words = ["serve", "s.toml"];
     let mut service = begin(folder.path(), &words, log, SERVES).expect("it serves");
@@ -162,19 +181,7 @@ fn a_service_says_how_its_beliefs_are_used_and_offers_to_learn() {
         said.contains("mode         learning: ") && said.contains("until 48 of 64 agree with it"),
         "{said}"
     );
-    for ((drive, answer), why) in not_followed.iter().zip(["no period", "was not profiled"]) {
-        assert!(
-            answer.contains("\"error\"") && answer.contains(why),
-            "{drive}: {answer}"
-        );
-    }
-    let said_after = String::from_utf8(after.stdout).expect("text");
-    let plain = "mode         plain: there is no belief of the drive";
-    assert_eq!(
-        said_after.matches(plain).count(),
-        2,
-        "nothing changed: {said_after}"
-    );
+    assert_nothing_is_followed(&not_followed, after);
     let log = std::fs::read_to_string(at("log")).expect("a log");
     assert!(
         log.contains("served plainly") && log.contains(&command),

@@ -7,7 +7,6 @@ use block::operation::{Ask, OperationError, ZeroingPace};
 use nbd::request::{Asked, Wanted};
 use nbd::{HOLE, Style};
 use proptest::prelude::*;
-use server::event_loop::EventLoop;
 
 pub use steps::{BLOCKS, steps, steps_beside_streams};
 use steps::{Leaving, Step, steps_with_a_belief};
@@ -294,10 +293,10 @@ impl World {
             }
             self.leave(0, Leaving::Politely);
         }
-        self.served.assert_nothing_is_held();
         if let Medium::Unknown = self.medium {
-            let is_followed = |event_loop: &mut EventLoop| event_loop.engine().tallies().is_some();
-            assert!(self.served.ask(is_followed), "the belief was taken up");
+            self.served.assert_follows_with_calibrations_only();
+        } else {
+            self.served.assert_nothing_is_held();
         }
         let folder = self.served.stop();
         self.medium.assert_holds(&folder, &last);

@@ -383,24 +383,6 @@ impl Served {
         }
     }
 
-    /// Lets the engine of a belief in the drive's truth take the place of the present one.
-    pub fn take_up(&self) -> (Result<(), &'static str>, mpsc::Receiver<()>) {
-        let (taken, told) = mpsc::channel();
-        let begun = self.ask(move |event_loop| {
-            let make = |now| {
-                let belief = Arc::new(drives::shipped());
-                let policy = find("sptf-sw").expect("a policy");
-                let limits = Limits::suited_to(policy, &belief);
-                let engine = Engine::new(belief, &|| policy.make(), limits).starting_at(now);
-                let engine = engine.with_explanations(Known::Profile);
-                let engine = engine.with_background(engine::Rules::default());
-                engine.with_tracking(policy)
-            };
-            event_loop.take_up(Box::new(make), taken)
-        });
-        (begun, told)
-    }
-
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
     }
@@ -429,17 +411,8 @@ impl Served {
     /// Everything has left: nothing may be held.
     pub fn assert_nothing_is_held(&self) {
         self.wait_for_connections(0);
-        // An engine that follows its drive has memory for each calibration read, of which there are many here.
-        let is_calibrating = |event_loop: &mut EventLoop| {
-            event_loop.holds().bytes > 0 && event_loop.engine().tallies().is_some()
-        };
-        while self.ask(is_calibrating) {
-            std::thread::yield_now();
-        }
-        let holds = self.ask(|event_loop| (event_loop.engine().tallies(), event_loop.holds()));
-        if holds.0.is_none() {
-            assert_eq!(holds.1, Holds::default());
-        }
+        let holds = self.ask(|event_loop| event_loop.holds());
+        assert_eq!(holds, Holds::default());
     }
 
     /// Ends it, and waits for that.
