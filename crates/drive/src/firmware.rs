@@ -1,6 +1,6 @@
 //! The costs and rules of the drive's electronics, as a profile has them.
 
-use block::Duration;
+use block::{Direction, Duration};
 
 /// A time that depends on the direction of the previous command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,36 @@ pub struct Overheads {
     pub read_reselect: Duration,
     /// Reconnection to the bus before a write's data, while the arm already moves.
     pub write_reselect: Duration,
+}
+
+impl Overheads {
+    /// The electronics' time before the arm moves for a command of this direction, after one of the
+    /// direction `previous`.
+    pub fn before_positioning(&self, direction: Direction, previous: Direction) -> Duration {
+        let overhead = match direction {
+            Direction::Read => self.read_miss,
+            Direction::Write => self.write_miss,
+        };
+        match previous {
+            Direction::Read => overhead.read,
+            Direction::Write => overhead.write,
+        }
+    }
+
+    /// The same electronics, with commands that reach them `delay` nanoseconds later (sooner, if
+    /// negative).
+    #[must_use]
+    pub fn reached_later(self, delay: i64) -> Overheads {
+        let later = |overhead: AfterPrevious| AfterPrevious {
+            read: overhead.read.adjusted(delay),
+            write: overhead.write.adjusted(delay),
+        };
+        Overheads {
+            read_miss: later(self.read_miss),
+            write_miss: later(self.write_miss),
+            ..self
+        }
+    }
 }
 
 /// The host bus, as the drive sees it: the slower of its two ends counts.

@@ -72,6 +72,13 @@ impl DriveBelief {
         Some(self.follower.as_ref()?.confidence())
     }
 
+    /// The nanoseconds by which commands arrive later at the drive than in the original belief; zero if the
+    /// engine does not follow its drive.
+    pub fn host_delay(&self) -> i64 {
+        let follower = self.follower.as_ref();
+        follower.map_or(0, |follower| follower.host_delay())
+    }
+
     /// What the ends of commands have said of the belief, if the engine follows its drive.
     pub fn tallies(&self) -> Option<Tallies> {
         Some(self.follower.as_ref()?.tallies())
@@ -93,6 +100,11 @@ impl DriveBelief {
     pub(crate) fn follow(&mut self, now: Instant, policy: NamedPolicy) {
         self.follower = Some(Box::new(DriveFollower::new(now, &self.profile, policy)));
         self.watch_head();
+    }
+
+    /// Whether the ends of commands are followed: the engine is outside of its drive.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.follower.is_some()
     }
 
     /// What holds the head is remembered from now on.

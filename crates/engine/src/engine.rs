@@ -120,6 +120,9 @@ impl ArmEngine {
     pub fn with_tracking(mut self, policy: NamedPolicy) -> Self {
         assert_eq!(self.held(), 0, "tracking begins before requests come");
         self.belief.follow(self.now, policy);
+        if let Some(guards) = self.gap.conservatism_mut() {
+            guards.expect_host();
+        }
         self
     }
 

@@ -14,7 +14,7 @@ use scheduler::background::{
     Account, BackgroundTasks, Means, NotWanted, Order, TaskId, TaskProgress, TaskRefused,
     UnknownTask,
 };
-use scheduler::freeblock::{Gap, GapUse, Kind, Losses, ObservedSeek, WantedBlocks};
+use scheduler::freeblock::{Conservatism, Gap, GapUse, Kind, Losses, WantedBlocks};
 
 use crate::belief::DriveBelief;
 use crate::command::{
@@ -65,9 +65,11 @@ impl GapStage {
 
     /// Background tasks are taken under these rules.
     pub(crate) fn by(rules: Rules, belief: &DriveBelief) -> Self {
-        GapStage {
-            free: Some(Box::new(FreeBlocks::new(belief.profile(), rules))),
+        let mut free = Box::new(FreeBlocks::new(belief.profile(), rules));
+        if belief.is_followed() {
+            free.conservatism_mut().expect_host();
         }
+        GapStage { free: Some(free) }
     }
 
     /// Whether background tasks are taken.
@@ -257,7 +259,7 @@ impl GapStage {
             {
                 *planned = Planned::Yes;
                 // Without a plan it tells what delays requests anyway.
-                *unplanned = without.filter(|without| without.gap == GapUse::Unused);
+                *unplanned = without.filter(|without| without.gap != GapUse::UnusedAtEdge);
             }
             return;
         };
@@ -299,13 +301,10 @@ impl GapStage {
         let route = cx.route(piece);
         let course = head.course(belief, cx.now, route);
         let ledger = (free.read_end, free.conservatism_mut());
-        charge_late_choice(ledger, cx, &head, course.start);
-        if course.certainty == Certainty::Guessed {
-            return None;
-        }
-        // A head that lands inside the request's blocks takes the rest of them first, and there is
-        // no gap.
-        if !course.pass.wrapped.is_zero() {
+        let late_after = charge_late_choice(ledger, cx, &head, &course);
+        // A head that lands inside the request's blocks takes the rest of them first, and there is no gap.
+        // While a write waits for its blocks, free reads would hold the bus.
+        if course.certainty == Certainty::Guessed || !course.waits_for_sector(belief) {
             return None;
         }
         let latency = course.pass.rotation;
@@ -343,7 +342,13 @@ impl GapStage {
             paid: 0,
             gap: match plan {
                 Some(plan) => free.conservatism().gap_use(&gap, latency, plan),
-                None => unused(&gap, latency, belief.spindle.period()),
+                None => match late_after {
+                    Some(after) => GapUse::ChosenLate {
+                        after,
+                        in_time: free.conservatism().expected_alone(&gap, latency),
+                    },
+                    None => unused(&gap, latency, belief.spindle.period()),
+                },
             },
             on_bus: plan.map_or(Duration::ZERO, |plan| later_on_bus(&gap, before.ends, plan)),
         };
@@ -457,25 +462,16 @@ impl GapStage {
         free.conservatism_mut().finished(response, lost, delayed);
     }
 
-    /// The end of a command tells how late the head may be.
-    pub(crate) fn observe(&mut self, seek: &ObservedSeek) {
-        if let Some(free) = &mut self.free {
-            free.conservatism_mut().observe(seek);
-        }
-    }
-
-    /// Guards are so much wider.
-    pub(crate) fn widen(&mut self, caution: f64) {
-        if let Some(free) = &mut self.free {
-            free.conservatism_mut().widen(caution);
-        }
-    }
-
     /// The platter is elsewhere.
     pub(crate) fn turn(&mut self, belief: &DriveBelief) {
         if let Some(free) = &mut self.free {
             free.turn(belief.profile().spindle);
         }
+    }
+
+    /// The guards of free reads, if background tasks are taken.
+    pub(crate) fn conservatism_mut(&mut self) -> Option<&mut Conservatism> {
+        Some(self.free.as_deref_mut()?.conservatism_mut())
     }
 
     /// The arm takes another time.

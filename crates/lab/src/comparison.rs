@@ -204,7 +204,7 @@ impl ComparisonSetup {
         let mut run = PolicyRun::new(policy, scenario.limits, ledger, ran, counts);
         run.tracking = played
             .tallies
-            .map(|tallies| Tracking::new(played.mode, &tallies));
+            .map(|tallies| Tracking::new(played.mode, &tallies, played.host_delay));
         run.preempted = self
             .preemption
             .map(|_| Stepped::new(&played.preempted, &self.drive));

@@ -16,11 +16,15 @@ use crate::clock::PlatterClock;
 use crate::confidence::Confidence;
 use arm::ArmDrift;
 use calibration::Calibration;
+use host::HostDelay;
 
 mod arm;
 mod calibration;
+mod host;
+mod shift;
 
 pub use arm::Travel;
+pub use host::Arrival;
 
 /// The permitted use of a belief.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +93,7 @@ pub struct Tracker {
     changes: u64,
     calibration: Calibration,
     arm: ArmDrift,
+    host: HostDelay,
     /// Whether the position of the head is known since the last command.
     head: HeadKnowledge,
 }
@@ -149,6 +154,7 @@ impl Tracker {
             changes: 0,
             calibration: Calibration::new(),
             arm: ArmDrift::new(),
+            host: HostDelay::new(),
             head: HeadKnowledge::Unknown,
         }
     }
@@ -233,13 +239,13 @@ impl Tracker {
         outcome
     }
 
-    /// Reports the arm movement of the last command. `outcome` is the result of [`Self::observe`],
-    /// or `None` if the end is not informative. `revolutions` is the number of revolutions by which
-    /// the command was late.
+    /// Reports the arm movement of the last command, and its slack at arrival. `outcome` is the result of
+    /// [`Self::observe`], or `None` if the end is not informative. `revolutions` is the number of
+    /// revolutions by which the command was late.
     pub fn travelled(
         &mut self,
         outcome: Option<PredictionOutcome>,
-        travel: Option<&Travel>,
+        (travel, arrival): (Option<&Travel>, Option<&Arrival>),
         revolutions: i64,
     ) {
         let before = self.head;
@@ -254,11 +260,25 @@ impl Tracker {
         } else {
             HeadKnowledge::Unknown
         };
-        if let (HeadKnowledge::Known, HeadKnowledge::Known, Some(travel)) =
-            (before, self.head, travel)
+        if (before, self.head) != (HeadKnowledge::Known, HeadKnowledge::Known) {
+            return;
+        }
+        let on_arrival = arrival.filter(|arrival| arrival.is_informative());
+        if let Some(arrival) = on_arrival {
+            self.host.observe(arrival, revolutions);
+        }
+        // A delay that is not known yet is not the arm's.
+        if let Some(travel) = travel
+            && (on_arrival.is_none() || self.host.is_settled())
         {
             self.arm.observe(travel, revolutions);
         }
+    }
+
+    /// The time by which commands arrive later at the drive than in the original belief, in nanoseconds, if
+    /// there is a new estimate.
+    pub fn delayed(&mut self, now: Instant) -> Option<i64> {
+        self.host.adopt(now)
     }
 
     /// The refined seek tables, derived from the original ones, if there is a new refinement.

@@ -175,14 +175,8 @@ impl View<'_> {
 
     /// The electronics' time before the arm moves for a command of this direction.
     pub fn overhead(&self, direction: Direction) -> Duration {
-        let overhead = match direction {
-            Direction::Read => self.belief.overheads.read_miss,
-            Direction::Write => self.belief.overheads.write_miss,
-        };
-        match self.previous {
-            Direction::Read => overhead.read,
-            Direction::Write => overhead.write,
-        }
+        let overheads = &self.belief.overheads;
+        overheads.before_positioning(direction, self.previous)
     }
 
     /// The positioning time to a request's first sector.

@@ -68,6 +68,8 @@ pub struct ScenarioResult {
     pub scan: Option<ScanResult>,
     /// Comparison of the ends of commands with the belief; `None` if the belief is the truth.
     pub tallies: Option<Tallies>,
+    /// The nanoseconds by which commands were found to arrive later at the drive than believed at first.
+    pub host_delay: i64,
     /// The use of the belief at the end of the run.
     pub mode: BeliefMode,
     /// Results of preemption.
@@ -215,6 +217,7 @@ impl Scenario {
             ledger,
             scan,
             tallies: engine.tallies(),
+            host_delay: engine.host_delay(),
             mode: engine.mode(),
             preempted: engine.preempted(),
         })

@@ -8,14 +8,15 @@
 use std::sync::Arc;
 
 use block::{Direction, Duration, Extent, Instant, Lba, Outcome};
+use drive::firmware::Overheads;
 use drive::{Certainty, Profile, SeekCurve};
 use profiler::Confidence;
-use profiler::tracker::{BeliefMode, PredictionOutcome, Tracker, Travel};
+use profiler::tracker::{Arrival, BeliefMode, PredictionOutcome, Tracker, Travel};
 use scheduler::policy::{NamedPolicy, find};
 
 use super::DriveBelief;
 use crate::command::{Purpose, SentCommand};
-use crate::forecast::{Course, Route};
+use crate::forecast::{Course, Head, Route};
 
 /// Follows a drive by the ends of its commands.
 pub(super) struct DriveFollower {
@@ -27,6 +28,9 @@ pub(super) struct DriveFollower {
     places: u64,
     /// The arm as it was believed to be at the beginning.
     arm: SeekCurve,
+    /// The electronics as they were believed to be at the beginning, and the delay of the host on top of
+    /// them, in nanoseconds.
+    electronics: (Overheads, i64),
 }
 
 /// What the ends of commands said, counted.
@@ -80,6 +84,8 @@ pub(crate) struct Learned {
     pub(crate) is_turned: bool,
     /// The arm takes another time.
     pub(crate) is_refined: bool,
+    /// Commands arrive at the drive sooner or later.
+    pub(crate) is_delayed: bool,
 }
 
 impl DriveFollower {
@@ -91,6 +97,7 @@ impl DriveFollower {
             tallies: Tallies::default(),
             places: 0,
             arm: belief.seek.clone(),
+            electronics: (belief.overheads, 0),
         }
     }
 
@@ -100,6 +107,29 @@ impl DriveFollower {
 
     pub(super) fn confidence(&self) -> Confidence {
         self.tracker.confidence()
+    }
+
+    pub(super) fn host_delay(&self) -> i64 {
+        self.electronics.1
+    }
+
+    /// The slack of a command at its arrival, behind what left the head as `before`.
+    fn arrival(
+        &self,
+        (given, before): (Instant, &Head),
+        course: &Course,
+        route: &Route,
+        period: Duration,
+    ) -> Arrival {
+        let electronics = &self.electronics.0;
+        let overhead = electronics.before_positioning(route.direction(), before.previous);
+        let latest = course.start + course.pass.rotation;
+        let slack = latest.as_nanos() as i64 - (given + overhead).as_nanos() as i64;
+        let is_free = before.free + period <= latest;
+        Arrival {
+            slack,
+            earlier: is_free.then_some(slack - period.as_nanos() as i64),
+        }
     }
 
     pub(super) fn tallies(&self) -> Tallies {
@@ -146,11 +176,13 @@ impl DriveBelief {
         }
     }
 
-    /// A command has ended at `now` that was believed to go like `course`. The answer is what that
-    /// changed, if the drive is followed and the end tells anything.
+    /// A command has ended at `now` that was `given` behind what left the head in one state, and was believed
+    /// to go like `course`. The answer is what that changed, if the drive is followed and the end tells
+    /// anything.
     pub(crate) fn track(
         &mut self,
         now: Instant,
+        given: (Instant, &Head),
         course: &Course,
         route: &Route,
     ) -> Option<Learned> {
@@ -180,12 +212,15 @@ impl DriveBelief {
             period,
         };
         // A head switch that takes longer hides the seek.
-        let is_seek = course.pass.seek > self.profile.head_switch && source == Certainty::Known;
-        let travel = is_seek.then_some(&travel);
+        let waits = course.waits_for_sector(&self.profile) && source == Certainty::Known;
+        let travel = (waits && course.pass.seek > self.profile.head_switch).then_some(&travel);
         let late = now.as_nanos() as i64 - expected.as_nanos() as i64;
         let turn = period.as_nanos() as i64;
         let revolutions = (late + turn / 2).div_euclid(turn);
-        follower.tracker.travelled(Some(told), travel, revolutions);
+        let arrival = follower.arrival(given, course, route, period);
+        let ways = (travel, waits.then_some(&arrival));
+        follower.tracker.travelled(Some(told), ways, revolutions);
+        let delayed = follower.tracker.delayed(now);
         let refined = follower.tracker.refined(now, &follower.arm);
         let (spindle, caution) = (follower.tracker.spindle(), follower.tracker.caution());
         let mode = follower.tracker.mode();
@@ -196,12 +231,16 @@ impl DriveBelief {
             caution,
             is_turned: spindle != self.profile.spindle,
             is_refined: refined.is_some(),
+            is_delayed: delayed.is_some(),
         };
         if learned.is_turned {
             Arc::make_mut(&mut self.profile).spindle = spindle;
         }
         if let Some(arm) = refined {
             self.refine(arm);
+        }
+        if let Some(delay) = delayed {
+            self.delay(delay);
         }
         Some(learned)
     }
@@ -210,13 +249,22 @@ impl DriveBelief {
     pub(crate) fn track_silently(&mut self) {
         if let Some(follower) = &mut self.follower {
             follower.tallies.silent += 1;
-            follower.tracker.travelled(None, None, 0);
+            follower.tracker.travelled(None, (None, None), 0);
         }
     }
 
     /// The arm takes as long as `arm` says.
     pub(crate) fn refine(&mut self, arm: SeekCurve) {
         Arc::make_mut(&mut self.profile).seek = arm;
+    }
+
+    /// Commands arrive at the drive later by `delay` nanoseconds than in the original belief.
+    fn delay(&mut self, delay: i64) {
+        if let Some(follower) = &mut self.follower {
+            follower.electronics.1 = delay;
+            let overheads = follower.electronics.0.reached_later(delay);
+            Arc::make_mut(&mut self.profile).overheads = overheads;
+        }
     }
 }
 

@@ -67,7 +67,7 @@ impl Stages<'_> {
         }
         // Without a seek there is nothing to learn, and inside its blocks the head waits for none.
         let has_waited = !course.pass.seek.is_zero()
-            && course.pass.wrapped.is_zero()
+            && course.waits_for_sector(cx.profile())
             && course.certainty == Certainty::Known;
         let is_asked = self.preemption.rules().is_some() || self.gap.is_on();
         let late = (has_waited && is_asked).then(|| cx.belief.revolutions(cx.now, &course, route));
@@ -75,15 +75,18 @@ impl Stages<'_> {
             let period = cx.profile().spindle.period();
             self.preemption
                 .note_landing(sent, course.pass.rotation, period, revolutions);
-            self.gap.observe(&ObservedSeek {
-                direction: route.direction(),
-                delivery,
-                distance: course.distance,
-                wait: course.pass.rotation,
-                revolutions,
-            });
+            if let Some(guards) = self.gap.conservatism_mut() {
+                guards.observe(&ObservedSeek {
+                    direction: route.direction(),
+                    delivery,
+                    distance: course.distance,
+                    wait: course.pass.rotation,
+                    revolutions,
+                });
+            }
         }
-        if let Some(learned) = cx.belief.track(cx.now, &course, route) {
+        let given = (sent.given, &before);
+        if let Some(learned) = cx.belief.track(cx.now, given, &course, route) {
             self.adapt(&learned);
         }
     }
@@ -91,7 +94,7 @@ impl Stages<'_> {
     /// Adapts the other stages to a corrected belief.
     pub(super) fn adapt(&mut self, learned: &Learned) {
         let cx = &mut self.cx;
-        if learned.policy.is_some() || learned.is_refined {
+        if learned.policy.is_some() || learned.is_refined || learned.is_delayed {
             // What was chosen by the belief is chosen again.
             cx.put_back_chosen();
             cx.dispatch.settled = false;
@@ -99,12 +102,19 @@ impl Stages<'_> {
         if let Some(policy) = learned.policy {
             cx.ordering.adopt(&|| policy.make());
         }
-        self.gap.widen(learned.caution);
+        if let Some(guards) = self.gap.conservatism_mut() {
+            guards.widen(learned.caution);
+            if learned.is_delayed {
+                guards.doubt_arrivals();
+            }
+        }
         if learned.is_turned {
             self.gap.turn(cx.belief);
         }
         if learned.is_refined {
             self.gap.refine(cx.belief);
+        }
+        if learned.is_refined || learned.is_delayed {
             self.guarantees.relearn(cx.now, cx.belief);
         }
     }

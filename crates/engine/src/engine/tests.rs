@@ -49,6 +49,7 @@ fn refine(engine: &mut ArmEngine, arm: SeekCurve) {
         caution: 1.0,
         is_turned: false,
         is_refined: true,
+        is_delayed: false,
     };
     engine.stages().adapt(&learned);
 }

@@ -8,10 +8,12 @@
 //! ```
 
 use block::{Duration, Instant};
-use scheduler::freeblock::{Conservatism, Gap, GapPlan, GapUse, Kind, SlowBus, Stop};
+use scheduler::freeblock::{
+    Conservatism, Delivery, Gap, GapPlan, GapUse, Kind, PlanKind, SlowBus, Stop,
+};
 
 use crate::context::StageContext;
-use crate::forecast::Head;
+use crate::forecast::{Course, Head};
 
 /// The end of a command with free blocks.
 #[derive(Clone, Copy, Debug)]
@@ -21,19 +23,17 @@ pub(crate) struct ReadEnd {
     pub(super) merged: Option<Duration>,
 }
 
-/// A request is chosen whose positioning is believed to begin at `start`, behind what leaves the head as
-/// `head`. Without the free read that has just ended, it would have been chosen before that, in time.
+/// A request is chosen that is believed to go like `course`, behind what leaves the head as `head`.
+/// Without the free read that has just ended, it would have been chosen before that, in time. Returns the plan's kind if a delay of the host makes the request later than that.
 pub(super) fn charge_late_choice(
     (read_end, conservatism): (Option<ReadEnd>, &mut Conservatism),
     cx: &StageContext<'_>,
     head: &Head,
-    start: Instant,
-) {
-    let ended = read_end.filter(|read| read.at == cx.now);
-    let Some(read) = ended.filter(|_| cx.dispatch.at_drive() > 0) else {
-        return;
-    };
-    let late = start.since(head.free);
+    course: &Course,
+) -> Option<PlanKind> {
+    let read = read_end.filter(|read| read.at == cx.now)?;
+    let last = cx.dispatch.last()?;
+    let late = course.start.since(head.free);
     let late = read.merged.map_or(late, |most| late.min(most));
     // Whoever follows the requests at the drive waits for it, too.
     let behind = 1 + cx.dispatch.pieces().count() + cx.ordering.waiting();
@@ -41,6 +41,12 @@ pub(super) fn charge_late_choice(
     if read.merged.is_some() {
         conservatism.learn_late_choice(late);
     }
+    let kind = match (read.merged, last.route) {
+        (None, Some(before)) => PlanKind::before(before.direction()),
+        _ => PlanKind::Merged,
+    };
+    let delivery = head.delivery(cx.profile(), cx.now, course.head.previous);
+    (delivery == Delivery::Immediate).then_some(kind)
 }
 
 /// How much later the drive takes up the command after the request because of a plan: it is chosen

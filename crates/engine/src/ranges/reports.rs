@@ -52,6 +52,13 @@ impl Engine {
         tallies.reduce(Tallies::and)
     }
 
+    /// The nanoseconds by which commands arrive later at the drive than in the original belief, of the actuator
+    /// for which they are most; zero if the engine does not follow its drive.
+    pub fn host_delay(&self) -> i64 {
+        let delays = self.arms().map(|arm| arm.belief().host_delay());
+        delays.max_by_key(|delay| delay.abs()).unwrap_or(0)
+    }
+
     /// The results of preemption.
     pub fn preempted(&self) -> Preempted {
         let tallies = self.arms().map(|arm| arm.preemption().tally());

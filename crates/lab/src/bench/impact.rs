@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use block::{Duration, Switch};
+use drive::host::MeasuredPath;
 use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
-use drive::{Imperfections, Profile};
+use drive::{HostJitter, Imperfections, Profile};
 use scheduler::freeblock::SameTrack;
 use serde::Serialize;
 
@@ -106,6 +107,15 @@ const TRUTHS: &[HostileTruth] = &[
         irregular_scan: periodic(400, 20),
         ..noise(60)
     }),
+    HostileTruth::of("host-nbd", || {
+        behind_host(HostJitter::measured(MeasuredPath::Nbd))
+    }),
+    HostileTruth::of("host-fuse-loop", || {
+        behind_host(HostJitter::measured(MeasuredPath::FuseLoop))
+    }),
+    HostileTruth::of("host-100us", || {
+        behind_host(HostJitter::exponential(Duration::from_micros(100)))
+    }),
     HostileTruth {
         write_cache: Switch::On,
         ..HostileTruth::of("write-cache", || noise(60))
@@ -149,6 +159,10 @@ fn noise(us: u64) -> Imperfections {
         seek_noise: Duration::from_micros(us),
         ..Imperfections::default()
     }
+}
+
+fn behind_host(host: HostJitter) -> Imperfections {
+    Imperfections { host, ..noise(60) }
 }
 
 fn chance(per_million: u32, us: u64) -> Chance {

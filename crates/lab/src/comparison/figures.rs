@@ -65,6 +65,9 @@ pub struct Tracking {
     pub silent: u64,
     /// The number of refinements of the seek tables.
     pub refinements: u64,
+    /// The time by which commands were found to arrive later at the drive than the belief said at first, in
+    /// microseconds.
+    pub host_delay_us: f64,
     /// Calibration reads in idle time.
     pub calibrations: u64,
     /// Their head time, in milliseconds.
@@ -73,7 +76,7 @@ pub struct Tracking {
 
 impl Tracking {
     /// Converts an engine's tallies.
-    pub fn new(mode: TrackingMode, tallies: &Tallies) -> Self {
+    pub fn new(mode: TrackingMode, tallies: &Tallies, host_delay: i64) -> Self {
         Tracking {
             mode: mode.name(),
             changes: tallies.changes,
@@ -83,6 +86,7 @@ impl Tracking {
             buffered: tallies.buffered,
             silent: tallies.silent,
             refinements: tallies.refinements,
+            host_delay_us: host_delay as f64 / 1e3,
             calibrations: tallies.calibrations,
             calibration_ms: tallies.calibration_time.as_nanos() as f64 / 1e6,
         }

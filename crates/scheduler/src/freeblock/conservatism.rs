@@ -21,7 +21,7 @@ use attribution::Attribution;
 
 mod attribution;
 
-pub use attribution::GapUse;
+pub use attribution::{GapUse, PlanKind};
 
 /// The source of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -71,6 +71,9 @@ const MEMORY: f64 = 0.95;
 /// about twelve revolutions that ten requests lose at 1 %. The price keeps the mean; what exceeds it by
 /// chance stops nothing.
 const ADVANCE: f64 = 1_280.0;
+
+/// The first of the classes of seeks that begin on arrival.
+const IMMEDIATE: usize = 4;
 
 /// A guard and its learned state.
 #[derive(Clone, Debug)]
@@ -142,10 +145,7 @@ impl Conservatism {
             period,
             // A choice: the part of a seek curve that is proportional to the root of the distance.
             short: cylinders / 16,
-            lateness: std::array::from_fn(|class| match class {
-                0..4 => Lateness::default(),
-                _ => Lateness::of_delayed(),
-            }),
+            lateness: std::array::from_fn(|_| Lateness::default()),
             price: PRICE,
             guards: [Duration::ZERO; 8],
             widening: 1.0,
@@ -182,7 +182,9 @@ impl Conservatism {
     /// Whether a gap with this latency may be filled.
     pub fn admits(&self, latency: Duration) -> bool {
         match self.caution {
-            Caution::Fixed { near_miss, .. } => latency + near_miss <= self.period,
+            Caution::Fixed { near_miss, .. } => {
+                latency + near_miss <= self.period || latency >= self.period
+            }
             Caution::Learned { .. } => true,
         }
     }
@@ -275,10 +277,30 @@ impl Conservatism {
         }
     }
 
+    /// The expected delay, in nanoseconds, of a command without a plan that waits at the drive: its seek is late, or
+    /// so early that it ends a revolution sooner.
+    pub fn expected_alone(&self, gap: &Gap, latency: Duration) -> i64 {
+        if let Caution::Fixed { .. } = self.caution {
+            return 0;
+        }
+        let (latency, period) = (latency.as_nanos() as i64, self.period.as_nanos() as i64);
+        let class = (gap.direction, Delivery::Queued);
+        let later = self.chance(gap, class, latency);
+        let sooner = match latency < period {
+            true => 1.0 - self.chance(gap, class, latency - period),
+            false => 0.0,
+        };
+        ((later - sooner) * period as f64) as i64
+    }
+
     /// The probability that the command without a plan ends a revolution sooner than believed.
     fn luck(&self, gap: &Gap, latency: Duration) -> f64 {
         let short_of_turn = latency.as_nanos() as i64 - self.period.as_nanos() as i64;
-        1.0 - self.chance(gap, (gap.direction, gap.delivery), short_of_turn)
+        match short_of_turn < 0 {
+            true => 1.0 - self.chance(gap, (gap.direction, gap.delivery), short_of_turn),
+            // It waits for its data.
+            false => 0.0,
+        }
     }
 
     /// The probability that a seek of about the gap's distance is late by more than `slack`
@@ -347,6 +369,20 @@ impl Conservatism {
     /// Reduces the weight of observations, because the believed seek times changed.
     pub fn doubt(&mut self) {
         for lateness in &mut self.lateness {
+            lateness.doubt();
+        }
+    }
+
+    /// A host delays commands by times that nobody has observed yet.
+    pub fn expect_host(&mut self) {
+        self.lateness[IMMEDIATE..].fill_with(Lateness::of_delayed);
+        self.set_guards();
+    }
+
+    /// Reduces the weight of observations of commands that begin on arrival, because the believed delay of
+    /// the host changed.
+    pub fn doubt_arrivals(&mut self) {
+        for lateness in &mut self.lateness[IMMEDIATE..] {
             lateness.doubt();
         }
     }
@@ -421,6 +457,6 @@ impl Conservatism {
         let long = usize::from(distance > self.short);
         let write = usize::from(direction == Direction::Write);
         let immediate = usize::from(delivery == Delivery::Immediate);
-        4 * immediate + 2 * write + long
+        IMMEDIATE * immediate + 2 * write + long
     }
 }

@@ -18,19 +18,46 @@ pub enum GapUse {
     Merged(Duration),
     /// A plan with commands of its own, and its expected loss.
     Apart(Duration),
+    /// Nothing, but the request was chosen late, so that a delay of the host delays it.
+    ChosenLate {
+        /// The plan before the request before it, because of which it was.
+        after: PlanKind,
+        /// The expected delay of a request that is chosen in time, in nanoseconds.
+        in_time: i64,
+    },
     /// Nothing, and the latency is so far from both ends of a revolution that the seek is in time.
     Unused,
     /// Nothing, and the seek might be late or early.
     UnusedAtEdge,
 }
 
+/// The kinds of plans whose losses are learned apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanKind {
+    /// In one command with the request.
+    Merged,
+    /// Commands of their own before a read.
+    BeforeRead,
+    /// Commands of their own before a write.
+    BeforeWrite,
+}
+
+impl PlanKind {
+    /// Of commands of their own before a request of this direction.
+    pub fn before(direction: Direction) -> Self {
+        match direction {
+            Direction::Read => PlanKind::BeforeRead,
+            Direction::Write => PlanKind::BeforeWrite,
+        }
+    }
+}
+
 /// The kind of a plan before a request, and its expected loss.
-fn kind(direction: Direction, gap: GapUse) -> Option<(usize, Duration)> {
-    match (gap, direction) {
-        (GapUse::Merged(expected), _) => Some((0, expected)),
-        (GapUse::Apart(expected), Direction::Read) => Some((1, expected)),
-        (GapUse::Apart(expected), Direction::Write) => Some((2, expected)),
-        (GapUse::Unused | GapUse::UnusedAtEdge, _) => None,
+fn kind(direction: Direction, gap: GapUse) -> Option<(PlanKind, Duration)> {
+    match gap {
+        GapUse::Merged(expected) => Some((PlanKind::Merged, expected)),
+        GapUse::Apart(expected) => Some((PlanKind::before(direction), expected)),
+        GapUse::Unused | GapUse::UnusedAtEdge | GapUse::ChosenLate { .. } => None,
     }
 }
 
@@ -111,20 +138,29 @@ impl Attribution {
         let late = late.clamp(-most, most);
         let alone = &mut self.alone[usize::from(direction == Direction::Write)];
         let Some((kind, expected)) = kind(direction, gap) else {
-            if gap == GapUse::Unused {
-                alone.add(late as f64);
-            }
-            return 0;
+            return match gap {
+                // It misses more than others do.
+                GapUse::ChosenLate { after, in_time } => {
+                    let lost = late - alone.with_zeros(CALM) as i64 - in_time;
+                    self.excess[after as usize].nanos += lost as f64;
+                    lost
+                }
+                GapUse::Unused => {
+                    alone.add(late as f64);
+                    0
+                }
+                GapUse::UnusedAtEdge | GapUse::Merged(_) | GapUse::Apart(_) => 0,
+            };
         };
         let anyway = alone.with_zeros(CALM) as i64;
         let lost = late - anyway + luck.as_nanos() as i64;
-        self.excess[kind].add(lost as f64 - expected.as_nanos() as f64);
+        self.excess[kind as usize].add(lost as f64 - expected.as_nanos() as f64);
         lost
     }
 
     /// Adds to the loss of a merged plan that was attributed already.
     pub(super) fn add_to_merged(&mut self, late: Duration) {
-        self.excess[0].nanos += late.as_nanos() as f64;
+        self.excess[PlanKind::Merged as usize].nanos += late.as_nanos() as f64;
     }
 
     /// The expected loss of a plan: what is expected of its seeks, and the excess of its kind.
@@ -132,7 +168,7 @@ impl Attribution {
         let Some((kind, expected)) = kind(direction, gap) else {
             return Duration::ZERO;
         };
-        expected + Duration::from_nanos(self.excess[kind].with_zeros(FAITH) as u64)
+        expected + Duration::from_nanos(self.excess[kind as usize].with_zeros(FAITH) as u64)
     }
 
     pub(super) fn decay(&mut self, kept: f64) {

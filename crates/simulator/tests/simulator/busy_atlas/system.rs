@@ -24,8 +24,14 @@ pub fn atlas() -> Arc<Profile> {
 
 /// OLTP on it without pauses.
 pub fn oltp(profile: &Profile) -> Synthetic {
+    oltp_of(profile, None)
+}
+
+/// The same by so many tasks, each with one request at a time.
+pub fn oltp_of(profile: &Profile, tasks: Option<u32>) -> Synthetic {
     let busy = Overrides {
         think_ms: Some(0.0),
+        tasks,
         ..Overrides::default()
     };
     let load = BuiltInWorkload::find("oltp")

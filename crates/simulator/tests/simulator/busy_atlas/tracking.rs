@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
 use drive::firmware::Bus;
+use drive::host::MeasuredPath;
 use drive::imperfection::{Chance, Later};
-use drive::{Imperfections, Profile, SeekCurve, SeekTable};
+use drive::{HostJitter, Imperfections, Profile, SeekCurve, SeekTable};
 use engine::{Limits, Rules};
 use profiler::tracker::BeliefMode;
 use scheduler::freeblock::{Caution, SameTrack, WantedBlocks};
@@ -14,7 +15,9 @@ use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Scenario, ScenarioResult};
 
-use super::system::{atlas, oltp};
+use simulator::workload::Synthetic;
+
+use super::system::{atlas, oltp, oltp_of};
 
 fn noisy() -> Imperfections {
     Imperfections {
@@ -54,6 +57,25 @@ fn run(
     caution: Caution,
 ) -> ScenarioResult {
     let mut load = oltp(&truth);
+    run_on(
+        &mut load,
+        (belief, truth),
+        imperfections,
+        seconds,
+        scan,
+        caution,
+    )
+}
+
+/// The same under another load.
+fn run_on(
+    load: &mut Synthetic,
+    (belief, truth): (Arc<Profile>, Arc<Profile>),
+    imperfections: Imperfections,
+    seconds: u64,
+    scan: Scan,
+    caution: Caution,
+) -> ScenarioResult {
     let policy = find("sptf-sw60").expect("a policy of the table");
     let scenario = Scenario {
         belief: Arc::clone(&belief),
@@ -81,7 +103,7 @@ fn run(
         ..Options::default()
     };
     scenario
-        .play(&mut load, &options, &mut ())
+        .play(load, &options, &mut ())
         .expect("a run to its end")
 }
 
@@ -309,4 +331,33 @@ fn an_arm_that_has_become_slower_is_learned_within_ten_seconds() {
             assert!(lost < 0.01, "{name}: {lost} of the requests lost");
         }
     }
+}
+
+/// The delay that the engine finds in 60 s of requests that come one at a time through such a host, so that the
+/// drive begins each on arrival.
+fn host_delay(host: HostJitter) -> i64 {
+    let profile = atlas();
+    let mut load = oltp_of(&profile, Some(1));
+    let truth = Imperfections { host, ..noisy() };
+    let profiles = (Arc::clone(&profile), profile);
+    let played = run_on(&mut load, profiles, truth, 60, Scan::No, Caution::default());
+    played.host_delay / 1_000
+}
+
+/// The belief has the way back in the phase of the platter, so that the delay is that of both ways.
+#[test]
+fn a_delay_of_the_host_is_found_and_none_where_there_is_none() {
+    assert_eq!(host_delay(HostJitter::default()), 0);
+    for (floor, mean) in [(60, 20), (150, 20)] {
+        let delay = Duration::from_micros;
+        let found = host_delay(HostJitter {
+            floor: delay(floor),
+            mean: delay(mean),
+            ..HostJitter::default()
+        });
+        let both_ways = 2 * (floor + mean) as i64;
+        assert!((found - both_ways).abs() <= 60, "{floor}: {found}");
+    }
+    let found = host_delay(HostJitter::measured(MeasuredPath::Nbd));
+    assert!((60..=220).contains(&found), "{found}");
 }
