@@ -22,7 +22,7 @@ use learn::LearnArgs;
 #[command(after_help = EXAMPLE)]
 pub struct CtlArgs {
     /// The service's control socket [default: control.sock in $XDG_RUNTIME_DIR/headtime or
-    /// /tmp/headtime-UID, else that of the only headtime@.service]
+    /// /tmp/headtime-UID, else that of the only systemd service]
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Print the answer as JSON

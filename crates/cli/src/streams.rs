@@ -22,7 +22,7 @@ pub struct StreamsArgs {
     #[arg(long)]
     json: bool,
     /// The service's control socket [default: control.sock in $XDG_RUNTIME_DIR/headtime or
-    /// /tmp/headtime-UID, else that of the only headtime@.service]
+    /// /tmp/headtime-UID, else that of the only systemd service]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
