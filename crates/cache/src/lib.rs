@@ -26,6 +26,7 @@
 
 pub mod cache;
 pub mod coordinator;
+pub mod curve;
 pub mod level;
 mod lru_map;
 pub mod prefetch;
@@ -35,6 +36,7 @@ pub mod settings;
 pub mod write_back;
 
 pub use cache::{Cache, Evicted};
+pub use curve::StackDistances;
 pub use level::{Composition, Level, Stack};
 pub use replacement::{FirstTouch, Pattern, Refusal, Replacement, Verdict};
 pub use residency::{BlockState, FetchOrigin, FrameId, MAX_BLOCK, Residency};

@@ -11,7 +11,10 @@ pub const GROUPS: &[(&str, &[&str])] = &[
             "replay", "demo",
         ],
     ),
-    ("Simulate", &["simulate", "experiment", "drives", "trace"]),
+    (
+        "Simulate",
+        &["simulate", "experiment", "cache", "drives", "trace"],
+    ),
     ("Measure", &["profile", "validate", "fit", "paper", "bench"]),
     ("Install", &["completions", "man-pages"]),
 ];

@@ -3,6 +3,7 @@
 mod adopt;
 mod bar;
 mod bench;
+mod cache;
 mod ctl;
 mod demo;
 mod drives;
@@ -49,6 +50,8 @@ enum HeadtimeCommand {
     /// Measure the speed of the simulator and the service, and our policies beside the kernel's
     /// schedulers
     Bench(bench::BenchArgs),
+    /// Print the miss ratios of a trace by cache size and replacement policy.
+    Cache(cache::CacheArgs),
     /// Print what lets a shell complete commands and options.
     Completions(install::CompletionsArgs),
     /// Inspect and control a running service.
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
     let ended = match command {
         HeadtimeCommand::Adopt(arguments) => adopt::run(&arguments),
         HeadtimeCommand::Bench(arguments) => bench::run(&arguments),
+        HeadtimeCommand::Cache(arguments) => cache::run(&arguments),
         HeadtimeCommand::Completions(arguments) => {
             install::completions(&arguments, Headtime::command())
         }

@@ -1,5 +1,6 @@
 //! `headtime simulate`: runs a load on a drive under one policy or several, in virtual time.
 
+mod caches;
 mod help;
 mod left;
 pub mod progress;
@@ -8,6 +9,7 @@ mod terminal;
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
 use lab::comparison::figures::{Comparison, panels};
 use lab::comparison::load::LoadSource;
@@ -30,9 +32,23 @@ pub use terminal::{report, short};
 #[derive(Clone, Debug, Default, Args)]
 #[command(after_help = help::examples(), allow_negative_numbers = true)]
 pub struct SimulateArgs {
-    /// The drive: a name from `headtime drives`, or a profile file
-    #[arg(long, value_name = "NAME|FILE")]
+    /// The drive: a name from `headtime drives`, or a profile file [default with --cache:
+    /// modern-20tb]
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        required = false,
+        required_unless_present = "cache",
+        default_value_if("cache", ArgPredicate::IsPresent, "modern-20tb"),
+        hide_default_value = true
+    )]
     pub drive: String,
+    /// A cache above the drive: SIZE,REPLACEMENT,PREFETCHER,COORDINATOR; repeat it for each one below
+    #[arg(long, value_name = "CACHE", requires = "trace", conflicts_with_all = caches::FLAGS)]
+    pub cache: Vec<String>,
+    /// What a reply between caches costs: none, or lan (6 ms, and 0.03 ms a page)
+    #[arg(long, value_name = "LINK", requires = "cache", default_value = "none")]
+    pub link: String,
     /// Use this profile as the scheduler's belief: a file from `headtime profile`
     #[arg(long, value_name = "FILE")]
     pub belief: Option<PathBuf>,
@@ -106,6 +122,9 @@ impl From<PhasesWord> for Phases {
 /// # Errors
 /// If the input is invalid, or the output cannot be written.
 pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
+    if !arguments.cache.is_empty() {
+        return caches::run(arguments);
+    }
     let setup = arguments.settings().setup()?;
     arguments.check_files(&setup)?;
     let svg = arguments.svg.as_deref().map(NewFile::begin).transpose()?;

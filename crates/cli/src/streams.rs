@@ -1,7 +1,6 @@
 //! Guaranteed streams from the command line: `headtime streams`, `headtime play`, `headtime record`.
 
 mod aligned;
-pub mod amount;
 mod lease;
 pub mod pace;
 pub mod play;

@@ -4,9 +4,7 @@
 
 pub mod adopt;
 pub mod beside;
-pub mod busy;
 pub mod caches;
-pub mod care;
 pub mod densities;
 pub mod impact;
 pub mod jitter;

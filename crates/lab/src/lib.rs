@@ -4,7 +4,10 @@
 //! serialises. The command line prints and draws the table.
 
 pub mod adoption;
+pub mod amount;
 pub mod bench;
+pub mod cache_curve;
+pub mod cached_drive;
 pub mod claims;
 pub mod comparison;
 pub mod demonstration;

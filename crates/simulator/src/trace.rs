@@ -20,6 +20,7 @@ mod fields;
 mod fio;
 mod lines;
 mod msr;
+pub mod objects;
 mod reader;
 mod record;
 mod spc;

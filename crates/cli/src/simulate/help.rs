@@ -14,6 +14,7 @@ pub fn examples() -> String {
   headtime simulate --drive modern-20tb --workload modern --write-cache off --scan --seconds 600
   headtime simulate --drive modern-20tb --workload urgent-beside-bulk --policy sstf --preempt
   headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
+  headtime simulate --cache \"64 MiB,arc,linux-6\" --cache \"256 MiB,lru,ra(p=8),pfc\" --trace mine.csv
 
 Built-in loads:\n",
     );
@@ -40,10 +41,20 @@ Built-in loads:\n",
             );
         }
     }
+    text.push_str(CACHES);
     text.push_str(COLUMNS);
     text.push_str(MODES);
     text
 }
+
+/// The words of `--cache`.
+const CACHES: &str = "
+Caches, from the one that clients reach to the one above the drive; left out: lru, none, none:
+  --cache \"256 MiB,lru,ra(p=8),pfc\"
+                  size, replacement, prefetcher, coordinator with the cache above
+A trace runs at its own times, or with --closed=1 as one client that waits for each answer. Reads and
+writes count alike. `headtime cache` shows the miss ratios of all sizes.
+";
 
 /// The columns of `--requests-out`.
 const COLUMNS: &str = "

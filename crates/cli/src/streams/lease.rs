@@ -8,10 +8,10 @@ use clap::Args;
 use headtime_client::{Client, Stream, StreamUpdate, Terms};
 use serde_json::Value;
 
-use super::amount::amount;
 use super::pace::PacedRun;
 use super::{connect, failure};
 use crate::output::{Exit, print, write_file};
+use lab::amount::amount;
 
 /// The arguments that `play` and `record` share.
 #[derive(Debug, Args)]

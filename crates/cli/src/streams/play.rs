@@ -12,11 +12,11 @@ use headtime_client::{Stream, StreamMode, Terms};
 use rustix::fs::{Advice, OFlags, fadvise};
 
 use super::aligned::{Aligned, PAGE, at};
-use super::amount::amount;
 use super::failure;
 use super::lease::{Events, Lease};
 use super::pace::PacedRun;
 use crate::output::Exit;
+use lab::amount::amount;
 
 /// Read a file at a guaranteed rate, and log the delay of every read.
 #[derive(Debug, Args)]

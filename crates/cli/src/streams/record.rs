@@ -9,11 +9,11 @@ use headtime_client::{StreamMode, Terms};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use super::aligned::{Aligned, PAGE, at};
-use super::amount::amount;
 use super::failure;
 use super::lease::{Events, Lease};
 use super::pace::PacedRun;
 use crate::output::Exit;
+use lab::amount::amount;
 
 /// Write a new file at a guaranteed rate, and log the delay of every write.
 #[derive(Debug, Args)]

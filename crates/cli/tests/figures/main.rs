@@ -3,6 +3,7 @@
 mod adopt;
 mod bench;
 mod book;
+mod cache;
 mod drawings;
 mod drives;
 mod experiment;

@@ -284,7 +284,10 @@ impl<R: Read> Read for Counted<R> {
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const ZSTD_SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 
-fn decompressed(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+/// The input without its compression, if it has one.
+pub(super) fn decompressed(
+    mut input: impl Read + Send + 'static,
+) -> io::Result<Box<dyn Read + Send>> {
     let mut magic = Vec::with_capacity(ZSTD_MAGIC.len());
     input
         .by_ref()

@@ -1,0 +1,96 @@
+//! `headtime simulate --cache`: a trace on caches over a drive.
+
+use std::fmt::Write as _;
+
+use lab::cached_drive::{CachedFigures, CachedSettings};
+
+use super::SimulateArgs;
+use crate::bar::Bar;
+use crate::output::{Exit, grouped, json, print, warn};
+
+/// The options of `--cache`.
+pub const FLAGS: [&str; 13] = [
+    "belief",
+    "ScanArguments",
+    "TruthArguments",
+    "PreemptArguments",
+    "phases",
+    "depth",
+    "seconds",
+    "requests_out",
+    "why",
+    "svg",
+    "tasks",
+    "rate",
+    "seed",
+];
+
+/// Runs the trace, and prints what each cache did.
+///
+/// # Errors
+/// If the input is invalid, or the output cannot be written.
+pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
+    let [policy] = &arguments.policy[..] else {
+        return Err(Exit::input("--cache with several policies: expected one"));
+    };
+    let settings = CachedSettings {
+        drive: arguments.drive.clone(),
+        load: arguments.load.settings(),
+        caches: arguments.cache.clone(),
+        link: arguments.link.clone(),
+        policy: policy.clone(),
+        requests: arguments.requests,
+    };
+    let bar = Bar::new("{msg}: {percent} %, {eta} left {wide_bar}").ticking();
+    let figures = settings.run(&bar);
+    bar.finish();
+    let figures = figures?;
+    if figures.bad_lines > 0 {
+        warn(&format!("{} bad lines skipped", grouped(figures.bad_lines)));
+    }
+    match arguments.json {
+        true => print(&json(&figures)?),
+        false => print(&report(&figures, policy)),
+    }
+}
+
+fn report(figures: &CachedFigures, policy: &str) -> String {
+    let mut text = format!(
+        "{} requests, {} under {policy} ({}): mean {:.3} ms, p50 {:.3}, p99 {:.3}\n\n",
+        grouped(figures.requests),
+        figures.drive,
+        figures.mode,
+        figures.mean_ms,
+        figures.p50_ms,
+        figures.p99_ms
+    );
+    let width = figures.levels.iter().map(|level| level.cache.len()).max();
+    let width = width.unwrap_or_default();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{:width$} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12}",
+        "cache", "hits", "hits", "misses", "prefetched", "readmore", "unused"
+    );
+    for level in &figures.levels {
+        let _ = writeln!(
+            text,
+            "{:width$} {:>6.1}% {:>12} {:>12} {:>12} {:>12} {:>12}",
+            level.cache,
+            100.0 * level.hit_ratio,
+            grouped(level.hits),
+            grouped(level.misses),
+            grouped(level.prefetched),
+            grouped(level.readmore),
+            grouped(level.unused)
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\ndisk: {} commands, {} blocks of 4 KiB, busy {:.1} %",
+        grouped(figures.disk_commands),
+        grouped(figures.disk_blocks),
+        figures.disk_busy_percent
+    );
+    text
+}

@@ -1,0 +1,216 @@
+//! Miss-ratio curves of a trace: how much memory is worth what, under each replacement policy.
+//!
+//! ```text
+//!   trace --> demands for blocks of 4 KiB --sampled?--> lru: stack distances, every size in one pass
+//!                                                  '--> other policies: one replay for each size
+//! ```
+//!
+//! A sample keeps the demands of a fixed share of the blocks, chosen by a hash, and caches shrink by the same
+//! share: SHARDS (Waldspurger et al., FAST 2015) for the stack distances, and miniature simulations
+//! (Waldspurger et al., USENIX ATC 2017) for the other policies. The difference between the sample's demands
+//! and their expected number counts as hits, as in SHARDS-adj.
+//!
+//! Reads and writes are demands alike: a written block is resident afterwards.
+
+use std::path::PathBuf;
+
+use cache::{Cache, FirstTouch, StackDistances, replacement};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::{Failure, Progress};
+use demands::Demands;
+
+pub use answer::{Better, MemoryWorth, Worth};
+pub use demands::Sampling;
+
+mod answer;
+mod demands;
+
+/// Bytes of a block.
+pub const BLOCK_BYTES: u64 = 4096;
+
+/// Sizes of a curve, if none are given: the trace's footprint, halved again and again. A choice.
+const SIZES: u32 = 12;
+
+/// The settings of the curves.
+#[derive(Clone, Debug)]
+pub struct CurveSettings {
+    /// The trace.
+    pub trace: PathBuf,
+    /// The format: one of `headtime trace`, `oracle-general` or `csv`. Default: detected; a file whose name has
+    /// `oracleGeneral` has that format.
+    pub format: Option<String>,
+    /// The columns of a `csv` trace, in libCacheSim's words.
+    pub columns: Option<String>,
+    /// Whether bad lines are skipped and counted.
+    pub skip_bad: bool,
+    /// The replacement policies; empty: all.
+    pub replacement: Vec<String>,
+    /// The sizes of the cache, in blocks; empty: the footprint, and halves of it.
+    pub sizes: Vec<u64>,
+    /// The share of the blocks that is sampled.
+    pub sampling: Sampling,
+}
+
+/// A miss ratio.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MissRatio {
+    /// The replacement policy.
+    pub replacement: String,
+    /// The size of the cache, in blocks of 4 KiB.
+    pub blocks: u64,
+    /// The share of demanded blocks that the cache does not have.
+    pub miss_ratio: f64,
+}
+
+/// The curves of a trace.
+#[derive(Clone, Debug)]
+pub struct MissCurves {
+    /// Demands for single blocks, sampled or not.
+    pub demands: u64,
+    /// Different blocks; estimated from the sample, if there is one.
+    pub distinct: u64,
+    /// Skipped bad lines.
+    pub bad_lines: u64,
+    /// The sizes, in blocks, in ascending order.
+    pub sizes: Vec<u64>,
+    /// The policies, in the order of the table or of the settings.
+    pub replacements: Vec<String>,
+    /// By policy, then by size.
+    pub ratios: Vec<MissRatio>,
+    lru: LruCurve,
+}
+
+/// LRU at every size.
+#[derive(Clone, Debug)]
+struct LruCurve {
+    distances: StackDistances,
+    sampling: Sampling,
+    /// Demands that the sample stands for, as the sample would have them.
+    expected: f64,
+}
+
+impl CurveSettings {
+    /// Reads the trace, and replays it. The progress counts demands.
+    ///
+    /// # Errors
+    /// If the trace cannot be read, or a policy or size is illegal.
+    pub fn run(&self, progress: &dyn Progress) -> Result<MissCurves, Failure> {
+        let replacements = self.replacements()?;
+        progress.begin("trace");
+        let demands = Demands::read(self)?;
+        let distinct = self.sampling.whole(demands.distinct);
+        let sizes = self.sizes(distinct);
+        let replayed: Vec<&str> = replacements
+            .iter()
+            .map(String::as_str)
+            .filter(|name| *name != LRU)
+            .collect();
+        let each = demands.blocks.len() as u64;
+        progress.expect(each * (1 + replayed.len() as u64 * sizes.len() as u64));
+        progress.begin("lru");
+        let lru = LruCurve::of(&demands, self.sampling);
+        progress.advance(each);
+        progress.begin("other policies");
+        let points: Vec<(&str, u64)> = replayed
+            .iter()
+            .flat_map(|&name| sizes.iter().map(move |&size| (name, size)))
+            .collect();
+        let misses = points
+            .par_iter()
+            .map(|&(name, size)| {
+                let misses = self.replayed(name, size, &demands);
+                progress.advance(each);
+                misses
+            })
+            .collect::<Result<Vec<f64>, Failure>>()?;
+        let mut misses = misses.into_iter();
+        let mut ratios = Vec::new();
+        for name in &replacements {
+            for &blocks in &sizes {
+                let miss_ratio = match name.as_str() {
+                    LRU => lru.miss_ratio(blocks),
+                    _ => misses.next().expect("one for each point"),
+                };
+                ratios.push(MissRatio {
+                    replacement: name.clone(),
+                    blocks,
+                    miss_ratio,
+                });
+            }
+        }
+        Ok(MissCurves {
+            demands: demands.all,
+            distinct,
+            bad_lines: demands.bad_lines,
+            sizes,
+            replacements,
+            ratios,
+            lru,
+        })
+    }
+
+    /// The policies, checked.
+    fn replacements(&self) -> Result<Vec<String>, Failure> {
+        if self.replacement.is_empty() {
+            return Ok(replacement::ALL
+                .iter()
+                .map(|entry| entry.name.to_owned())
+                .collect());
+        }
+        for name in &self.replacement {
+            Cache::named(name, 1, FirstTouch::default()).map_err(Failure::input)?;
+        }
+        Ok(self.replacement.clone())
+    }
+
+    /// The sizes in ascending order, each once.
+    fn sizes(&self, distinct: u64) -> Vec<u64> {
+        let mut sizes = match self.sizes.is_empty() {
+            true => (0..SIZES).map(|half| (distinct >> half).max(1)).collect(),
+            false => self.sizes.clone(),
+        };
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The miss ratio of a policy at a size.
+    fn replayed(&self, name: &str, size: u64, demands: &Demands) -> Result<f64, Failure> {
+        let frames = self.sampling.part(size).ceil().max(1.0) as u64;
+        // More frames than blocks change nothing, and take memory.
+        let frames = frames.min(demands.distinct.max(1));
+        let mut cache =
+            Cache::named(name, frames, FirstTouch::default()).map_err(Failure::input)?;
+        let hits = cache.replay(&demands.blocks).map_err(Failure::failed)?;
+        let misses = demands.blocks.len() as f64 - hits as f64;
+        Ok((misses / self.sampling.part(demands.all)).min(1.0))
+    }
+}
+
+impl LruCurve {
+    fn of(demands: &Demands, sampling: Sampling) -> Self {
+        let mut distances = StackDistances::new();
+        for &block in &demands.blocks {
+            distances.demand(block as u32);
+        }
+        LruCurve {
+            distances,
+            sampling,
+            expected: sampling.part(demands.all),
+        }
+    }
+
+    fn miss_ratio(&self, blocks: u64) -> f64 {
+        let frames = self.sampling.part(blocks).ceil() as u64;
+        let misses = self.distances.demands() - self.distances.hits(frames);
+        (misses as f64 / self.expected).min(1.0)
+    }
+}
+
+/// The policy that needs one pass.
+const LRU: &str = "lru";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! The answer in words: what memory is worth on this trace.
+
+use super::{LRU, LruCurve, MissCurves, MissRatio};
+
+/// What memory is worth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worth {
+    /// The share of demands that are the first for their block, which no cache hits without prefetching.
+    pub first_demands: f64,
+    /// Under LRU, the least memory for shares of what a cache can hit.
+    pub memory: Vec<MemoryWorth>,
+    /// The policy that is farthest below LRU at one of the sizes, if any is below.
+    pub better: Option<Better>,
+}
+
+/// Memory for a share of what a cache can hit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemoryWorth {
+    /// The share of the demands that are not the first for their block.
+    pub share: f64,
+    /// The least size, in blocks.
+    pub blocks: u64,
+}
+
+/// A policy below LRU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Better {
+    /// Its miss ratio, and the size.
+    pub best: MissRatio,
+    /// The miss ratio of LRU at the same size.
+    pub lru: f64,
+    /// The size at which LRU has the same miss ratio, in blocks.
+    pub lru_blocks: u64,
+}
+
+/// The shares of [`Worth::memory`]. A choice.
+const SHARES: [f64; 3] = [0.5, 0.9, 0.99];
+
+/// The least difference of miss ratios that is worth a sentence. A choice: half a point.
+const NOTABLE: f64 = 0.005;
+
+impl MissCurves {
+    /// What memory is worth.
+    pub fn worth(&self) -> Worth {
+        let first_demands = self.lru.miss_ratio(self.distinct);
+        let memory = SHARES.map(|share| MemoryWorth {
+            share,
+            blocks: self
+                .lru
+                .blocks_for(1.0 - share * (1.0 - first_demands), self.distinct),
+        });
+        let gain = |point: &&MissRatio| self.lru.miss_ratio(point.blocks) - point.miss_ratio;
+        let others = self.ratios.iter().filter(|point| point.replacement != LRU);
+        let best = others.max_by(|a, b| gain(a).total_cmp(&gain(b)));
+        let better = best
+            .filter(|point| gain(point) >= NOTABLE)
+            .map(|point| Better {
+                best: point.clone(),
+                lru: self.lru.miss_ratio(point.blocks),
+                lru_blocks: self.lru.blocks_for(point.miss_ratio, self.distinct),
+            });
+        Worth {
+            first_demands,
+            memory: memory.to_vec(),
+            better,
+        }
+    }
+}
+
+impl LruCurve {
+    /// The least size with at most this miss ratio, at most `most`.
+    fn blocks_for(&self, miss_ratio: f64, most: u64) -> u64 {
+        let (mut low, mut high) = (0, most);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.miss_ratio(middle) <= miss_ratio {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        low
+    }
+}
