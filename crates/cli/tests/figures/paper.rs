@@ -302,10 +302,10 @@ fn abiss_stands_beside_its_paper_with_the_host_model_of_its_machine() {
     let service = row("abiss.service");
     assert!(ours(service, "their_way_reads") > 5_000.0, "{service}");
     assert!(ours(service, "ours_reads") > 5_000.0, "{service}");
-    for id in ["abiss.background", "abiss.background.one-segment"] {
+    for (id, figures) in [("abiss.background", 20), ("abiss.background.fitted", 10)] {
         let cells = row(id);
         let count = cells["ours"].as_object().map(serde_json::Map::len);
-        assert_eq!(count, Some(20));
+        assert_eq!(count, Some(figures));
         let left = |pages| ours(cells, &format!("abiss_rt_{pages}_pages_4_streams"));
         for pair in [10, 20, 40, 80, 160].windows(2) {
             assert!(left(pair[0]) < left(pair[1]), "{cells}");
@@ -322,7 +322,7 @@ fn abiss_stands_beside_its_paper_with_the_host_model_of_its_machine() {
 #[test]
 fn beyond_abiss_nothing_is_late_and_the_reader_is_left_what_was_set_as_a_goal() {
     let rows = rows_of("abiss-beyond", "--requests 300");
-    assert_eq!(rows.len(), 6);
+    assert_eq!(rows.len(), 7);
     let row = |id: &str| {
         let id = format!("abiss-beyond.{id}");
         rows.iter()
@@ -336,6 +336,7 @@ fn beyond_abiss_nothing_is_late_and_the_reader_is_left_what_was_set_as_a_goal() 
         "host-limit",
         "adjacent",
         "spread",
+        "spread.large",
         "greedy.travelstar",
         "greedy.20tb",
     ] {

@@ -37,8 +37,8 @@ pub struct AbissRun {
 pub enum Machine {
     /// The paper's drive and its host.
     Paper,
-    /// The paper's host, with a drive whose buffer has one segment.
-    OneSegment,
+    /// The paper's host, with a drive whose buffer has so many segments.
+    Segments(u32),
     /// The paper's drive without limits of the host.
     Unlimited,
     /// The same drive in runs with writes.
@@ -185,16 +185,16 @@ impl Machine {
         };
         let entry = catalog::find(name).map_err(Failure::failed)?;
         let mut profile = entry.profile().map_err(Failure::failed)?;
-        if matches!(self, Machine::Paper | Machine::OneSegment) {
+        if matches!(self, Machine::Paper | Machine::Segments(_)) {
             profile.bus.read_block = LINK_BLOCK;
             profile.bus.write_block = LINK_BLOCK;
         }
-        if self == Machine::OneSegment {
-            profile.buffer.segments = 1;
+        if let Machine::Segments(segments) = self {
+            profile.buffer.segments = segments;
         }
         if matches!(
             self,
-            Machine::Paper | Machine::OneSegment | Machine::Unlimited
+            Machine::Paper | Machine::Segments(_) | Machine::Unlimited
         ) {
             // Nobody writes there. The skew of this approximate profile covers a seek of one cylinder and
             // not the settling of a write after it, so that worst cases would count a revolution that
@@ -206,7 +206,7 @@ impl Machine {
 
     fn copies(self) -> Option<Rate> {
         match self {
-            Machine::Paper | Machine::OneSegment => Some(COPIES),
+            Machine::Paper | Machine::Segments(_) => Some(COPIES),
             Machine::Unlimited | Machine::Written | Machine::Modern => None,
         }
     }
@@ -223,7 +223,7 @@ impl fmt::Display for Machine {
             }
         })?;
         f.write_str(match self {
-            Machine::Paper | Machine::OneSegment => {
+            Machine::Paper | Machine::Segments(_) => {
                 "; host model of specs/streams.md: a link of 25 MB/s, copies to applications limited to \
                  11.2 MB/s in all (streams' first, page by page), files one after the other from the first \
                  block; the background reader reads ahead in windows of 128 kB, asked for as in Linux 2.6.0 \
@@ -231,8 +231,8 @@ impl fmt::Display for Machine {
             }
             _ => "; no host limit",
         })?;
-        if *self == Machine::OneSegment {
-            f.write_str("; one segment in the drive's buffer instead of 8")?;
+        if let Machine::Segments(segments) = self {
+            write!(f, "; {segments} of 8 segments in the drive's buffer")?;
         }
         f.write_str("; belief = truth")
     }
