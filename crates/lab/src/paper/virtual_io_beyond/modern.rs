@@ -6,6 +6,7 @@ use super::note;
 use super::queue::{QueueHint, by_the_drive};
 use crate::paper::delivery::Delivery;
 use crate::paper::finding::{Finding, ShapeVerdict};
+use crate::paper::grounds::OtherSetup;
 use crate::paper::scene::Model;
 use crate::paper::serving::{Bulk, SEED, ServedLoad, ServingSetup, Servings, Urgent};
 use crate::paper::{Effort, Measurement, MeasurementOutcome, PaperBench};
@@ -34,7 +35,11 @@ struct ModernService {
 fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     let mut all: Vec<ServingSetup> = Vec::new();
     for service in SERVICES {
-        all.extend(RATES.map(|rate| service.at(Urgent::Constant(rate))));
+        for margin in MARGINS {
+            for seed in SEEDS {
+                all.extend(RATES.map(|rate| service.on(margin, seed, rate)));
+            }
+        }
     }
     all.push(FOUR_SSTF.at(Urgent::Poisson(BESIDE_RATE)));
     all.push(FOUR_SINGLE.at(Urgent::Constant(BESIDE_RATE)));
@@ -55,6 +60,15 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
 }
 
 impl ModernService {
+    /// At a constant rate, on this drive, with this seed of the load.
+    fn on(self, model: Model, seed: u32, rate: f64) -> ServingSetup {
+        ServingSetup {
+            model,
+            seed,
+            ..self.at(Urgent::Constant(rate))
+        }
+    }
+
     fn at(self, urgent: Urgent) -> ServingSetup {
         let rate = match urgent {
             Urgent::Never => 1.0,
@@ -83,23 +97,29 @@ struct Modern<'a> {
 }
 
 impl Modern<'_> {
-    /// The worst p99.9 of all rates, of each of the services.
+    /// The worst p99.9 of all rates, of each of the services: the mean of the seeds.
     fn worst(
         &self,
         claim: &'static str,
         named: &[(&'static str, ModernService)],
     ) -> Result<Finding, Failure> {
+        let [narrow, wide] = MARGINS;
         let mut ours = Vec::new();
+        let mut with_margin = Vec::new();
         let mut said = Vec::new();
         for &(name, service) in named {
-            let mut worst = 0.0f64;
+            let worst = self.of_seeds(service, narrow)?;
+            ours.push((name, mean(&worst)));
+            with_margin.push((name, mean(&self.of_seeds(service, wide)?)));
+            let each: Vec<String> = worst.iter().map(|worst| format!("{worst:.2}")).collect();
+            said.push(format!("{name} by seed: {}", each.join(", ")));
             for rate in RATES {
                 let served = self.servings.get(&service.at(Urgent::Constant(rate)))?;
-                let response = served.response()?;
-                worst = worst.max(response.p999_ms);
-                said.push(format!("{name} at {rate} Hz: {}", described(served)?));
+                said.push(format!(
+                    "{name} at {rate} Hz, seed 1: {}",
+                    described(served)?
+                ));
             }
-            ours.push((name, worst));
         }
         let first = named.first().map(|(_, service)| *service);
         let first = first.ok_or_else(|| Failure::failed("a claim about no service"))?;
@@ -109,7 +129,24 @@ impl Modern<'_> {
             said.join("; ")
         );
         let note = note(serving, self.effort, &more)?;
-        Ok(Finding::several(claim, Label::External, &ours, note))
+        let finding = Finding::several(claim, Label::External, &ours, note);
+        Ok(finding
+            .beside([OtherSetup::several(WIDE, &with_margin)])
+            .read_as(READING))
+    }
+
+    /// The worst p99.9 of all rates for each seed.
+    fn of_seeds(&self, service: ModernService, model: Model) -> Result<Vec<f64>, Failure> {
+        let mut all = Vec::new();
+        for seed in SEEDS {
+            let mut worst = 0.0f64;
+            for rate in RATES {
+                let served = self.servings.get(&service.on(model, seed, rate))?;
+                worst = worst.max(served.response()?.p999_ms);
+            }
+            all.push(worst);
+        }
+        Ok(all)
     }
 
     /// Beside the drive's own queue.
@@ -150,6 +187,10 @@ impl Modern<'_> {
         let finding = Finding::several(BESIDE, Label::External, &none, note);
         Ok(finding.shaped(ShapeVerdict::of(&holds)))
     }
+}
+
+fn mean(figures: &[f64]) -> f64 {
+    figures.iter().sum::<f64>() / figures.len().max(1) as f64
 }
 
 /// What a run came to, in words.
@@ -197,6 +238,15 @@ const SIXTEEN: ModernService = ModernService {
     clients: 16,
     ..FOUR_SSTF
 };
+
+/// The reading of the claims, and the other setup. The margin is a choice of the drive's maker: one of 21 us does
+/// not cover seeks that scatter by 60 us, so that reads over several tracks lose revolutions.
+const READING: &str = "mean of seeds 1 to 3; a skew that leaves 21 us beyond a switch of tracks";
+const WIDE: &str = "a skew that leaves 120 us";
+const MARGINS: [Model; 2] = [Model::Modern20tb, Model::Modern20tbWideMargin];
+
+/// The seeds of the loads. A choice: three tell a difference from noise.
+const SEEDS: [u32; 3] = [1, 2, 3];
 
 /// Those that are judged.
 const SERVICES: [ModernService; 5] = [ONE, ONE_SPLIT, FOUR_SPTF, FOUR_SSTF, SIXTEEN];
