@@ -85,6 +85,8 @@ pub struct CoordinatorRules {
     pub empty_native: EmptyNative,
     /// The submission of DIRECT and NATIVE to the disk.
     pub submissions: Submissions,
+    /// The fetch of absent added blocks.
+    pub readmore_fetch: ReadmoreFetch,
     /// The treatment of blocks that were sent to the upper level.
     pub sent: Retention,
 }
@@ -137,6 +139,16 @@ pub enum Submissions {
     Two,
     /// One request, if the two are adjacent.
     One,
+}
+
+/// The fetch of absent added blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadmoreFetch {
+    /// They join the fetch of the requested blocks before them, and the requester waits for all of it.
+    #[default]
+    Joined,
+    /// They are a fetch of their own. The level below does not merge it with others.
+    Own,
 }
 
 /// The treatment of blocks that were sent to the upper level.

@@ -29,7 +29,8 @@ use block::{Duration, Instant, RequestId, Switch};
 
 use crate::cache::{Cache, Evicted};
 use crate::coordinator::{
-    self, Coordinator, CoordinatorRules, LowerCache, Purpose, RequestPlan, Retention, UpperRequest,
+    self, Coordinator, CoordinatorRules, LowerCache, Purpose, ReadmoreFetch, RequestPlan,
+    Retention, UpperRequest,
 };
 use crate::prefetch::{self, Advice, PrefetchWaiter, Prefetcher, Site};
 use crate::replacement::Verdict;
@@ -111,6 +112,8 @@ pub struct Fetch {
     /// The request for the next level. Its direction is that of the original request; a drive below
     /// the last level reads in either case.
     pub asked: UpperRequest,
+    /// Whether this is a fetch of readmore alone.
+    pub readmore: ReadmoreFetch,
 }
 
 /// The result of a fetch or request.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use block::Instant;
 use serde::Serialize;
 use simulator::caching::{
-    ArrivalTiming, BadSetup, CacheArrival, CachingReport, CachingSetup, EngineScheduling,
+    ArrivalTiming, BadSetup, CacheArrival, CachingReport, CachingSetup, EngineScheduling, FileEnds,
     LevelReport, Link, LowerLevel, Scheduler, System, run, traced,
 };
 use simulator::replay::{AddressFit, DeviceChoice, ReplayPace, ReplayPlan};
@@ -111,6 +111,7 @@ impl CachedSettings {
             lower: self.lower(&caches[1..])?,
             drive: Arc::clone(&profile),
             scheduler: Scheduler::Engine(EngineScheduling::by(&self.policy)),
+            file_ends: FileEnds::AllLevels,
         };
         let mut system = System::new(&setup).map_err(Failure::input)?;
         progress.begin("trace");

@@ -9,7 +9,8 @@ use block::{Direction, Instant, Interval};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use simulator::caching::{
-    ArrivalTiming, CacheArrival, CacheSpec, CachingSetup, Link, LowerLevel, Scheduler, System, run,
+    ArrivalTiming, CacheArrival, CacheSpec, CachingSetup, FileEnds, Link, LowerLevel, Scheduler,
+    System, run,
 };
 
 /// Requests in one iteration.
@@ -111,6 +112,7 @@ fn serve(bencher: Bencher, load: &[CacheArrival], prefetcher: &str, coordinator:
         }],
         drive: Arc::new(entry.profile().expect("a valid profile")),
         scheduler: Scheduler::Elevator,
+        file_ends: FileEnds::AllLevels,
     };
     bencher
         .counter(ItemsCount::new(REQUESTS))

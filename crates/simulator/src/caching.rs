@@ -41,7 +41,7 @@ pub use load::{ArrivalTiming, CacheArrival, CacheLoad};
 pub use report::{CachingReport, LevelReport, Slack};
 pub use run::run;
 pub use setup::{
-    BadSetup, CacheSpec, CachingSetup, EngineScheduling, ExternalBelief, Link, LowerLevel,
-    Readmore, Scheduler,
+    BadSetup, CacheSpec, CachingSetup, EngineScheduling, ExternalBelief, FileEnds, Link,
+    LowerLevel, Readmore, Scheduler,
 };
 pub use system::System;

@@ -4,7 +4,9 @@ use super::{
     BlockState, Chain, Departed, Evicted, Fetch, FetchId, FetchInFlight, FetchOrigin, FrameId,
     Interval, Level, Pattern, Purpose, RequestPlan, Residency, UpperRequest, Verdict,
 };
-use crate::coordinator::{EmptyNative, ReadmoreAs, SilentHits, SilentUse, Submissions};
+use crate::coordinator::{
+    EmptyNative, ReadmoreAs, ReadmoreFetch, SilentHits, SilentUse, Submissions,
+};
 use crate::prefetch::{self, Ahead, FetchMode, LookupResult, Note, Seen};
 use crate::replacement::{AdmittedRun, Refusal, Veto};
 
@@ -119,8 +121,11 @@ impl Level {
             let asked = Interval::new(run.first, run.last.min(wanted.last));
             let more = Interval::new(run.first + asked.len(), run.last);
             self.admit_wanted(request, asked, notes);
-            let count =
-                self.admit_all(request, more, FetchOrigin::Readmore, FetchMode::Sync, notes);
+            let mode = match self.rules.readmore_fetch {
+                ReadmoreFetch::Joined => FetchMode::Sync,
+                ReadmoreFetch::Own => FetchMode::Async,
+            };
+            let count = self.admit_all(request, more, FetchOrigin::Readmore, mode, notes);
             self.counts.readmore += count;
             if count < more.len() {
                 return;
@@ -186,15 +191,31 @@ impl Level {
                 _ => asked.purpose,
             };
             self.missing += run.awaited();
+            let readmore = match self.rules.readmore_fetch {
+                ReadmoreFetch::Own if run.awaited() == 0 => self.readmore_of(run),
+                _ => ReadmoreFetch::Joined,
+            };
             let id = FetchId(self.fetches.insert(*run));
             let asked = UpperRequest {
                 blocks: run.blocks,
                 purpose,
                 ..*asked
             };
-            self.out.push_back(Fetch { id, asked });
+            self.out.push_back(Fetch {
+                id,
+                asked,
+                readmore,
+            });
         }
         self.runs.clear();
+    }
+
+    /// Whether a run that no request waits for begins with readmore.
+    fn readmore_of(&self, run: &FetchInFlight) -> ReadmoreFetch {
+        match self.cache.residency().origin(run.ahead) {
+            FetchOrigin::Readmore => ReadmoreFetch::Own,
+            _ => ReadmoreFetch::Joined,
+        }
     }
 
     fn seen(asked: &UpperRequest, blocks: Interval) -> Seen {

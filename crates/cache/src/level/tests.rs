@@ -13,7 +13,7 @@ use super::{
     Answered, BadLevel, Composition, Ending, Fetch, Level, LevelCounters, LevelRefused, Stack,
 };
 use crate::cache::Cache;
-use crate::coordinator::{self, Purpose, UpperRequest};
+use crate::coordinator::{self, Purpose, ReadmoreFetch, UpperRequest};
 use crate::replacement::FirstTouch;
 use crate::{prefetch, replacement};
 use block::Interval;
@@ -100,6 +100,30 @@ fn one_submission_carries_what_goes_past_and_what_stays() {
     assert_eq!(fetched(&mut level, 0, 3), [all(0, 3)]);
     assert_eq!(fetched(&mut level, 4, 7), [all(4, 11)]);
     assert!(!level.residency().is_resident(0) && level.residency().is_resident(1));
+}
+
+#[test]
+fn readmore_of_its_own_is_a_fetch_for_which_no_request_waits() {
+    let now = Instant::ZERO;
+    let mut level = composed("none", "pfc(readmore=otherwise)");
+    fetched(&mut level, 0, 3);
+    level.submit(now, RequestId(4), asked(4, 7)).expect("room");
+    let fetches: Vec<Fetch> = std::iter::from_fn(|| level.poll()).collect();
+    let parts = fetches.iter();
+    let parts = parts.map(|fetch| (fetch.asked.blocks, fetch.readmore));
+    assert_eq!(
+        parts.collect::<Vec<_>>(),
+        [
+            (Interval::new(4, 5), ReadmoreFetch::Joined),
+            (Interval::new(6, 7), ReadmoreFetch::Joined),
+            (Interval::new(8, 11), ReadmoreFetch::Own),
+        ]
+    );
+    level.complete(now, fetches[0].id, Ending::Done);
+    level.complete(now, fetches[1].id, Ending::Done);
+    assert!(level.poll_finished().is_some(), "8 to 11 are still read");
+    level.complete(now, fetches[2].id, Ending::Done);
+    assert_eq!(level.poll_finished(), None);
 }
 
 #[test]

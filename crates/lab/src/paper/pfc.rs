@@ -9,6 +9,7 @@ use crate::Failure;
 use loads::{NAMES, Which};
 use served::{CachingRun, CachingRuns};
 
+mod combinations;
 mod drawn;
 pub mod loads;
 mod sensitivity;
@@ -52,6 +53,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
         paper.deviations()?,
         paper.all_cases()?,
         sensitivity::table(bench)?,
+        combinations::table(bench)?,
     ];
     Ok(MeasurementOutcome {
         findings,
@@ -107,6 +109,14 @@ impl PfcPaper {
                 wanted.push(CachingRun::new(load, case, coordinator));
             }
         }
+        for (_, other) in OTHERS {
+            for case in cases() {
+                let (load, case) = other(case);
+                for coordinator in ["none", &readings[0]] {
+                    wanted.push(CachingRun::new(load, case, coordinator));
+                }
+            }
+        }
         let mut runs = CachingRuns::of(bench, 1, wanted)?;
         if loads::are_lent(bench)? {
             // To stand beside what is calibrated on them.
@@ -155,10 +165,13 @@ impl PfcPaper {
     fn wins(&self) -> Result<Finding, Failure> {
         let wins = self.count(|case| Ok(self.runs.gain(&self.pfc(case))? > 0.0))?;
         let tracks = self.count(|case| Ok(self.runs.gain(&self.pfc(in_tracks(case)))? > 0.0))?;
+        let mut setups = vec![OtherSetup::one(IN_TRACKS, tracks)];
+        for (name, other) in OTHERS {
+            let wins = self.count(|case| Ok(self.runs.gain(&self.pfc(other(case)))? > 0.0))?;
+            setups.push(OtherSetup::one(name, wins));
+        }
         let finding = self.one(WINS, wins, &self.by_load()?);
-        Ok(finding
-            .beside([OtherSetup::one(IN_TRACKS, tracks)])
-            .read_as(IN_PAGES))
+        Ok(finding.beside(setups).read_as(IN_PAGES))
     }
 
     fn mean(&self) -> Result<Finding, Failure> {
@@ -169,10 +182,15 @@ impl PfcPaper {
                 rest.push(self.runs.gain(&self.pfc(case))?);
             }
         }
-        let setups = [
+        let mut setups = vec![
             OtherSetup::one(IN_TRACKS, average(&self.gains_in_tracks()?)),
             OtherSetup::one(WITHOUT, average(&rest)),
         ];
+        for (name, other) in OTHERS {
+            let gain = |case| self.runs.gain(&self.pfc(other(case)));
+            let gains: Result<Vec<f64>, Failure> = cases().into_iter().map(gain).collect();
+            setups.push(OtherSetup::one(name, average(&gains?)));
+        }
         Ok(finding.beside(setups).read_as(IN_PAGES))
     }
 
@@ -231,12 +249,16 @@ impl PfcPaper {
             cells.collect::<Result<Vec<_>, Failure>>()
         };
         let finding = self.several(TABLE, of(|case| case)?, "deviations are in the table below");
-        let tracks = OtherSetup {
-            name: IN_TRACKS.to_owned(),
-            ours: of(in_tracks)?,
+        let setup = |name: &str, ours| OtherSetup {
+            name: name.to_owned(),
+            ours,
             shape: None,
         };
-        Ok(finding.beside([tracks]).read_as(IN_PAGES))
+        let setups = [
+            setup(IN_TRACKS, of(in_tracks)?),
+            setup(KNOWN_ENDS, of(known_ends)?),
+        ];
+        Ok(finding.beside(setups).read_as(IN_PAGES))
     }
 
     fn direction(&self) -> Result<Finding, Failure> {
@@ -348,6 +370,22 @@ pub fn in_tracks((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
     (load, case)
 }
 
+/// The case with ends of files that all levels know.
+fn known_ends((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
+    match load {
+        Which::Calibrated(at, 1) => (Which::KnownEnds(at), case),
+        _ => (load, case),
+    }
+}
+
+/// The case with the load of a seed that chose nothing.
+fn seeded<const SEED: u64>((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
+    match load {
+        Which::Calibrated(at, 1) => (Which::Seeded(at, SEED), case),
+        _ => (load, case),
+    }
+}
+
 /// Whether SARC in pages overloads the disk: every cold read of two blocks is sequential to it.
 pub fn is_artefact((load, case): (Which, CachingCase)) -> bool {
     load == Which::Calibrated(1, 1) && case.below.name == "sarc"
@@ -419,6 +457,18 @@ const SARC_IN_TRACKS: Algorithm = Algorithm {
 };
 
 /// The reading of claims about all cases, and two others.
-pub const IN_PAGES: &str = "SARC counts pages, so that every cold read of two blocks is sequential";
+pub const IN_PAGES: &str = "SARC counts pages, so that every cold read of two blocks is sequential; L1 alone knows where Multi's \
+                            files end";
 pub const IN_TRACKS: &str = "SARC counts tracks of eight pages, as in its paper";
 pub const WITHOUT: &str = "without the eight cases of WebSearch under SARC";
+const KNOWN_ENDS: &str = "L2 knows where Multi's files end, too";
+
+/// Changes the load or the caches of a case.
+type OtherCase = fn((Which, CachingCase)) -> (Which, CachingCase);
+
+/// Other setups of all cases. The two seeds chose nothing: no generator and no parameter was set with them.
+const OTHERS: [(&str, OtherCase); 3] = [
+    (KNOWN_ENDS, known_ends),
+    ("seed 4, which chose nothing", seeded::<4>),
+    ("seed 5, which chose nothing", seeded::<5>),
+];

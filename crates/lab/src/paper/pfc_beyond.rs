@@ -4,17 +4,18 @@
 //! `adaptive` was developed with seed 1 of the calibrated loads and the genuine prefixes. The
 //! results use seed 2.
 
-use simulator::caching::cases::{ALGORITHMS, CachingCase, L2_PERCENT, Upper};
+use simulator::caching::cases::{ALGORITHMS, CachingCase, Upper};
 
 use super::finding::{Finding, MeasuredFigure};
 use super::grounds::{Grounds, OtherSetup};
-use super::pfc::loads::{self, GENUINE, NAMES, Which};
+use super::pfc::loads::{self, NAMES, Which};
 use super::pfc::served::{CachingRun, CachingRuns, ServedCase};
 use super::pfc::{IN_PAGES, IN_TRACKS, WITHOUT, cases, in_tracks, is_artefact, named};
 use super::{Measurement, MeasurementOutcome, PaperBench, Table};
 use crate::Failure;
 
 pub mod free_blocks;
+mod traces;
 
 /// The measurement.
 pub const MEASUREMENT: Measurement = Measurement {
@@ -47,12 +48,14 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
         beyond.beats()?,
         beyond.tails()?,
     ];
+    let mut tables = vec![beyond.homogeneous()?, beyond.others()?];
     if !beyond.groups.genuine.is_empty() {
         findings.push(beyond.genuine()?);
+        tables.push(beyond.by_trace()?);
     }
     Ok(MeasurementOutcome {
         findings,
-        tables: vec![beyond.homogeneous()?, beyond.others()?],
+        tables,
         ..MeasurementOutcome::default()
     })
 }
@@ -103,7 +106,7 @@ impl Groups {
             }
         }
         if are_lent {
-            groups.genuine = genuine();
+            groups.genuine = traces::genuine();
         }
         groups
     }
@@ -140,24 +143,12 @@ impl Groups {
         ] {
             add(others, &["none", PFC, ADAPTIVE]);
         }
+        for (_, other) in traces::OTHERS {
+            let others = self.genuine.iter().copied().map(other).collect();
+            add(&others, &["none", PFC, ADAPTIVE]);
+        }
         runs
     }
-}
-
-/// RA and Linux at both levels, on each prefix.
-fn genuine() -> Cases {
-    let mut all = Vec::new();
-    for trace in 0..GENUINE.len() {
-        for algorithm in &ALGORITHMS[..2] {
-            for upper in Upper::ALL {
-                for percent in [L2_PERCENT[0], L2_PERCENT[3]] {
-                    let case = CachingCase::homogeneous(*algorithm, upper, percent);
-                    all.push((Which::Genuine(trace), case));
-                }
-            }
-        }
-    }
-    all
 }
 
 impl PfcBeyond {
@@ -213,24 +204,6 @@ impl PfcBeyond {
         ];
         let finding = Self::finding(LITERAL, &ours, "readings as used");
         Ok(finding.beside(setups).read_as(IN_PAGES))
-    }
-
-    fn genuine(&self) -> Result<Finding, Failure> {
-        let gains = self.gains(&self.groups.genuine, PFC)?;
-        let not_improved = gains.iter().filter(|&&gain| gain <= 0.0).count() as f64;
-        let ours = [
-            ("pfc_not_improved", not_improved),
-            ("adaptive_worse", self.worse(&self.groups.genuine)?),
-        ];
-        let note = format!(
-            "genuine traces, {} runs; adaptive is worst in {}",
-            gains.len(),
-            self.worst(&self.groups.genuine)?
-        );
-        Ok(Finding {
-            note,
-            ..Self::finding(GENUINE_TRACES, &ours, "")
-        })
     }
 
     fn never_worse(&self) -> Result<Finding, Failure> {

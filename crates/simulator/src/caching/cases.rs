@@ -9,7 +9,7 @@ use drive::Profile;
 use super::load::{ArrivalTiming, CacheArrival, CacheLoad};
 use super::report::CachingReport;
 use super::run::run;
-use super::setup::{BadSetup, CacheSpec, CachingSetup, Link, LowerLevel, Scheduler};
+use super::setup::{BadSetup, CacheSpec, CachingSetup, FileEnds, Link, LowerLevel, Scheduler};
 use super::system::System;
 
 /// A prefetching algorithm of the paper with its replacement policy.
@@ -91,6 +91,8 @@ pub struct CachingCase {
     pub clients: u32,
     /// Number of levels, two or more.
     pub levels: u32,
+    /// Least number of frames of L2.
+    pub least: u64,
 }
 
 impl CachingCase {
@@ -103,6 +105,7 @@ impl CachingCase {
             percent,
             clients: 1,
             levels: 2,
+            least: 1,
         }
     }
 
@@ -110,7 +113,7 @@ impl CachingCase {
     pub fn setup(&self, footprint: u64, coordinator: &str, drive: &Arc<Profile>) -> CachingSetup {
         let upper = self.upper.of(footprint);
         let each = (upper / u64::from(self.clients.max(1))).max(1);
-        let lower = (upper * self.percent / 100).max(1);
+        let lower = (upper * self.percent / 100).max(self.least.max(1));
         let replacement = match coordinator {
             // What was sent goes first: the coordinator is a replacement.
             "du" => "du",
@@ -127,6 +130,7 @@ impl CachingCase {
             lower: vec![level; self.levels.saturating_sub(1) as usize],
             drive: Arc::clone(drive),
             scheduler: Scheduler::Elevator,
+            file_ends: FileEnds::AllLevels,
         }
     }
 }
@@ -153,7 +157,7 @@ pub fn serve(
     let mut system = System::new(setup)?;
     match pace {
         ArrivalTiming::Open => run(&mut system, &mut arrivals.iter().copied(), pace),
-        ArrivalTiming::Closed => {
+        ArrivalTiming::Closed | ArrivalTiming::Outstanding(_) => {
             let mut dealt = vec![VecDeque::new(); setup.clients.len()];
             for arrival in arrivals {
                 let clients = setup.clients.len();

@@ -8,7 +8,7 @@
 //! fetch. Jobs live in a slab, which stops allocating at its maximum size.
 
 use block::{Instant, Interval};
-use cache::coordinator::UpperRequest;
+use cache::coordinator::{ReadmoreFetch, UpperRequest};
 use cache::level::FetchId;
 
 /// The index of an outstanding job.
@@ -27,6 +27,8 @@ pub(super) struct LevelJob {
     pub(super) asker: Asker,
     /// The time of the request.
     pub(super) at: Instant,
+    /// Whether the job is a fetch of readmore alone.
+    pub(super) readmore: ReadmoreFetch,
     /// The next job of the same disk command; for a free slot, the next free slot.
     pub(super) next: JobId,
 }
@@ -82,6 +84,7 @@ impl Jobs {
             server,
             asker,
             at,
+            readmore: ReadmoreFetch::Joined,
             next: NONE,
         };
         self.under_way += 1;

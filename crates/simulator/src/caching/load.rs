@@ -39,6 +39,8 @@ pub enum ArrivalTiming {
     Open,
     /// A client's next request follows the end of its previous one, without think time.
     Closed,
+    /// Each client keeps this many requests outstanding; the next follows the end of any.
+    Outstanding(u32),
 }
 
 impl<I: Iterator<Item = CacheArrival>> CacheLoad for I {

@@ -26,9 +26,13 @@ impl MergedRead {
     }
 
     /// One read for both, if `after` starts at the end of this one and the sum is within the limit.
+    /// A fetch of readmore alone joins only its like.
     pub(super) fn followed_by(&self, after: &MergedRead, jobs: &mut Jobs) -> Option<MergedRead> {
         let is_too_large = self.blocks.len() + after.blocks.len() > LARGEST;
         if self.blocks.last + 1 != after.blocks.first || is_too_large {
+            return None;
+        }
+        if jobs.get(self.last).readmore != jobs.get(after.first).readmore {
             return None;
         }
         jobs.get_mut(self.last).next = after.first;

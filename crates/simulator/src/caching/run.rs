@@ -16,7 +16,8 @@ pub fn run(
 ) -> Result<CachingReport, BadSetup> {
     match pace {
         ArrivalTiming::Open => open(system, load)?,
-        ArrivalTiming::Closed => closed(system, load)?,
+        ArrivalTiming::Closed => closed(system, load, 1)?,
+        ArrivalTiming::Outstanding(each) => closed(system, load, each)?,
     }
     Ok(system.report())
 }
@@ -35,8 +36,10 @@ fn open(system: &mut System, load: &mut dyn CacheLoad) -> Result<(), BadSetup> {
     Ok(())
 }
 
-fn closed(system: &mut System, load: &mut dyn CacheLoad) -> Result<(), BadSetup> {
-    for client in 0..system.clients() as u32 {
+/// Each client has `each` requests outstanding.
+fn closed(system: &mut System, load: &mut dyn CacheLoad, each: u32) -> Result<(), BadSetup> {
+    let clients = system.clients() as u32;
+    for client in (0..each.max(1)).flat_map(|_| 0..clients) {
         if let Some(arrival) = load.arrival(client)? {
             system.request(system.now(), &arrival)?;
         }

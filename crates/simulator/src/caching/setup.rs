@@ -52,6 +52,18 @@ pub struct CachingSetup {
     pub drive: Arc<Profile>,
     /// The scheduler of the disk.
     pub scheduler: Scheduler,
+    /// The levels that know where files end.
+    pub file_ends: FileEnds,
+}
+
+/// The levels that know where files end, and do not prefetch beyond.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileEnds {
+    /// All of them.
+    #[default]
+    AllLevels,
+    /// The first one: the messages to the others name blocks, as those of a block protocol do.
+    FirstLevel,
 }
 
 /// The scheduler of the disk.

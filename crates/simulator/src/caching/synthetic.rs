@@ -94,6 +94,8 @@ pub struct FileKind {
 pub enum Ends {
     /// They do, as in a file system.
     Known,
+    /// Those of the first level do; the others see blocks alone.
+    Above,
     /// They do not: a block server does not see files.
     Unknown,
 }
@@ -417,7 +419,7 @@ impl Iterator for Walk<'_> {
             file: reader.place.file,
             blocks,
             within: match self.of.ends {
-                Ends::Known => reader.place.within,
+                Ends::Known | Ends::Above => reader.place.within,
                 Ends::Unknown => self.space.disk(),
             },
             direction: Direction::Read,

@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use block::Interval;
-use block::{Instant, RequestId, Switch};
+use block::{Instant, Interval, RequestId, Switch};
 use cache::coordinator::{LONGEST_REQUEST, Purpose, UpperRequest};
 use cache::level::Ending;
 
@@ -14,7 +13,7 @@ use super::lowest::Lowest;
 use super::merging;
 use super::node::LevelNode;
 use super::report::{CachingReport, LevelReport, Responses};
-use super::setup::{BadSetup, CachingSetup, Readmore, Scheduler};
+use super::setup::{BadSetup, CachingSetup, FileEnds, Readmore, Scheduler};
 
 mod hasten;
 
@@ -27,6 +26,7 @@ pub struct System {
     clients: usize,
     /// Whether the lowest level uses wishes.
     wishes: Switch,
+    file_ends: FileEnds,
     disk: Lowest,
     jobs: Jobs,
     /// The outstanding prefetches, if they are less urgent than demands.
@@ -82,6 +82,7 @@ impl System {
         Ok(System {
             nodes,
             wishes,
+            file_ends: setup.file_ends,
             clients,
             ahead: disk.puts_prefetches_last().then(FetchesAhead::default),
             disk,
@@ -300,7 +301,12 @@ impl System {
         let node = &mut self.nodes[server as usize];
         while let Some(fetch) = node.level.poll() {
             let asker = Asker::Node(server, fetch.id);
-            let job = self.jobs.add(fetch.asked, node.below, asker, self.now);
+            let mut asked = fetch.asked;
+            if self.file_ends == FileEnds::FirstLevel {
+                asked.within = Interval::of(0, self.disk.blocks());
+            }
+            let job = self.jobs.add(asked, node.below, asker, self.now);
+            self.jobs.get_mut(job).readmore = fetch.readmore;
             if let Some(ahead) = &mut self.ahead {
                 ahead.add(job, fetch.asked.purpose);
             }

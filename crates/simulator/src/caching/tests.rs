@@ -9,8 +9,8 @@ use drive::{Profile, VirtualDrive};
 use proptest::prelude::*;
 
 use super::{
-    ArrivalTiming, BadSetup, CacheArrival, CacheLoad, CacheSpec, CachingReport, CachingSetup, Link,
-    LowerLevel, Scheduler, System, run,
+    ArrivalTiming, BadSetup, CacheArrival, CacheLoad, CacheSpec, CachingReport, CachingSetup,
+    FileEnds, LevelReport, Link, LowerLevel, Scheduler, System, run,
 };
 use crate::driver::serve_alone;
 
@@ -44,6 +44,7 @@ fn two_levels(frames: (u64, u64), prefetcher: &str, coordinator: &str) -> Cachin
         }],
         drive: cheetah(),
         scheduler: Scheduler::Elevator,
+        file_ends: FileEnds::AllLevels,
     }
 }
 
@@ -116,6 +117,56 @@ fn what_is_fetched_along_costs_a_page_and_saves_a_reply() {
     assert_eq!(waits[0], alone(1000, 1008) + 6_000_000 + 5 * 30_000);
     assert_eq!(waits[1], 0);
     assert_eq!(waits[2], 0, "fetched when 1001 was hit");
+}
+
+#[test]
+fn readmore_of_its_own_is_not_merged_with_the_demand_before_it() {
+    let wait = |coordinator: &str| {
+        let setup = two_levels((100, 100), "none", coordinator);
+        waits(&setup, &[(1000, 1003), (1004, 1007)])[1]
+    };
+    // With 1004 to 1007 the disk reads readmore 1008 to 1011, and the request waits for it or not.
+    assert!(wait("pfc") > wait("pfc(readmore=otherwise)"));
+}
+
+#[test]
+fn levels_below_the_first_may_not_know_where_files_end() {
+    let fetched = |file_ends: FileEnds| {
+        let setup = CachingSetup {
+            file_ends,
+            ..two_levels((100, 100), "ra(p=4)", "none")
+        };
+        let mut system = System::new(&setup).expect("a system");
+        let last_of_file = CacheArrival {
+            within: Interval::new(900, 1003),
+            ..read(0, 1000, 1003)
+        };
+        let mut load = [last_of_file].into_iter();
+        let report = run(&mut system, &mut load, ArrivalTiming::Closed).expect("a run");
+        let ahead = report.levels.iter().map(LevelReport::fetched_ahead);
+        ahead.collect::<Vec<_>>()
+    };
+    assert_eq!(fetched(FileEnds::AllLevels), [0, 0]);
+    assert_eq!(fetched(FileEnds::FirstLevel), [0, 4]);
+}
+
+/// Reads that never meet are as fast as the disk, however many wait for it.
+#[test]
+fn so_many_requests_are_outstanding_in_a_closed_loop() {
+    let mean = |timing| {
+        let mut system = System::new(&two_levels((4, 4), "none", "none")).expect("a system");
+        let mut load = (0..200).map(|at| read(0, at * 7919 % 200 * 5_000, at * 7919 % 200 * 5_000));
+        let report = run(&mut system, &mut load, timing).expect("a run");
+        assert_eq!(report.requests, 200);
+        (report.response.mean_ms(), report.ended.as_nanos())
+    };
+    let (one, eight) = (ArrivalTiming::Outstanding(1), ArrivalTiming::Outstanding(8));
+    assert_eq!(mean(one), mean(ArrivalTiming::Closed));
+    assert!(
+        mean(eight).0 > 3.0 * mean(one).0,
+        "they wait for each other"
+    );
+    assert!(mean(eight).1 < mean(one).1, "the disk never waits for them");
 }
 
 #[test]

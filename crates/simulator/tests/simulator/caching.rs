@@ -8,8 +8,8 @@ use block::{Direction, Instant, Interval};
 use cache::{coordinator, prefetch, replacement};
 use drive::Profile;
 use simulator::caching::{
-    ArrivalTiming, BadSetup, CacheArrival, CacheLoad, CacheSpec, CachingReport, CachingSetup, Link,
-    LowerLevel, Scheduler, System, run,
+    ArrivalTiming, BadSetup, CacheArrival, CacheLoad, CacheSpec, CachingReport, CachingSetup,
+    FileEnds, Link, LowerLevel, Scheduler, System, run,
 };
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/caching.csv");
@@ -115,6 +115,7 @@ impl Composition {
             lower: vec![lower; self.levels - 1],
             drive: Arc::clone(profile),
             scheduler: Scheduler::Elevator,
+            file_ends: FileEnds::AllLevels,
         };
         let mut system = System::new(&setup).expect("a system");
         let mut load = Clients((0..self.clients as u64).map(Dice::new).collect());
@@ -125,7 +126,7 @@ impl Composition {
         let report = self.run(profile);
         let pace = match self.pace {
             ArrivalTiming::Open => "open",
-            ArrivalTiming::Closed => "closed",
+            ArrivalTiming::Closed | ArrivalTiming::Outstanding(_) => "closed",
         };
         let mut row = format!(
             "{},{},{},{},{},{},{},{pace},{},{},{},{},{},{}",

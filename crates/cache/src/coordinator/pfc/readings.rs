@@ -3,8 +3,8 @@
 use block::Direction;
 
 use crate::coordinator::{
-    CoordinatorRules, EmptyNative, Purpose, ReadmoreAs, Retention, SilentHits, SilentUse,
-    Submissions, UpperRequest,
+    CoordinatorRules, EmptyNative, Purpose, ReadmoreAs, ReadmoreFetch, Retention, SilentHits,
+    SilentUse, Submissions, UpperRequest,
 };
 use crate::settings::{AlgorithmSettings, Parameter, Values, words};
 
@@ -103,6 +103,8 @@ words! {
         Any = "any",
         /// Only those that were let past before.
         Bypassed = "bypassed",
+        /// All of them.
+        All = "all",
     }
 }
 
@@ -296,6 +298,11 @@ pub const PARAMETERS: &[Parameter] = &[
         Others::WORDS,
     ),
     word("a19", "What becomes of writes.", Others::WORDS),
+    word(
+        "readmore",
+        "Whether readmore blocks are a fetch of their own, for which no request waits: otherwise.",
+        Choice::WORDS,
+    ),
 ];
 
 impl Readings {
@@ -357,6 +364,10 @@ fn rules(settings: &AlgorithmSettings) -> CoordinatorRules {
         submissions: match is_literal("a17") {
             true => Submissions::Two,
             false => Submissions::One,
+        },
+        readmore_fetch: match is_literal("readmore") {
+            true => ReadmoreFetch::Joined,
+            false => ReadmoreFetch::Own,
         },
         sent: Retention::Kept,
     }

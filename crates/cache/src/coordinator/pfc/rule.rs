@@ -278,13 +278,13 @@ fn is_hit(
     readings: &Readings,
     bypassed: &mut GroupQueue,
 ) -> bool {
-    asked.blocks().any(|block| {
-        let counts = match readings.cache_hit {
-            CacheHit::Any => true,
-            CacheHit::Bypassed => bypassed.finds(block, OnHit::Stay),
-        };
-        counts && holds(lower, block, readings.in_flight)
-    })
+    let held = |block| holds(lower, block, readings.in_flight);
+    let mut blocks = asked.blocks();
+    match readings.cache_hit {
+        CacheHit::Any => blocks.any(held),
+        CacheHit::Bypassed => blocks.any(|block| bypassed.finds(block, OnHit::Stay) && held(block)),
+        CacheHit::All => blocks.all(held),
+    }
 }
 
 fn holds(lower: &Residency, block: u64, in_flight: InFlight) -> bool {

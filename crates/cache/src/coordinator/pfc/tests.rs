@@ -283,8 +283,24 @@ fn every_reading_makes_a_difference() {
         let text = format!("pfc({}={})", parameter.key, words[0]);
         assert_eq!(plans(&text), literal, "{text} is the default");
     }
-    // Nineteen ambiguities, some with two alternatives, and the two halves of Figure 7.
-    assert_eq!(seen.len(), 29);
+    // Nineteen ambiguities, some with two alternatives, the fetch of readmore, and the two halves of Figure 7.
+    assert_eq!(seen.len(), 31);
+}
+
+/// A8: part of a request in the lower cache makes a hit, or does not.
+#[test]
+fn all_blocks_make_a_hit_or_any_does() {
+    let readmore = |text: &str| {
+        let mut lower = Lower::new(text, 1000);
+        // 0 to 3 come to the readmore queue's window 4 to 7, of which one block is there.
+        lower.serve(&asked(0, 3));
+        if !lower.cache.residency().is_resident(5) {
+            lower.hold(5, FetchOrigin::Demand);
+        }
+        lower.serve(&asked(4, 7)).0.readmore
+    };
+    assert_eq!(readmore("pfc"), 0);
+    assert_eq!(readmore("pfc(a8=all)"), 4);
 }
 
 #[test]

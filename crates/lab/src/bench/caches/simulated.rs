@@ -9,7 +9,7 @@ use scheduler::policy::{self, Depth};
 use server::cache_setting::PAGE;
 use server::config;
 use simulator::caching::{
-    ArrivalTiming, CacheSpec, CachingSetup, EngineScheduling, Link, LowerLevel, Readmore,
+    ArrivalTiming, CacheSpec, CachingSetup, EngineScheduling, FileEnds, Link, LowerLevel, Readmore,
     Scheduler, System, run,
 };
 
@@ -45,6 +45,7 @@ pub(super) fn simulated(
         }],
         drive: Arc::new(profile),
         scheduler,
+        file_ends: FileEnds::AllLevels,
     };
     let mut system = System::new(&setup).map_err(Failure::input)?;
     let mut load = BothReaders {

@@ -6,8 +6,8 @@ use drive::Profile;
 use drive::catalog;
 use simulator::caching::cases;
 use simulator::caching::figures::LoadFigures;
-use simulator::caching::synthetic::{self, CacheLoadSlice, SyntheticCacheLoad};
-use simulator::caching::{ArrivalTiming, BadSetup, CacheArrival, traced};
+use simulator::caching::synthetic::{self, CacheLoadSlice, Ends, SyntheticCacheLoad};
+use simulator::caching::{ArrivalTiming, BadSetup, CacheArrival, FileEnds, traced};
 use simulator::trace::{OnBad, Record, TraceReader};
 
 use crate::Failure;
@@ -19,8 +19,14 @@ use crate::paper::{PaperBench, Table};
 pub enum Which {
     /// A calibrated load, by its index among the built-in ones, and its number of clients.
     Calibrated(usize, u32),
+    /// A calibrated load with one client and another seed.
+    Seeded(usize, u64),
+    /// A calibrated load with one client whose ends of files all levels know.
+    KnownEnds(usize),
     /// A genuine prefix, by its index in [`GENUINE`].
     Genuine(usize),
+    /// The requests of a genuine prefix without their times: so many of them are outstanding.
+    Replayed(usize, u32),
 }
 
 /// A load in memory.
@@ -34,6 +40,8 @@ pub struct Ready {
     pub figures: LoadFigures,
     /// The factor of the recorded times.
     pub stretch: u64,
+    /// The levels that know where files end.
+    pub file_ends: FileEnds,
 }
 
 /// The drive of the paper.
@@ -86,8 +94,8 @@ impl Which {
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Which::Calibrated(at, _) => NAMES[at],
-            Which::Genuine(at) => GENUINE[at],
+            Which::Calibrated(at, _) | Which::Seeded(at, _) | Which::KnownEnds(at) => NAMES[at],
+            Which::Genuine(at) | Which::Replayed(at, _) => GENUINE[at],
         }
     }
 
@@ -98,24 +106,16 @@ impl Which {
     pub fn ready(self, part: u64) -> Result<Ready, Failure> {
         let (drive, disk) = drive()?;
         match self {
-            Which::Calibrated(at, clients) => {
-                let load = calibrated(at)?;
-                let extent = CacheLoadSlice {
-                    part,
-                    clients,
-                    seed: SEED,
-                };
-                let arrivals = load.arrivals(&extent, disk);
-                Ok(Ready {
-                    figures: LoadFigures::of(&arrivals),
-                    arrivals,
-                    pace: match load.is_open() {
-                        true => ArrivalTiming::Open,
-                        false => ArrivalTiming::Closed,
-                    },
-                    stretch: 1,
-                })
-            }
+            Which::Calibrated(at, clients) => synthetic(at, (part, clients, SEED), disk),
+            Which::Seeded(at, seed) => synthetic(at, (part, 1, seed), disk),
+            Which::KnownEnds(at) => Ok(Ready {
+                file_ends: FileEnds::AllLevels,
+                ..synthetic(at, (part, 1, SEED), disk)?
+            }),
+            Which::Replayed(at, outstanding) => Ok(Ready {
+                pace: ArrivalTiming::Outstanding(outstanding),
+                ..Which::Genuine(at).ready(part)?
+            }),
             Which::Genuine(at) => {
                 let records = records(GENUINE[at], part)?;
                 let bad = |error: BadSetup| Failure::input(format!("{}: {error}", GENUINE[at]));
@@ -128,10 +128,39 @@ impl Which {
                     pace: ArrivalTiming::Open,
                     figures,
                     stretch,
+                    file_ends: FileEnds::AllLevels,
                 })
             }
         }
     }
+}
+
+/// One part in `part` of a calibrated load.
+fn synthetic(
+    at: usize,
+    (part, clients, seed): (u64, u32, u64),
+    disk: u64,
+) -> Result<Ready, Failure> {
+    let load = calibrated(at)?;
+    let extent = CacheLoadSlice {
+        part,
+        clients,
+        seed,
+    };
+    let arrivals = load.arrivals(&extent, disk);
+    Ok(Ready {
+        figures: LoadFigures::of(&arrivals),
+        arrivals,
+        pace: match load.is_open() {
+            true => ArrivalTiming::Open,
+            false => ArrivalTiming::Closed,
+        },
+        stretch: 1,
+        file_ends: match load.ends {
+            Ends::Above => FileEnds::FirstLevel,
+            Ends::Known | Ends::Unknown => FileEnds::AllLevels,
+        },
+    })
 }
 
 /// Whether the genuine prefixes are there; remarks it where they are not.
@@ -220,7 +249,7 @@ fn row(name: String, ready: &Ready) -> Vec<String> {
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
     let gap = |value: String| match ready.pace {
         ArrivalTiming::Open => value,
-        ArrivalTiming::Closed => "-".to_owned(),
+        ArrivalTiming::Closed | ArrivalTiming::Outstanding(_) => "-".to_owned(),
     };
     vec![
         name,

@@ -10,7 +10,7 @@ use crate::Failure;
 use crate::paper::{PaperBench, Table};
 
 /// The other readings: the ambiguity, and the other answer.
-const OTHERS: [(&str, &str); 25] = [
+const OTHERS: [(&str, &str); 27] = [
     ("as used", ""),
     ("A1, bypass_len at most rm", "a1=rm"),
     ("A1, bypass_len at most the request", "a1=n"),
@@ -23,6 +23,7 @@ const OTHERS: [(&str, &str); 25] = [
     ("A6, any block of the window", "a6=any"),
     ("A7, blocks in flight are absent", "a7=absent"),
     ("A8, only bypassed blocks make a hit", "a8=bypassed"),
+    ("A8, all blocks make a hit", "a8=all"),
     (
         "A9, the readmore window begins with the last block",
         "a9=code",
@@ -35,6 +36,7 @@ const OTHERS: [(&str, &str); 25] = [
     ("A14, being found changes nothing", "a14=stay"),
     ("A14, what is found is taken out", "a14=remove"),
     ("A15, readmore blocks are prefetches below", "a15=otherwise"),
+    ("readmore is a fetch of its own", "readmore=otherwise"),
     ("A16, an empty request is seen below", "a16=otherwise"),
     ("A17, one submission", "a17=otherwise"),
     ("A18, L1's own prefetches pass", "a18=passed"),

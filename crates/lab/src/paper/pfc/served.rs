@@ -119,6 +119,7 @@ impl CachingRuns {
                 .case
                 .setup(load.figures.footprint, &run.coordinator, &drive);
             setup.scheduler = run.scheduler.clone();
+            setup.file_ends = load.file_ends;
             let report = cases::serve(&setup, &load.arrivals, load.pace);
             let bad = |error: BadSetup| Failure::input(format!("{}: {error}", run.load.name()));
             let served = ServedCase::of(&report.map_err(bad)?);
@@ -196,8 +197,10 @@ impl PaperBench<'_> {
     /// The divisor of a load's length.
     fn part(&self, which: Which, part: u64) -> Result<u64, Failure> {
         let requests = match which {
-            Which::Calibrated(at, _) => loads::calibrated(at)?.requests,
-            Which::Genuine(_) => 25_000,
+            Which::Calibrated(at, _) | Which::Seeded(at, _) | Which::KnownEnds(at) => {
+                loads::calibrated(at)?.requests
+            }
+            Which::Genuine(_) | Which::Replayed(..) => 25_000,
         };
         Ok(match self.effort {
             Effort::Full => part,

@@ -46,8 +46,12 @@ impl SyntheticCacheLoad {
             first_pass: share(&root, "first_pass")?,
             files: files(&root)?,
             ends: root
-                .need("ends", "\"known\" or \"unknown\"")?
-                .choice(&[("known", Ends::Known), ("unknown", Ends::Unknown)])?,
+                .need("ends", "\"known\", \"above\" or \"unknown\"")?
+                .choice(&[
+                    ("known", Ends::Known),
+                    ("above", Ends::Above),
+                    ("unknown", Ends::Unknown),
+                ])?,
             align: positive(&root, "align")?,
             near: share(&root, "near")?,
             readers: u32::try_from(positive(&root, "readers")?).unwrap_or(u32::MAX),

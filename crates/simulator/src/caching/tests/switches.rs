@@ -113,7 +113,7 @@ fn every_switch_of_pfc_changes_what_a_system_does() {
         }
     }
     assert!(idle.is_empty(), "they change nothing: {idle:?}");
-    assert_eq!(others, 29);
+    assert_eq!(others, 31);
 }
 
 /// A17: what goes past a level and what it keeps come in one message where they touch.
