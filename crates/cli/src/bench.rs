@@ -8,6 +8,7 @@ use crate::output::Exit;
 
 mod adopt;
 mod caches;
+mod care;
 mod densities;
 mod impact;
 mod jitter;
@@ -52,6 +53,8 @@ enum What {
     Partial(partial::PartialBenchArgs),
     /// Profiles of drives whose surfaces differ in density, after some minutes, in virtual time
     Densities(densities::DensitiesBenchArgs),
+    /// Background tasks beside a busy load: shared reads, any k of n pieces, hastened tasks
+    Care(care::CareBenchArgs),
     /// Cost of a scan to the foreground under truths that no belief has, in virtual time
     Impact(impact::ImpactBenchArgs),
     /// Delays that this machine adds on the way to an emulated drive, in real time
@@ -74,6 +77,7 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Streams(arguments) => streams::run(arguments),
         What::Partial(arguments) => partial::run(arguments),
         What::Densities(arguments) => densities::run(arguments),
+        What::Care(arguments) => care::run(arguments),
         What::Impact(arguments) => impact::run(arguments),
         What::Jitter(arguments) => jitter::run(arguments),
     }
@@ -90,4 +94,5 @@ const EXAMPLES: &str = "Examples:
   headtime bench streams --hours 1 --policy sptf,fcfs --memory 4
   headtime bench partial --seeds 1 --json
   headtime bench jitter --via nbd
+  headtime bench care --unprofiled
   headtime bench densities --surfaces 4 --seeds 1 --minutes 10";

@@ -362,7 +362,7 @@ impl ArmEngine {
     ) -> Result<(), NotWanted> {
         self.advance(now);
         let wants_more = self.gap.change(now, id, change);
-        if change == TaskChange::Resume || wants_more == Ok(true) {
+        if matches!(change, TaskChange::Resume | TaskChange::Hasten) || wants_more == Ok(true) {
             self.dispatch.settled = false;
         }
         wants_more.map(|_| ())

@@ -26,18 +26,22 @@ use crate::preemption::Transfers;
 
 mod free_blocks;
 mod handover;
+mod hastened;
 mod next_choice;
 mod slack;
 mod waiting;
 
 use free_blocks::{FreeBlocks, GapBefore, PaidPlan, counted};
 pub use free_blocks::{Gaps, Rules};
+use hastened::Turn;
 use next_choice::{ReadEnd, charge_late_choice, later_on_bus, unused};
 use slack::HeldBack;
 
 /// The gaps of an engine. Without rules nothing is read in the background.
 pub struct GapStage {
     free: Option<Box<FreeBlocks>>,
+    /// Whose turn it is while a task is hastened.
+    turn: Turn,
 }
 
 /// What becomes of a background task.
@@ -55,12 +59,19 @@ pub enum TaskChange {
     Want(Extent),
     /// A standing task no longer wants these blocks.
     Unwant(Extent),
+    /// Enough of it was read: it is finished.
+    Finish,
+    /// Its reads alternate with the commands of the foreground, because a client waits for it.
+    Hasten,
 }
 
 impl GapStage {
     /// Nothing is read in the background.
     pub(crate) fn none() -> Self {
-        GapStage { free: None }
+        GapStage {
+            free: None,
+            turn: Turn::default(),
+        }
     }
 
     /// Background tasks are taken under these rules.
@@ -69,7 +80,10 @@ impl GapStage {
         if belief.is_followed() {
             free.conservatism_mut().expect_host();
         }
-        GapStage { free: Some(free) }
+        GapStage {
+            free: Some(free),
+            turn: Turn::default(),
+        }
     }
 
     /// Whether background tasks are taken.
@@ -162,6 +176,8 @@ impl GapStage {
             TaskChange::Resume => tasks.resume(id),
             TaskChange::Abort => tasks.abort(now, id),
             TaskChange::Promote(priority) => tasks.promote(id, priority),
+            TaskChange::Finish => tasks.finish(now, id),
+            TaskChange::Hasten => tasks.hasten(id),
         };
         changed?;
         Ok(false)

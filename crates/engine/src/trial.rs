@@ -216,12 +216,14 @@ impl Trial {
     }
 
     fn change(&self, source: &mut Source<'_>) -> TaskChange {
-        match source.number(1) % 6 {
+        match source.number(1) % 8 {
             0 => TaskChange::Suspend,
             1 => TaskChange::Resume,
             2 => TaskChange::Abort,
             3 => TaskChange::Promote(source.number(1) as u8),
             4 => TaskChange::Want(source.extent(300)),
+            5 => TaskChange::Finish,
+            6 => TaskChange::Hasten,
             _ => TaskChange::Unwant(source.extent(300)),
         }
     }

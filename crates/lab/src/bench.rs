@@ -4,7 +4,9 @@
 
 pub mod adopt;
 pub mod beside;
+pub mod busy;
 pub mod caches;
+pub mod care;
 pub mod densities;
 pub mod impact;
 pub mod jitter;

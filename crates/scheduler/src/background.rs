@@ -9,17 +9,21 @@
 //!                |  \                              |
 //!     nothing left   `---- abort ------------------+---> aborted
 //!                v
-//!            finished
+//!            finished  (or enough of it was read: finish)
 //! ```
+//!
+//! A *hastened* task waits for no gap: its reads alternate with the commands of the foreground.
 //!
 //! A *standing* task has no end. Its owner adds and removes wanted blocks while it is active
 //! ([`BackgroundTasks::want`], [`BackgroundTasks::unwant`]). Granted head time is never spent on
 //! it.
 
 pub mod account;
+pub mod declared;
 pub mod tasks;
 
 pub use account::{Account, Means, Moved};
+pub use declared::{DeclaredSet, MOST_PIECES, SetProgress, SetRefused};
 pub use tasks::{
     BackgroundTasks, MOST_STANDING, MOST_TASKS, NotWanted, Order, ReadAttribution, TaskId,
     TaskPhase, TaskProgress, TaskRefused, UnknownTask,

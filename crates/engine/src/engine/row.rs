@@ -53,6 +53,8 @@ impl Stages<'_> {
             ask!(preemption.go_on(cx, guarantees));
         }
         if cx.dispatch.chosen.is_empty() {
+            // A task for which a client waits has its turn.
+            ask!(gap.hasten(cx, guarantees));
             // Without requests, calibration and background reads go by themselves.
             ask!(gap.idle(cx, guarantees));
             // The policy chooses.

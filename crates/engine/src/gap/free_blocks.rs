@@ -123,7 +123,7 @@ pub(crate) struct GapBefore<'a> {
 pub(crate) struct FreeBlocks {
     rules: Rules,
     pub(crate) tasks: BackgroundTasks,
-    planner: Planner,
+    pub(crate) planner: Planner,
     conservatism: Conservatism,
     pub(crate) account: Account,
     pub(crate) gaps: Gaps,

@@ -200,6 +200,51 @@ fn an_aborted_task_is_read_no_further_and_cannot_be_resumed() {
 }
 
 #[test]
+fn a_task_of_which_enough_was_read_is_finished_and_read_no_further() {
+    let mut scene = Scene::new(exact());
+    let task = scene.begin(&[extent(0, 2_000)], 0);
+    scene.run(&QUIET, |scene| scene.left(task) < 1_500);
+    let mut change = |change| scene.engine.change_task(scene.now, task, change);
+    change(engine::TaskChange::Finish).expect("under way");
+    assert!(change(engine::TaskChange::Hasten).is_err());
+    let left = scene.left(task);
+    scene.run(&QUIET, never);
+    assert_eq!(scene.left(task), left);
+    assert_eq!(scene.state(task), TaskPhase::Finished);
+}
+
+/// Ten requests are always there: a gap brings a few blocks, and the turn of a hastened task many.
+#[test]
+fn a_hastened_task_takes_turns_with_a_busy_foreground() {
+    let busy = Foreground {
+        at_once: 10,
+        requests: 400,
+    };
+    let served = |haste: Option<engine::TaskChange>| {
+        let mut scene = Scene::new(exact());
+        let task = scene.begin(&[extent(0, 1_500)], 1);
+        let other = scene.begin(&[extent(1_500, 1_300)], 0);
+        if let Some(haste) = haste {
+            let done = scene.engine.change_task(scene.now, task, haste);
+            done.expect("under way");
+        }
+        scene.run(&busy, |scene| scene.left(task) == 0);
+        assert_eq!(scene.left(task), 0);
+        let requests = scene.ended.len() as u64;
+        let progress = scene.engine.background().task(task).expect("a task");
+        let reads = progress.account.paid.reads;
+        (scene.now, reads, requests, scene.left(other))
+    };
+    let (hastened, reads, requests, other) = served(Some(engine::TaskChange::Hasten));
+    // It was hastened before the other task's higher priority, and no request waits for two reads.
+    assert!(other > 0, "the other task was served first");
+    assert!(reads <= requests + 2, "{requests} requests, {reads} reads");
+    assert!(reads > 0);
+    let (alone, ..) = served(None);
+    assert!(hastened < alone, "{hastened:?}, without haste {alone:?}");
+}
+
+#[test]
 fn what_cannot_be_done_is_refused() {
     let mut scene = Scene::new(exact());
     scene.run(

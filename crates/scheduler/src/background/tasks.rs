@@ -115,6 +115,15 @@ enum Term {
     Ordered,
 }
 
+/// When the reads of a task are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Pressure {
+    /// In turn with the commands of the foreground.
+    Hastened,
+    /// In gaps, in idle time and in granted time.
+    Free,
+}
+
 /// One task.
 #[derive(Clone, Debug)]
 struct BackgroundTask {
@@ -129,6 +138,7 @@ struct BackgroundTask {
     began: Instant,
     state: TaskPhase,
     ended: Option<Instant>,
+    pressure: Pressure,
     /// The number of its reads at the drive.
     in_flight: u32,
 }
@@ -139,6 +149,7 @@ struct PriorityGroup {
     /// Indices of the tasks. A standing task is a member even if it wants nothing.
     members: Vec<usize>,
     term: Term,
+    pressure: Pressure,
     /// The union of the wanted sets, if there are several members.
     together: Option<WantedBlocks>,
 }
@@ -204,6 +215,7 @@ impl BackgroundTasks {
             began: now,
             state: TaskPhase::Active,
             ended: None,
+            pressure: Pressure::Free,
             in_flight: 0,
         });
         id
@@ -234,6 +246,43 @@ impl BackgroundTasks {
         let place = self.place(id).ok_or(UnknownTask(id))?;
         self.tasks[place].ended = Some(now);
         Ok(())
+    }
+
+    /// Finishes a task of which enough was read. The results of its reads at the drive are dropped.
+    ///
+    /// # Errors
+    /// If the task is not active or suspended.
+    pub fn finish(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
+        self.turn(id, TaskPhase::Finished)?;
+        let place = self.place(id).ok_or(UnknownTask(id))?;
+        self.tasks[place].ended = Some(now);
+        Ok(())
+    }
+
+    /// Hastens a task, for a client that waits for it: from now on its reads alternate with the
+    /// commands of the foreground. Hastened tasks go before all others.
+    ///
+    /// # Errors
+    /// If the task is not active or suspended.
+    pub fn hasten(&mut self, id: TaskId) -> Result<(), UnknownTask> {
+        let place = self.under_way(id)?;
+        self.tasks[place].pressure = Pressure::Hastened;
+        self.arrange();
+        Ok(())
+    }
+
+    /// Whether an active task is hastened.
+    #[inline]
+    pub fn is_any_hastened(&self) -> bool {
+        let first = self.levels.first();
+        first.is_some_and(|level| level.pressure == Pressure::Hastened)
+    }
+
+    /// The wanted blocks of the first active task that is hastened.
+    pub fn hastened(&self) -> Option<&WantedBlocks> {
+        let first = self.levels.first()?;
+        let is_hastened = first.pressure == Pressure::Hastened;
+        self.wanted_at(first).filter(|_| is_hastened)
     }
 
     /// Changes the priority of a task.
@@ -404,6 +453,7 @@ impl BackgroundTasks {
         let rank = |place: usize| {
             let task = &self.tasks[place];
             (
+                task.pressure,
                 task.priority,
                 task.term,
                 task.deadline.map_or((1, Instant::ZERO), |at| (0, at)),
@@ -424,6 +474,7 @@ impl BackgroundTasks {
             self.levels.push(PriorityGroup {
                 members: same.to_vec(),
                 term: self.tasks[same[0]].term,
+                pressure: self.tasks[same[0]].pressure,
                 together,
             });
         }

@@ -216,6 +216,22 @@ impl LiveEngine {
         self.change_task(now, id, TaskChange::Promote(priority))
     }
 
+    /// Finishes a task of which enough was read, see [`TaskChange::Finish`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn finish_task(&mut self, now: Instant, id: TaskId) -> Result<(), NotWanted> {
+        self.change_task(now, id, TaskChange::Finish)
+    }
+
+    /// Hastens a task for which a client waits, see [`TaskChange::Hasten`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn hasten_task(&mut self, now: Instant, id: TaskId) -> Result<(), NotWanted> {
+        self.change_task(now, id, TaskChange::Hasten)
+    }
+
     /// See [`Engine::set_impact_budget`].
     pub fn set_impact_budget(&mut self, now: Instant, impact_ppm: u32) {
         self.engine.set_impact_budget(now, impact_ppm);

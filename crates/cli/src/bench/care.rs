@@ -1,0 +1,146 @@
+//! `headtime bench care`: background tasks beside a load that is never idle.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use lab::bench::busy::BeliefSource;
+use lab::bench::care::{CareBench, CareFigures, CareLength, SharingFigures};
+
+use crate::output::{Exit, json, print};
+
+/// The arguments of `headtime bench care`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CareBenchArgs {
+    /// The cases, by name [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    case: Vec<String>,
+    /// The drive: a name from `headtime drives`, or a profile file
+    #[arg(long, value_name = "NAME", default_value = "quantum-atlas-10k")]
+    drive: String,
+    /// The policy
+    #[arg(long, default_value = "sptf-sw60")]
+    policy: String,
+    /// Believe the truth without its noise, and do not profile the drive first: figures are `noisy`
+    /// instead of `external`
+    #[arg(long)]
+    unprofiled: bool,
+    /// The seed of load, drive and sets
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Impact budget of the tasks: the permitted increase of foreground response times
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    impact_percent: f64,
+    /// Use the sizes of published figures
+    #[arg(long)]
+    long: bool,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  headtime bench care
+  headtime bench care --case tasks --long --json
+
+Each case runs beside an OLTP load that is never idle. `tasks`: three tasks whose sets overlap
+against one task over their union, any half of a set's pieces against all of them, and a hastened
+task against a client that reads the same blocks.";
+
+/// Runs the command.
+///
+/// # Errors
+/// If a name is unknown or a run fails, or the output cannot be written.
+pub fn run(arguments: &CareBenchArgs) -> Result<(), Exit> {
+    let figures = arguments.settings().run(&())?;
+    print(&match arguments.json {
+        true => json(&figures)?,
+        false => table(&figures),
+    })
+}
+
+impl CareBenchArgs {
+    fn settings(&self) -> CareBench {
+        CareBench {
+            cases: self.case.clone(),
+            drive: self.drive.clone(),
+            policy: self.policy.clone(),
+            belief: match self.unprofiled {
+                true => BeliefSource::Truth,
+                false => BeliefSource::Profiled,
+            },
+            seed: self.seed,
+            impact_ppm: (self.impact_percent * 1e4) as u32,
+            length: match self.long {
+                true => CareLength::Long,
+                false => CareLength::Short,
+            },
+        }
+    }
+}
+
+fn table(figures: &[CareFigures]) -> String {
+    let mut text = format!(
+        "{:<8} {:<11} {:>8} {:>8} {:>8} {:>6} {:>6} {:>9} {:>9} {:>7} {:>7}\n",
+        "case",
+        "mode",
+        "injected",
+        "found",
+        "repaired",
+        "false",
+        "wrong",
+        "free MB/s",
+        "scan MB/s",
+        "lost",
+        "budget"
+    );
+    for line in figures {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{:<8} {:<11} {:>8} {:>8} {:>8} {:>6} {:>6} {:>9.3} {:>9.3} {:>6.2}% {:>6.2}%",
+            line.case,
+            line.mode,
+            line.injected,
+            line.found,
+            line.repaired,
+            line.false_alarms,
+            line.wrong_bytes,
+            line.free_mb_s,
+            line.free_mb_s_scan,
+            line.foreground_loss_percent,
+            line.budget_percent
+        );
+        text += &line.sharing.as_ref().map_or_else(String::new, described);
+    }
+    text
+}
+
+fn described(sharing: &SharingFigures) -> String {
+    let mut text = format!(
+        "  three overlapping tasks / their union: head time {:.3}, blocks read {:.3}, time {:.3}; \
+         with three priorities head time {:.3}\n",
+        sharing.union_head_time_ratio,
+        sharing.union_read_ratio,
+        sharing.union_time_ratio,
+        sharing.by_priority_head_time_ratio,
+    );
+    for any in &sharing.any_half {
+        text += &format!(
+            "  all pieces of {} KiB / any half of them: time {:.2}\n",
+            any.piece_kib, any.speedup
+        );
+    }
+    text += &format!(
+        "  hastened at half of its blocks: the foreground loses {:.1} % over the run\n",
+        sharing.hastened_loss_percent
+    );
+    for client in &sharing.hastened {
+        text += &format!(
+            "  hastened / read by a client with {} in flight: time {:.2}; the foreground loses {:.1} % \
+             beside the client\n",
+            client.depth, client.time_ratio, client.client_loss_percent
+        );
+    }
+    text
+}

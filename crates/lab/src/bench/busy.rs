@@ -1,0 +1,474 @@
+//! A busy drive with declared background tasks and a client, in virtual time.
+//!
+//! The load is the freeblock paper's: ten requests are always active. It lasts until all tasks and the
+//! client have ended, or for the longest permitted time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use block::{
+    Class, Direction, Durability, Duration, Extent, Finished, Instant, Outcome, Request, RequestId,
+    Status,
+};
+use drive::{Imperfections, Profile, VirtualDrive};
+use engine::{Engine, Limits, Rules, TaskChange};
+use scheduler::NamedPolicy;
+use scheduler::background::{DeclaredSet, Order, SetProgress, TaskId, TaskPhase};
+use scheduler::freeblock::{Caution, Losses, WantedBlocks};
+use simulator::driver::{Activity, Driver, Host};
+use simulator::run::{AfterLoad, Demand, Load as _, Options, RunError};
+use simulator::scenario::{Background, Scenario};
+use simulator::workload::{BuiltInWorkload, Overrides, Synthetic};
+
+use crate::{Failure, Label, Progress, profiled};
+
+/// The load: OLTP without think times, ten requests always active (Lumb et al., FAST 2002, 5.1).
+const LOAD: &str = "oltp";
+
+/// The standard deviation of seek times, which no belief has: ../shared/specs/scheduling.md, 7.
+const SEEK_NOISE: Duration = Duration::from_micros(60);
+
+/// What the scheduler believes of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeliefSource {
+    /// The truth without its noise: *noisy* figures.
+    Truth,
+    /// The finding of the profiler: *external* figures.
+    Profiled,
+}
+
+/// A drive that is never idle.
+#[derive(Clone, Debug)]
+pub struct BusyDrive {
+    truth: Arc<Profile>,
+    belief: Arc<Profile>,
+    imperfections: Imperfections,
+    policy: NamedPolicy,
+    seed: u64,
+    impact_ppm: u32,
+}
+
+/// A task that is begun with the load.
+#[derive(Clone, Debug)]
+pub struct BegunTask {
+    /// The set.
+    pub set: DeclaredSet,
+    /// The priority; 0 is the highest.
+    pub priority: u8,
+    /// The thousandths of the set's blocks that must be delivered before the task is hastened.
+    pub hastened_at: Option<u64>,
+}
+
+impl BegunTask {
+    /// A task of priority 0 that is never hastened.
+    pub fn of(set: DeclaredSet) -> Self {
+        BegunTask {
+            set,
+            priority: 0,
+            hastened_at: None,
+        }
+    }
+}
+
+/// A client that reads extents in ascending order, with so many requests in flight.
+#[derive(Clone, Debug)]
+pub struct ForegroundReader {
+    /// The extents.
+    pub extents: Vec<Extent>,
+    /// Requests in flight.
+    pub depth: usize,
+}
+
+/// What is served beside the load.
+#[derive(Clone, Debug, Default)]
+pub struct ServedBeside {
+    /// The tasks.
+    pub tasks: Vec<BegunTask>,
+    /// The client.
+    pub reader: Option<ForegroundReader>,
+    /// The longest time of a run. Zero: the load ends with the tasks and the client only.
+    pub most: Duration,
+}
+
+/// The end of a task.
+#[derive(Clone, Debug)]
+pub struct EndedTask {
+    /// The time at which the task had enough; `None` if the run ended first.
+    pub ended: Option<Instant>,
+    /// The times at which half and nine tenths of its blocks were delivered.
+    pub shares: [Option<Instant>; 2],
+    /// The time at which it was hastened, and the blocks that it lacked then.
+    pub hastened: Option<(Instant, Vec<Extent>)>,
+    /// Blocks that were delivered.
+    pub delivered: u64,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct BusyFigures {
+    /// The tasks in their order.
+    pub tasks: Vec<EndedTask>,
+    /// The end of the client's last read.
+    pub reader_ended: Option<Instant>,
+    /// For how long background commands of their own held the head, as the drive says.
+    pub head_time: Duration,
+    /// Blocks of all background reads.
+    pub read: u64,
+    /// The mean response time of the load, in milliseconds.
+    pub mean_ms: f64,
+    /// The engine's estimate of the loss.
+    pub losses: Losses,
+    /// The end of the run.
+    pub end: Instant,
+}
+
+impl BusyDrive {
+    /// A drive, believed as `source` says. The host of background reads turns its write cache off: it hides
+    /// where the head is.
+    ///
+    /// # Errors
+    /// If it cannot be profiled.
+    pub fn new(
+        drive: &Profile,
+        source: BeliefSource,
+        policy: NamedPolicy,
+        (seed, impact_ppm): (u64, u32),
+        progress: &dyn Progress,
+    ) -> Result<Self, Failure> {
+        let truth = Arc::new(drive.switched(block::Switch::On, block::Switch::Off));
+        let imperfections = Imperfections {
+            seek_noise: SEEK_NOISE,
+            ..Imperfections::default()
+        };
+        let belief = match source {
+            BeliefSource::Truth => Arc::clone(&truth),
+            BeliefSource::Profiled => {
+                progress.begin(&format!("profiling {}", truth.name));
+                // The load meets other random events.
+                Arc::new(profiled::belief(&truth, &imperfections, !seed)?)
+            }
+        };
+        Ok(BusyDrive {
+            truth,
+            belief,
+            imperfections,
+            policy,
+            seed,
+            impact_ppm,
+        })
+    }
+
+    /// The relation between belief and truth.
+    pub fn mode(&self) -> Label {
+        let is_truth = Arc::ptr_eq(&self.belief, &self.truth);
+        Label::of((!is_truth).then_some(self.belief.provenance)).with_noise()
+    }
+
+    /// The drive.
+    pub fn truth(&self) -> &Profile {
+        &self.truth
+    }
+
+    /// Megabytes of so many blocks.
+    pub fn megabytes(&self, blocks: u64) -> f64 {
+        blocks as f64 * f64::from(self.truth.block_bytes) / 1e6
+    }
+
+    /// Serves the load, and what is beside it, to the end.
+    ///
+    /// # Errors
+    /// If a task is refused, or the drive refuses a command.
+    pub fn serve(&self, beside: &ServedBeside) -> Result<BusyFigures, Failure> {
+        let mut engine = self.scenario().engine(&Options::default());
+        let mut tasks = Vec::new();
+        for begun in &beside.tasks {
+            tasks.push(WatchedTask::begin(&mut engine, begun)?);
+        }
+        let drive = VirtualDrive::imperfect(
+            Arc::clone(&self.truth),
+            self.imperfections.clone(),
+            self.seed,
+        );
+        let mut host = BusyHost {
+            load: self.load()?,
+            ready: VecDeque::new(),
+            has_begun: false,
+            submitted: 0,
+            reader: beside.reader.clone().map(ReaderState::new),
+            tasks,
+            responses: (0, 0),
+            read: 0,
+            until: (beside.most > Duration::ZERO).then(|| Instant::ZERO + beside.most),
+        };
+        let mut driver = Driver::new(engine, drive);
+        driver.run(&mut host).map_err(Failure::failed)?;
+        let (requests, nanos) = host.responses;
+        Ok(BusyFigures {
+            tasks: host.tasks.into_iter().map(WatchedTask::end).collect(),
+            reader_ended: host.reader.and_then(|reader| reader.ended),
+            head_time: driver.engine().gaps().head_time,
+            read: host.read,
+            mean_ms: nanos as f64 / 1e6 / requests.max(1) as f64,
+            losses: driver.engine().losses(),
+            end: driver.now(),
+        })
+    }
+
+    fn scenario(&self) -> Scenario {
+        Scenario {
+            belief: Arc::clone(&self.belief),
+            truth: Arc::clone(&self.truth),
+            imperfections: self.imperfections.clone(),
+            seed: self.seed,
+            policy: self.policy,
+            limits: Limits::suited_to(self.policy, &self.belief),
+            preemption: None,
+            background: Some(Background {
+                rules: Rules {
+                    caution: Caution::Learned {
+                        impact_ppm: self.impact_ppm,
+                    },
+                    ..Rules::default()
+                },
+                // The tasks are begun one by one.
+                wanted: WantedBlocks::none(&self.belief.geometry),
+                deadline: None,
+                hundredths: 100,
+                after_load: AfterLoad::Stop,
+            }),
+        }
+    }
+
+    fn load(&self) -> Result<Synthetic, Failure> {
+        let load = BuiltInWorkload::find(LOAD)
+            .ok_or_else(|| Failure::failed(format!("{LOAD} is not built in")))?;
+        let active = Overrides {
+            seed: Some(self.seed),
+            think_ms: Some(0.0),
+            ..Overrides::default()
+        };
+        let load = load.workload().and_then(|load| load.with(&active));
+        let load = load.map_err(Failure::failed)?;
+        let capacity = self.truth.geometry.sectors().0;
+        Synthetic::new(&load, self.truth.block_bytes, capacity).map_err(Failure::failed)
+    }
+}
+
+/// The host of a run.
+struct BusyHost {
+    load: Synthetic,
+    ready: VecDeque<Demand>,
+    has_begun: bool,
+    submitted: u64,
+    reader: Option<ReaderState>,
+    tasks: Vec<WatchedTask>,
+    /// Requests of the load, and the sum of their response times in nanoseconds.
+    responses: (u64, u64),
+    read: u64,
+    until: Option<Instant>,
+}
+
+/// A task, and what was delivered for it.
+struct WatchedTask {
+    id: TaskId,
+    progress: SetProgress,
+    asked: u64,
+    hasten_at: Option<u64>,
+    ended: EndedTask,
+}
+
+/// The shares of a set whose times are noted, in thousandths.
+const SHARES: [u64; 2] = [500, 900];
+
+impl WatchedTask {
+    fn begin(engine: &mut Engine, begun: &BegunTask) -> Result<Self, Failure> {
+        let wanted = begun.set.wanted(&engine.profile().geometry);
+        let wanted = wanted.map_err(Failure::input)?;
+        let order = Order {
+            wanted: wanted.clone(),
+            priority: begun.priority,
+            deadline: None,
+        };
+        let id = engine.begin_task(Instant::ZERO, order);
+        Ok(WatchedTask {
+            id: id.map_err(Failure::failed)?,
+            asked: wanted.left(),
+            progress: SetProgress::new(begun.set.clone(), wanted),
+            hasten_at: begun.hastened_at,
+            ended: EndedTask {
+                ended: None,
+                shares: [None; 2],
+                hastened: None,
+                delivered: 0,
+            },
+        })
+    }
+
+    fn look(&mut self, now: Instant, engine: &mut Engine) {
+        if self.ended.ended.is_some() {
+            return;
+        }
+        let delivered = self.asked - self.progress.missing().left();
+        for (share, at) in SHARES.iter().zip(&mut self.ended.shares) {
+            if at.is_none() && delivered * 1000 >= share * self.asked {
+                *at = Some(now);
+            }
+        }
+        if self.progress.is_enough() {
+            // It has finished by itself if all its blocks were read.
+            let _ = engine.change_task(now, self.id, TaskChange::Finish);
+            self.ended.ended = Some(now);
+            return;
+        }
+        let phase = engine.task(self.id).map(|task| task.state);
+        assert_ne!(phase, Some(TaskPhase::Finished), "it lacks blocks");
+        if self
+            .hasten_at
+            .is_some_and(|share| delivered * 1000 >= share * self.asked)
+        {
+            self.hasten_at = None;
+            self.ended.hastened = Some((now, self.progress.missing().extents().collect()));
+            let hastened = engine.change_task(now, self.id, TaskChange::Hasten);
+            hastened.expect("a task that is under way");
+        }
+    }
+
+    fn end(mut self) -> EndedTask {
+        self.ended.delivered = self.asked - self.progress.missing().left();
+        self.ended
+    }
+}
+
+/// A client, and how far it is.
+struct ReaderState {
+    reader: ForegroundReader,
+    next: usize,
+    in_flight: usize,
+    ended: Option<Instant>,
+}
+
+impl ReaderState {
+    fn new(reader: ForegroundReader) -> Self {
+        ReaderState {
+            reader,
+            next: 0,
+            in_flight: 0,
+            ended: None,
+        }
+    }
+
+    fn next(&mut self) -> Option<Extent> {
+        let extent = *self.reader.extents.get(self.next)?;
+        (self.in_flight < self.reader.depth).then(|| {
+            self.next += 1;
+            self.in_flight += 1;
+            extent
+        })
+    }
+
+    fn end_one(&mut self, now: Instant) {
+        self.in_flight -= 1;
+        if self.in_flight == 0 && self.next == self.reader.extents.len() {
+            self.ended = Some(now);
+        }
+    }
+}
+
+/// The first id of the client's requests.
+const READER_IDS: u64 = 1 << 62;
+
+impl BusyHost {
+    fn is_closed(&self, now: Instant) -> bool {
+        let have_ended = self.tasks.iter().all(|task| task.ended.ended.is_some());
+        let has_read = self
+            .reader
+            .as_ref()
+            .is_none_or(|reader| reader.ended.is_some());
+        let has_purpose = !self.tasks.is_empty() || self.reader.is_some();
+        (has_purpose && have_ended && has_read) || self.until.is_some_and(|until| until <= now)
+    }
+
+    fn submit(&mut self, now: Instant, engine: &mut Engine, first_id: u64, demand: Demand) {
+        let request = Request {
+            id: RequestId(first_id + self.submitted),
+            direction: demand.direction,
+            extent: demand.extent,
+            class: demand.class,
+            durability: Durability::Volatile,
+        };
+        self.submitted += 1;
+        engine
+            .submit(now, request)
+            .expect("the engine has room, and the drive the blocks");
+    }
+}
+
+impl Host for BusyHost {
+    type Error = RunError;
+
+    fn command_ended(&mut self, _: Instant, engine: &Engine, outcome: &Outcome) {
+        if let (Some(extent), Status::Good) = (engine.background_of(outcome.id), outcome.status) {
+            self.read += extent.length().0;
+            for task in &mut self.tasks {
+                task.progress.deliver(extent, |_| {});
+            }
+        }
+    }
+
+    fn request_ended(
+        &mut self,
+        now: Instant,
+        _: &mut Engine,
+        finished: Finished,
+    ) -> Result<(), RunError> {
+        if finished.request.id.0 >= READER_IDS {
+            if let Some(reader) = &mut self.reader {
+                reader.end_one(now);
+            }
+            return Ok(());
+        }
+        self.responses.0 += 1;
+        self.responses.1 += finished.response().as_nanos();
+        let part = simulator::run::LoadPart::ONLY;
+        let arrival = self.load.on_finished(now, part, &finished)?;
+        self.ready.extend(arrival.map(|arrival| arrival.demand));
+        Ok(())
+    }
+
+    fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, RunError> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            while let Some(arrival) = self.load.next_arrival()? {
+                self.ready.push_back(arrival.demand);
+            }
+        }
+        for task in &mut self.tasks {
+            task.look(now, engine);
+        }
+        while !self.is_closed(now) && engine.has_room(Class::default()) {
+            let own = self.reader.as_mut().and_then(ReaderState::next);
+            if let Some(extent) = own {
+                let demand = Demand {
+                    direction: Direction::Read,
+                    extent,
+                    class: Class::default(),
+                    part: simulator::run::LoadPart::ONLY,
+                };
+                self.submit(now, engine, READER_IDS, demand);
+                continue;
+            }
+            let Some(demand) = self.ready.pop_front() else {
+                break;
+            };
+            self.submit(now, engine, 0, demand);
+        }
+        Ok(Activity::Waits)
+    }
+
+    fn is_over(&mut self, now: Instant, engine: &mut Engine) -> bool {
+        self.is_closed(now) && engine.held() == 0
+    }
+
+    fn next_event(&self, now: Instant, _: &Engine) -> Option<Instant> {
+        self.until.filter(|&until| until > now)
+    }
+}

@@ -1,0 +1,316 @@
+//! Declared tasks: shared reads, any `k` of `n` pieces, and tasks that are hastened.
+
+use block::{Duration, Extent, Instant, Lba, Sectors};
+use scheduler::background::DeclaredSet;
+use serde::Serialize;
+
+use super::{CareBench, CareFigures, CareLength};
+use crate::bench::busy::{BegunTask, BusyDrive, BusyFigures, ForegroundReader, ServedBeside};
+use crate::dice::SplitMix;
+use crate::{Failure, Progress, named};
+
+/// What tasks gain by declaring sets without order.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SharingFigures {
+    /// Head time of three overlapping tasks, in parts of that of one task over their union.
+    pub union_head_time_ratio: f64,
+    /// Blocks of all reads, likewise.
+    pub union_read_ratio: f64,
+    /// The time until the last of the three has ended, likewise.
+    pub union_time_ratio: f64,
+    /// The same head time if the three have different priorities.
+    pub by_priority_head_time_ratio: f64,
+    /// Any half of as many pieces of several sizes.
+    pub any_half: Vec<AnyHalfFigures>,
+    /// How much longer the foreground's responses are over a run in which the task is hastened, in per cent.
+    pub hastened_loss_percent: f64,
+    /// A hastened task against clients that read the same blocks.
+    pub hastened: Vec<HastenedFigures>,
+}
+
+/// A task that needs any half of its pieces.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct AnyHalfFigures {
+    /// KiB of a piece.
+    pub piece_kib: u64,
+    /// The time for all pieces, in parts of the time for any half of them.
+    pub speedup: f64,
+}
+
+/// A hastened task against a client.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct HastenedFigures {
+    /// Requests that the client has in flight.
+    pub depth: usize,
+    /// The time of the task from then on, in parts of the client's time.
+    pub time_ratio: f64,
+    /// How much longer the foreground's responses are beside the client, over its time, in per cent.
+    pub client_loss_percent: f64,
+}
+
+/// The sizes of the sets.
+struct Sizes {
+    /// Pieces of which the tasks choose.
+    pieces: u64,
+    /// How long the scan of the whole drive lasts.
+    scan: Duration,
+}
+
+/// Bytes of a piece. A choice: a checksum's or an object's block.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// KiB of the pieces of which any half is read: a page, and up to a piece of the other tasks. A choice.
+const ANY_KIB: [u64; 3] = [4, 16, 64];
+
+/// Requests in flight of the clients: a program that reads a block at a time, and two that read ahead.
+const DEPTHS: [usize; 3] = [1, 4, 16];
+
+/// How many pieces of a hundred each of the three tasks wants. A choice: each two have 36 in common.
+const WANTED_OF_100: u64 = 60;
+
+/// The thousandths of a set after which it is hastened. A choice: a client waits for half of it.
+const HASTENED_AT: u64 = 500;
+
+/// The foreground's mean response times over runs, alone and beside tasks.
+struct Means {
+    alone: f64,
+}
+
+impl Means {
+    fn loss_percent(&self, run: &BusyFigures) -> f64 {
+        (run.mean_ms / self.alone - 1.0) * 100.0
+    }
+}
+
+/// Measures the case.
+pub(super) fn measure(bench: &CareBench, progress: &dyn Progress) -> Result<CareFigures, Failure> {
+    let sizes = match bench.length {
+        CareLength::Short => Sizes {
+            pieces: 400,
+            scan: Duration::from_secs(60),
+        },
+        CareLength::Long => Sizes {
+            pieces: 8_000,
+            scan: Duration::from_secs(900),
+        },
+    };
+    let drive = named::drive(&bench.drive)?;
+    let policy = named::policy(&bench.policy)?;
+    let dice = (bench.seed, bench.impact_ppm);
+    let drive = BusyDrive::new(&drive, bench.belief, policy, dice, progress)?;
+    let trial = Trial {
+        dice: SplitMix::new(bench.seed),
+        pieces: scattered(&drive, bench.seed, sizes.pieces, PIECE_BYTES)?,
+        drive,
+    };
+    trial.measure(bench, sizes.scan, progress)
+}
+
+/// A busy drive, and pieces on it.
+struct Trial {
+    drive: BusyDrive,
+    pieces: Vec<Extent>,
+    dice: SplitMix,
+}
+
+impl Trial {
+    fn measure(
+        mut self,
+        bench: &CareBench,
+        scan: Duration,
+        progress: &dyn Progress,
+    ) -> Result<CareFigures, Failure> {
+        progress.begin("tasks: a scan of the whole drive");
+        let all = Extent::new(Lba(0), self.drive.truth().geometry.sectors());
+        let all = declared(vec![all.map_err(Failure::failed)?])?;
+        let scanned = self.serve(vec![BegunTask::of(all)], scan)?;
+        progress.begin("tasks: overlapping sets");
+        let sets = self.overlapping()?;
+        let mut union: Vec<Extent> = sets.iter().flat_map(|set| set.pieces()).copied().collect();
+        union.sort_by_key(|piece| piece.start());
+        union.dedup();
+        let union = declared(union)?;
+        let one = self.serve(vec![BegunTask::of(union.clone())], UNBOUNDED)?;
+        let begun = |priority: fn(u8) -> u8| {
+            let each = sets.iter().zip(0..);
+            let each = each.map(|(set, number)| BegunTask {
+                priority: priority(number),
+                ..BegunTask::of(set.clone())
+            });
+            each.collect::<Vec<_>>()
+        };
+        let three = self.serve(begun(|_| 0), UNBOUNDED)?;
+        let by_priority = self.serve(begun(|number| number), UNBOUNDED)?;
+        let alone = self.serve(Vec::new(), three.end.since(Instant::ZERO))?;
+        let means = Means {
+            alone: alone.mean_ms,
+        };
+        let mut sharing = SharingFigures {
+            union_head_time_ratio: ratio(three.head_time, one.head_time),
+            union_read_ratio: three.read as f64 / one.read.max(1) as f64,
+            union_time_ratio: ratio(last_end(&three)?, last_end(&one)?),
+            by_priority_head_time_ratio: ratio(by_priority.head_time, one.head_time),
+            any_half: self.any_half(bench.seed)?,
+            ..SharingFigures::default()
+        };
+        progress.begin("tasks: hastened");
+        self.hasten(union.clone(), &means, &mut sharing)?;
+        let rate = |blocks: u64, time: Duration| self.drive.megabytes(blocks) / time.as_secs_f64();
+        Ok(CareFigures {
+            case: "tasks",
+            mode: self.drive.mode(),
+            injected: 0,
+            found: 0,
+            repaired: 0,
+            false_alarms: 0,
+            wrong_bytes: 0,
+            free_mb_s: rate(union.blocks().0, last_end(&three)?),
+            free_mb_s_scan: rate(scanned.tasks[0].delivered, scan),
+            foreground_loss_percent: means.loss_percent(&three),
+            budget_percent: f64::from(bench.impact_ppm) / 1e4,
+            sharing: Some(sharing),
+        })
+    }
+
+    /// Three sets of the pieces, which overlap.
+    fn overlapping(&mut self) -> Result<Vec<DeclaredSet>, Failure> {
+        let mut sets = Vec::new();
+        for _ in 0..3 {
+            let dice = &mut self.dice;
+            let mut chosen = self.pieces.clone();
+            chosen.retain(|_| dice.below(100) < WANTED_OF_100);
+            sets.push(declared(chosen)?);
+        }
+        Ok(sets)
+    }
+
+    /// Tasks for all pieces, and for any half of them.
+    fn any_half(&self, seed: u64) -> Result<Vec<AnyHalfFigures>, Failure> {
+        let count = self.pieces.len() as u64;
+        let each = ANY_KIB.into_iter().map(|piece_kib| {
+            let all = declared(scattered(&self.drive, seed, count, piece_kib << 10)?)?;
+            let half = all.clone().any(all.pieces().len().div_ceil(2));
+            let half = half.map_err(Failure::failed)?;
+            let time = |set| last_end(&self.serve(vec![BegunTask::of(set)], UNBOUNDED)?);
+            Ok(AnyHalfFigures {
+                piece_kib,
+                speedup: ratio(time(all)?, time(half)?),
+            })
+        });
+        each.collect()
+    }
+
+    /// A task that is hastened when half of it was read, against clients that read the other half.
+    fn hasten(
+        &self,
+        set: DeclaredSet,
+        means: &Means,
+        sharing: &mut SharingFigures,
+    ) -> Result<(), Failure> {
+        let begun = BegunTask {
+            hastened_at: Some(HASTENED_AT),
+            ..BegunTask::of(set)
+        };
+        let run = self.serve(vec![begun], UNBOUNDED)?;
+        let (at, rest) = run.tasks[0].hastened.clone().ok_or_else(unfinished)?;
+        let took = (Instant::ZERO + last_end(&run)?).since(at);
+        sharing.hastened_loss_percent = means.loss_percent(&run);
+        for depth in DEPTHS {
+            let reader = ForegroundReader {
+                extents: rest.clone(),
+                depth,
+            };
+            let read = self.drive.serve(&ServedBeside {
+                reader: Some(reader),
+                ..ServedBeside::default()
+            })?;
+            let ended = read.reader_ended.ok_or_else(unfinished)?;
+            sharing.hastened.push(HastenedFigures {
+                depth,
+                time_ratio: ratio(took, ended.since(Instant::ZERO)),
+                client_loss_percent: means.loss_percent(&read),
+            });
+        }
+        Ok(())
+    }
+
+    fn serve(&self, tasks: Vec<BegunTask>, most: Duration) -> Result<BusyFigures, Failure> {
+        self.drive.serve(&ServedBeside {
+            tasks,
+            reader: None,
+            most,
+        })
+    }
+}
+
+/// A run lasts until its tasks have ended.
+const UNBOUNDED: Duration = Duration::ZERO;
+
+fn unfinished() -> Failure {
+    Failure::failed("a task did not end")
+}
+
+fn declared(pieces: Vec<Extent>) -> Result<DeclaredSet, Failure> {
+    DeclaredSet::all(pieces).map_err(Failure::failed)
+}
+
+/// When the last task had ended.
+fn last_end(run: &BusyFigures) -> Result<Duration, Failure> {
+    let ends: Option<Vec<Instant>> = run.tasks.iter().map(|task| task.ended).collect();
+    let last = ends.and_then(|ends| ends.into_iter().max());
+    Ok(last.ok_or_else(unfinished)?.since(Instant::ZERO))
+}
+
+fn ratio(one: Duration, other: Duration) -> f64 {
+    one.as_secs_f64() / other.as_secs_f64()
+}
+
+/// Pieces at random places of a drive, each on a multiple of its length.
+fn scattered(drive: &BusyDrive, seed: u64, count: u64, bytes: u64) -> Result<Vec<Extent>, Failure> {
+    let truth = drive.truth();
+    let length = (bytes / u64::from(truth.block_bytes)).max(1);
+    let places = truth.geometry.sectors().0 / length;
+    if count > places / 2 {
+        return Err(Failure::input(format!(
+            "{count} pieces on {}: expected a drive of twice as many",
+            truth.name
+        )));
+    }
+    let mut dice = SplitMix::new(!seed);
+    let mut chosen = std::collections::BTreeSet::new();
+    while (chosen.len() as u64) < count {
+        chosen.insert(dice.below(places));
+    }
+    let piece = |place: u64| Extent::new(Lba(place * length), Sectors(length));
+    let pieces: Result<Vec<Extent>, _> = chosen.into_iter().map(piece).collect();
+    pieces.map_err(Failure::failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::busy::BeliefSource;
+
+    #[test]
+    fn overlapping_tasks_share_reads_and_any_half_is_sooner() {
+        let bench = CareBench {
+            cases: vec!["tasks".to_owned()],
+            drive: "quantum-atlas-10k".to_owned(),
+            policy: "sptf-sw60".to_owned(),
+            belief: BeliefSource::Truth,
+            seed: 1,
+            impact_ppm: 10_000,
+            length: CareLength::Short,
+        };
+        let measured = bench.run(&()).expect("all runs end");
+        let [figures] = &measured[..] else {
+            panic!("one case: {measured:?}");
+        };
+        let sharing = figures.sharing.as_ref().expect("figures of tasks");
+        // Reads of one union may be cut elsewhere.
+        assert!(sharing.union_head_time_ratio < 1.02, "{figures:?}");
+        assert!(sharing.union_read_ratio < 1.02, "{figures:?}");
+        assert!(sharing.any_half[0].speedup >= 2.0, "{figures:?}");
+        assert!(sharing.hastened[0].time_ratio <= 2.0, "{figures:?}");
+    }
+}
