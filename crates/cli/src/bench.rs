@@ -17,6 +17,7 @@ mod players;
 mod preemption;
 mod schedulers;
 mod serve;
+mod sets;
 mod simulate;
 mod streams;
 
@@ -57,6 +58,8 @@ enum What {
     Care(care::CareBenchArgs),
     /// Cost of a scan to the foreground under truths that no belief has, in virtual time
     Impact(impact::ImpactBenchArgs),
+    /// Free bandwidth over the size of a declared set and its scatter, in virtual time
+    Sets(sets::SetsBenchArgs),
     /// Delays that this machine adds on the way to an emulated drive, in real time
     Jitter(jitter::JitterBenchArgs),
 }
@@ -79,6 +82,7 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Densities(arguments) => densities::run(arguments),
         What::Care(arguments) => care::run(arguments),
         What::Impact(arguments) => impact::run(arguments),
+        What::Sets(arguments) => sets::run(arguments),
         What::Jitter(arguments) => jitter::run(arguments),
     }
 }
@@ -95,4 +99,5 @@ const EXAMPLES: &str = "Examples:
   headtime bench partial --seeds 1 --json
   headtime bench jitter --via nbd
   headtime bench care --unprofiled
+  headtime bench sets --size-mib 64,1024 --pieces 1,1024
   headtime bench densities --surfaces 4 --seeds 1 --minutes 10";

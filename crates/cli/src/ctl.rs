@@ -14,8 +14,10 @@ use crate::output::{self, Exit, grouped, time_left};
 use crate::streams;
 
 mod learn;
+mod task;
 
 use learn::LearnArgs;
+use task::TaskArgs;
 
 /// Inspect and control a running service
 #[derive(Debug, Args)]
@@ -46,6 +48,8 @@ enum CtlAction {
     /// Background tasks and their progress
     #[command(after_help = "Example:\n  headtime ctl tasks --json")]
     Tasks,
+    /// Begin a task over a declared set of blocks
+    Task(TaskArgs),
     /// Guaranteed streams and their status
     #[command(after_help = "Example:\n  headtime ctl streams")]
     Streams,
@@ -67,14 +71,19 @@ enum CtlAction {
         /// The task's number
         task: u64,
     },
-    /// Change the priority of a task
-    #[command(after_help = "Example:\n  headtime ctl promote 3 --priority 0")]
+    /// Change the priority of a task, or let its reads take turns with the foreground
+    #[command(
+        after_help = "Examples:\n  headtime ctl promote 3 --priority 0\n  headtime ctl promote 3 --foreground"
+    )]
     Promote {
         /// The task's number
         task: u64,
         /// The priority. Tasks of priority 0 are served first
         #[arg(long, value_name = "N", default_value_t = 0)]
         priority: u8,
+        /// A client waits for the task: a read of it after each command of the foreground, at its cost
+        #[arg(long, conflicts_with = "priority")]
+        foreground: bool,
     },
     /// Set the impact budget of background tasks, until a restart or a reload with another value
     #[command(after_help = "Example:\n  headtime ctl impact disk 0.5")]
@@ -109,7 +118,13 @@ impl CtlAction {
             CtlAction::Suspend { task } => steer(task, Steer::Suspend),
             CtlAction::Resume { task } => steer(task, Steer::Resume),
             CtlAction::Abort { task } => steer(task, Steer::Abort),
-            CtlAction::Promote { task, priority } => steer(task, Steer::Promote { priority }),
+            CtlAction::Task(ref task) => task.ask()?,
+            CtlAction::Promote {
+                task,
+                foreground: true,
+                ..
+            } => steer(task, Steer::Hasten),
+            CtlAction::Promote { task, priority, .. } => steer(task, Steer::Promote { priority }),
             CtlAction::Impact { ref drive, percent } => Ask::Impact {
                 drive: drive.clone(),
                 impact_ppm: parts_per_million(percent)?,
@@ -152,6 +167,7 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
         CtlAction::Status => describe(&understood::<Status>(&socket, outcome)?),
         CtlAction::Tasks => list(&understood::<Vec<DriveTasks>>(&socket, outcome)?),
         CtlAction::Streams => streams::table(&understood::<Vec<Listed>>(&socket, outcome)?),
+        CtlAction::Task(_) => task::begun(&outcome),
         CtlAction::Reload => report(&understood::<Changes>(&socket, outcome)?),
         CtlAction::Drain => String::from("draining: it stops when what was begun has ended\n"),
         CtlAction::Stop => String::from("stopping\n"),
@@ -351,6 +367,16 @@ fn describe_task(task: &status::Task) -> String {
     );
     if let Some(eta) = task.eta_s {
         text += &format!(", {} left", time_left(eta));
+    }
+    if task.pieces > 1 {
+        text += &format!(
+            ", {} of {} pieces",
+            grouped(task.pieces_done),
+            grouped(task.pieces_needed)
+        );
+    }
+    if task.hastened {
+        text += ", in turn with the foreground";
     }
     if task.failed_bytes > 0 {
         text += &format!(", {} bytes could not be read", grouped(task.failed_bytes));

@@ -85,6 +85,7 @@ fn order(arguments: &ScanArgs) -> Result<Scan, Exit> {
     let file = arguments.state.as_ref().map(whole).transpose()?;
     Ok(Scan {
         volume: arguments.volume.clone(),
+        set: None,
         priority: arguments.priority,
         deadline_s: arguments.deadline,
         sink: match arguments.command.is_empty() {

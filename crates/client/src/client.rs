@@ -10,7 +10,7 @@ use crate::connection::{Error, ServiceConnection};
 use crate::places::{Located, locate};
 use crate::private;
 use crate::stream::Stream;
-use crate::wire::{Attach, Granted, Listed, Places};
+use crate::wire::{Attach, Granted, Listed, ListedTask, Places, TaskOrder, TaskSteer};
 
 /// A client of a running service, over one connection.
 #[derive(Debug)]
@@ -105,6 +105,43 @@ impl Client {
     /// If the connection is lost.
     pub fn streams(&self) -> Result<Vec<Listed>, Error> {
         self.connection.ask("streams", &())
+    }
+}
+
+impl Client {
+    /// Begins a task over a declared set, and returns its number. The task does not end with the
+    /// connection.
+    ///
+    /// # Errors
+    /// If the service refuses the set: it is empty, overlaps, ends past the volume, or has fewer pieces
+    /// than are needed.
+    pub fn begin_task(&self, order: &TaskOrder) -> Result<u64, Error> {
+        let answer: serde_json::Value = self.connection.ask("scan", order)?;
+        let number = answer["task"].as_u64();
+        number.ok_or_else(|| Error::Misunderstood(String::from("an answer without a task")))
+    }
+
+    /// All tasks of the service, the oldest of each drive first.
+    ///
+    /// # Errors
+    /// If the connection is lost.
+    pub fn tasks(&self) -> Result<Vec<ListedTask>, Error> {
+        #[derive(serde::Deserialize)]
+        struct OfDrive {
+            tasks: Vec<ListedTask>,
+        }
+        let drives: Vec<OfDrive> = self.connection.ask("tasks", &())?;
+        Ok(drives.into_iter().flat_map(|drive| drive.tasks).collect())
+    }
+
+    /// Suspends, resumes, aborts, promotes or hastens a task.
+    ///
+    /// # Errors
+    /// If no such task is under way.
+    pub fn steer_task(&self, task: u64, action: TaskSteer) -> Result<(), Error> {
+        let fields = serde_json::json!({ "task": task, "action": action });
+        self.connection.ask::<serde_json::Value>("steer", &fields)?;
+        Ok(())
     }
 }
 

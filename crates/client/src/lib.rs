@@ -1,4 +1,4 @@
-//! Guaranteed streams of a running Headtime service.
+//! Guaranteed streams and background tasks of a running Headtime service.
 //!
 //! A program that plays or records a file requests a rate and a buffer. After the grant it reads or
 //! writes the file as usual, and reports its position from time to time:
@@ -43,5 +43,6 @@ pub use connection::Error;
 pub use places::{Located, NotLocated};
 pub use stream::Stream;
 pub use wire::{
-    FileChange, FilePiece, Granted, Listed, Places, StreamRefused, StreamStatus, StreamUpdate,
+    FileChange, FilePiece, Granted, Listed, ListedTask, Places, StreamRefused, StreamStatus,
+    StreamUpdate, TaskOrder, TaskPieces, TaskSink, TaskSteer,
 };

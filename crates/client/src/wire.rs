@@ -237,6 +237,91 @@ impl StreamStatus {
     }
 }
 
+/// A request to read a declared set of a volume's bytes in gaps and idle time. The service answers with the
+/// number of the task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskOrder {
+    /// The name of the volume.
+    pub volume: String,
+    /// The pieces.
+    pub set: TaskPieces,
+    /// The priority; 0 is the highest.
+    pub priority: u8,
+    /// The deadline, in seconds from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_s: Option<u64>,
+    /// The receiver of the blocks.
+    pub sink: TaskSink,
+}
+
+/// Pieces of a volume, in any order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskPieces {
+    /// The first byte of each piece and its length, in multiples of the drive's blocks; at most [`PIECES`].
+    pub pieces: Vec<(u64, u64)>,
+    /// Any so many of the pieces will do; all are needed without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub any: Option<u64>,
+}
+
+/// The receiver of a task's blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskSink {
+    /// A checksum of the blocks.
+    #[default]
+    Checksum,
+    /// A program and its arguments, which the service runs. For each portion its standard input has a line
+    /// with the first byte in the volume and the length, and then the bytes.
+    Command(Vec<String>),
+}
+
+/// A task of the service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ListedTask {
+    /// The number.
+    pub id: u64,
+    /// The state: `active`, `suspended`, `finished` or `aborted`.
+    pub state: String,
+    /// Bytes of the set, rounded up to slices of the drive's bookkeeping.
+    pub asked_bytes: u64,
+    /// Bytes that were read.
+    pub done_bytes: u64,
+    /// Bytes that could not be read.
+    pub failed_bytes: u64,
+    /// The pieces that are needed.
+    #[serde(default)]
+    pub pieces_needed: u64,
+    /// The pieces of which all blocks were read.
+    #[serde(default)]
+    pub pieces_done: u64,
+    /// The time until the end at the present rate, if it is known.
+    pub eta_s: Option<f64>,
+    /// The result, once task and sink have ended.
+    pub outcome: Option<String>,
+    /// The error of the sink.
+    pub problem: Option<String>,
+}
+
+/// A change of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskSteer {
+    /// The drive reads no blocks for the task until it is resumed.
+    Suspend,
+    /// The drive reads blocks for the task again.
+    Resume,
+    /// The task ends unfinished.
+    Abort,
+    /// The priority changes.
+    Promote {
+        /// The new priority; 0 is the highest.
+        priority: u8,
+    },
+    /// A client waits for the task: its reads take turns with the commands of the foreground.
+    Hasten,
+}
+
 /// A line of the service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -15,6 +15,7 @@ pub mod players;
 pub mod preemption;
 pub mod schedulers;
 pub mod serve;
+pub mod sets;
 pub mod simulate;
 pub mod streams;
 

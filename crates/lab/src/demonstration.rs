@@ -53,6 +53,7 @@ impl Demonstration {
     pub fn scan(&self) -> Result<u64, Failure> {
         let scan = Scan {
             volume: service::VOLUME.to_owned(),
+            set: None,
             priority: 0,
             deadline_s: None,
             sink: Sink::Checksum,

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::status::Status;
 use crate::tasks::Steer;
-pub use crate::tasks::scan::{Scan, ScanState, Sink};
+pub use crate::tasks::scan::{PieceSet, Scan, ScanState, Sink};
 use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
 

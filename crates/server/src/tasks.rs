@@ -10,12 +10,12 @@
     reason = "copies blocks from the memory into which a command has read them"
 )]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 
 use block::{Extent, Instant, Lba, Sectors};
-use scheduler::background::{Order, TaskId, TaskPhase, TaskProgress};
+use scheduler::background::{DeclaredSet, Order, SetProgress, TaskId, TaskPhase, TaskProgress};
 use scheduler::freeblock::WantedBlocks;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,8 @@ pub enum Steer {
         /// The new priority; 0 is the highest.
         priority: u8,
     },
+    /// A client waits for the task: its reads take turns with the commands of the foreground.
+    Hasten,
 }
 
 /// Blocks that were read for a task.
@@ -64,6 +66,8 @@ pub struct SinkHandle {
     pub portions: SyncSender<Portion>,
     /// The number of portions that the sink has not processed. The sink decrements it.
     pub outstanding: Arc<AtomicUsize>,
+    /// Whether the task ended because it had enough of its set.
+    pub is_enough: Arc<AtomicBool>,
     /// The result of the sink, once it has all blocks.
     pub outcome: Arc<Outcome>,
 }
@@ -77,10 +81,8 @@ pub struct TaskRequest {
     pub number: u64,
     /// The name of the task, for people.
     pub name: String,
-    /// The first byte on the drive, a multiple of a block.
-    pub offset: u64,
-    /// The number of bytes, a multiple of a block.
-    pub length: u64,
+    /// The blocks.
+    pub set: DeclaredSet,
     /// The priority; 0 is the highest.
     pub priority: u8,
     /// The deadline, from now.
@@ -106,8 +108,8 @@ struct Ongoing {
     id: TaskId,
     priority: u8,
     deadline: Option<Instant>,
-    /// The blocks that the sink has not received.
-    missing: WantedBlocks,
+    /// The blocks that the sink has received, and has not.
+    progress: SetProgress,
     asked: u64,
     /// The number of blocks that were processed before the task began here.
     before: u64,
@@ -120,6 +122,7 @@ struct Ongoing {
     /// Whether the task is suspended until the sink has caught up.
     is_held: bool,
     is_suspended: bool,
+    is_hastened: bool,
     /// The last known progress. The engine removes tasks that have ended.
     last: Option<TaskProgress>,
     /// The last sample of the rate: time, blocks, and blocks per second.
@@ -132,9 +135,9 @@ pub const HOLD: usize = 64;
 /// The largest number of tasks in a listing. The oldest ended tasks are removed first. A choice.
 const MOST_SHOWN: usize = 64;
 
-/// The capacity of a sink's channel: the portions at which its task is held, and those of commands in
-/// flight.
-pub const ROOM: usize = 4 * HOLD;
+/// The capacity of a sink's channel: the portions at which its task is held, and those of two commands in
+/// flight. A read in idle time, the longest one, has 2048 blocks, each of which may be a portion.
+pub const ROOM: usize = HOLD + 2 * 2048;
 
 impl Tasks {
     /// Begins a task.
@@ -143,11 +146,8 @@ impl Tasks {
     /// The reason, and what was expected.
     pub(crate) fn begin(&mut self, disk: &mut Disk, scan: TaskRequest) -> Result<(), String> {
         disk.check_background()?;
-        let block = disk.block();
-        let extent = Extent::new(Lba(scan.offset / block), Sectors(scan.length / block));
-        let extent = extent.map_err(|error| error.to_string())?;
-        let mut wanted = WantedBlocks::none(&disk.engine.profile().geometry);
-        wanted.add(extent).map_err(|error| error.to_string())?;
+        let wanted = scan.set.wanted(&disk.engine.profile().geometry);
+        let wanted = wanted.map_err(|error| error.to_string())?;
         let asked = wanted.left();
         let wanted = scan.left.unwrap_or(wanted);
         let before = asked.saturating_sub(wanted.left());
@@ -176,7 +176,7 @@ impl Tasks {
             deadline,
             asked,
             before,
-            missing: wanted,
+            progress: SetProgress::new(scan.set, wanted),
             began: disk.now,
             ended: None,
             beside: Beside::begin(&self.company, disk.engine.losses()),
@@ -184,6 +184,7 @@ impl Tasks {
             sink: Some(scan.sink),
             is_held: false,
             is_suspended: false,
+            is_hastened: false,
             last: None,
             pace: (disk.now, before, 0.0),
         });
@@ -227,6 +228,10 @@ impl Tasks {
                 task.priority = priority;
                 disk.engine.promote_task(now, id, priority)
             }
+            Steer::Hasten => {
+                task.is_hastened = true;
+                disk.engine.hasten_task(now, id)
+            }
         };
         self.look_after(disk);
         done.map_err(|_| unknown())
@@ -264,7 +269,8 @@ impl Tasks {
         let each = self.all.iter_mut().filter_map(|task| {
             let progress = engine.task(task.id).or(task.last)?;
             task.last = Some(progress);
-            let done = task.asked - task.missing.left();
+            let missing = task.progress.missing().left();
+            let done = task.asked - missing;
             let passed = now.since(task.pace.0).as_secs_f64();
             if passed >= 1.0 {
                 let rate = (done - task.pace.1) as f64 / passed;
@@ -294,7 +300,11 @@ impl Tasks {
                 elapsed_s: task.ended.unwrap_or(now).since(task.began).as_secs_f64(),
                 impact: task.beside.until(company, losses),
                 mb_per_s: rate * block as f64 / 1e6,
-                eta_s: (rate > 0.0).then(|| task.missing.left() as f64 / rate),
+                eta_s: (rate > 0.0).then(|| missing as f64 / rate),
+                hastened: task.is_hastened,
+                pieces: task.progress.set().pieces().len() as u64,
+                pieces_needed: task.progress.set().needed() as u64,
+                pieces_done: task.progress.complete() as u64,
             })
         });
         each.collect()
@@ -341,28 +351,33 @@ impl Tasks {
         let Ok(extent) = Extent::new(start, Sectors(blocks)) else {
             return;
         };
+        let mut parts = Vec::new();
         for task in &mut self.all {
             let Some(sink) = &task.sink else { continue };
-            if sink.outstanding.load(Ordering::Acquire) + 2 > ROOM {
+            if sink.outstanding.load(Ordering::Acquire) + blocks as usize > ROOM {
                 // It stays wanted, and is read again.
                 continue;
             }
-            let lbas = || (0..blocks).map(|place| Lba(start.0 + place));
-            let had: Vec<bool> = lbas().map(|lba| task.missing.contains(lba)).collect();
-            task.missing.remove(extent);
-            let gone = lbas().zip(had);
-            let new = gone.map(|(lba, had)| had && !task.missing.contains(lba));
-            for (first, count) in runs(new) {
-                let piece = memory.part(first * block, count * block);
+            parts.clear();
+            task.progress.deliver(extent, |run| parts.push(run));
+            let set = task.progress.set();
+            for part in parts.iter().flat_map(|&run| set.parts(run)) {
+                let place = (part.start().0 - start.0) as usize * block;
+                let piece = memory.part(place, part.length().0 as usize * block);
                 // SAFETY: the command that read it has ended, and its buffer is still its own.
                 let bytes = unsafe { piece.bytes() }.to_vec();
-                let offset = (start.0 + first as u64) * block as u64;
+                let offset = part.start().0 * block as u64;
                 sink.outstanding.fetch_add(1, Ordering::AcqRel);
                 if sink.portions.try_send(Portion { offset, bytes }).is_err() {
                     sink.outstanding.fetch_sub(1, Ordering::AcqRel);
                     // The sink has gone: nobody wants the blocks any more.
                     let _ = disk.engine.abort_task(disk.now, task.id);
                 }
+            }
+            if task.progress.is_enough() && task.progress.missing().left() > 0 {
+                // Others of the set would do as well, and are read for nothing. It may have ended already.
+                let _ = disk.engine.finish_task(disk.now, task.id);
+                continue;
             }
             if sink.outstanding.load(Ordering::Acquire) >= HOLD && !task.is_held {
                 task.is_held = true;
@@ -382,19 +397,28 @@ impl Tasks {
             let Some(state) = progress.map(|progress| progress.state) else {
                 continue;
             };
-            let is_short = task.missing.left() > progress.map_or(0, |p| p.failed.0);
+            let is_enough = task.progress.is_enough();
+            let missing = task.progress.missing();
+            let is_short = !is_enough && missing.left() > progress.map_or(0, |p| p.failed.0);
             match state {
                 TaskPhase::Finished if is_short => {
                     let order = Order {
-                        wanted: task.missing.clone(),
+                        wanted: missing.clone(),
                         priority: task.priority,
                         deadline: task.deadline.filter(|&at| at > disk.now),
                     };
                     if let Ok(id) = disk.engine.begin_task(disk.now, order) {
                         task.id = id;
+                        if task.is_hastened {
+                            let _ = disk.engine.hasten_task(disk.now, id);
+                        }
                     }
                 }
-                TaskPhase::Finished | TaskPhase::Aborted => task.sink = None,
+                TaskPhase::Finished | TaskPhase::Aborted => {
+                    if let Some(sink) = task.sink.take() {
+                        sink.is_enough.store(is_enough, Ordering::Release);
+                    }
+                }
                 TaskPhase::Active | TaskPhase::Suspended => (),
             }
         }
@@ -402,18 +426,6 @@ impl Tasks {
             self.look_after(disk);
         }
     }
-}
-
-/// The runs of `true`: first index and length of each.
-fn runs(each: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for (place, _) in each.enumerate().filter(|(_, is)| *is) {
-        match runs.last_mut() {
-            Some((first, count)) if *first + *count == place => *count += 1,
-            _ => runs.push((place, 1)),
-        }
-    }
-    runs
 }
 
 #[cfg(test)]
@@ -440,13 +452,14 @@ mod tests {
         let sink = SinkHandle {
             portions,
             outstanding: Arc::clone(&outstanding),
+            is_enough: Arc::default(),
             outcome: Arc::default(),
         };
+        let whole = Extent::new(Lba(0), Sectors(blocks)).expect("blocks");
         let scan = TaskRequest {
             number,
             name: format!("scan {number}"),
-            offset: 0,
-            length: blocks * 512,
+            set: DeclaredSet::all(vec![whole]).expect("a piece"),
             priority: 1,
             deadline: None,
             left: None,
@@ -535,6 +548,63 @@ mod tests {
             turn(&mut tasks, &mut disk);
         }
         assert!(tasks.listed(&disk)[0].done_bytes > held, "it goes on");
+    }
+
+    /// Pieces of eight blocks every hundred blocks, of which any four will do.
+    fn any_of_ten(number: u64) -> (TaskRequest, Receiver<Portion>, Arc<AtomicUsize>) {
+        let (scan, received, outstanding) = scan(number, 8);
+        let pieces = (0..10).map(|place| Extent::new(Lba(place * 100), Sectors(8)));
+        let pieces: Result<Vec<Extent>, _> = pieces.collect();
+        let set = DeclaredSet::all(pieces.expect("extents")).and_then(|set| set.any(4));
+        let set = set.expect("a set");
+        (TaskRequest { set, ..scan }, received, outstanding)
+    }
+
+    #[test]
+    fn a_task_with_enough_pieces_is_finished_and_its_sink_gets_blocks_of_pieces_only() {
+        let (mut tasks, mut disk) = (Tasks::default(), rotating());
+        let (scan, received, outstanding) = any_of_ten(1);
+        let is_enough = Arc::clone(&scan.sink.is_enough);
+        tasks.begin(&mut disk, scan).expect("it begins");
+        tasks
+            .steer(&mut disk, 1, Steer::Hasten)
+            .expect("it is active");
+        assert!(tasks.listed(&disk)[0].hastened);
+        let mut had = std::collections::BTreeSet::new();
+        for _ in 0..1_000 {
+            turn(&mut tasks, &mut disk);
+            while let Ok(portion) = received.try_recv() {
+                outstanding.fetch_sub(1, Ordering::AcqRel);
+                let first = portion.offset / 512;
+                for block in first..first + portion.bytes.len() as u64 / 512 {
+                    assert!(block % 100 < 8, "block {block} is of no piece");
+                    assert!(had.insert(block), "block {block} came twice");
+                }
+            }
+            if state(&mut tasks, &disk, 1) == TaskState::Finished {
+                break;
+            }
+        }
+        assert_eq!(state(&mut tasks, &disk, 1), TaskState::Finished);
+        let listed = &tasks.listed(&disk)[0];
+        assert_eq!((listed.pieces, listed.pieces_needed), (10, 4));
+        let complete = (0..10).filter(|piece| (0..8).all(|b| had.contains(&(piece * 100 + b))));
+        assert_eq!(listed.pieces_done, complete.count() as u64);
+        assert!(listed.pieces_done >= 4);
+        assert!(received.recv().is_err(), "the sink is closed");
+        assert!(is_enough.load(Ordering::Acquire));
+    }
+
+    #[test]
+    fn a_set_past_the_end_is_refused() {
+        let (mut tasks, mut disk) = (Tasks::default(), rotating());
+        let end = disk.engine.profile().geometry.sectors();
+        let (scan, ..) = scan(1, end.0 + 1);
+        let refused = tasks.begin(&mut disk, scan).unwrap_err();
+        assert!(
+            refused.contains("expected an extent that ends on the drive"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -97,6 +97,7 @@ fn the_service_is_told_what_was_said() {
     assert_eq!(scene.ctl("suspend 3"), "done\n");
     assert_eq!(scene.ctl("resume 3"), "done\n");
     assert_eq!(scene.ctl("promote 3 --priority 2"), "done\n");
+    assert_eq!(scene.ctl("promote 3 --foreground"), "done\n");
     assert_eq!(scene.ctl("abort 3"), "done\n");
     assert_eq!(scene.ctl("impact disk 0.25"), "done\n");
     scene.ctl("drain");
@@ -106,6 +107,7 @@ fn the_service_is_told_what_was_said() {
         "steer 3 Suspend",
         "steer 3 Resume",
         "steer 3 Promote { priority: 2 }",
+        "steer 3 Hasten",
         "steer 3 Abort",
         "impact disk 2500",
         "drain",

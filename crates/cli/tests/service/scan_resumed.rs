@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use headtime_client::{Client, ListedTask, TaskOrder, TaskPieces, TaskSteer};
+
 use crate::scanned::{BYTES, Service, assembled, config, contents};
 use serde_json::Value;
 
@@ -236,4 +238,90 @@ fn a_state_of_something_else_is_refused_with_what_was_expected() {
     }
     assert_eq!(std::fs::read(service.path("s")).expect("it stays"), good);
     service.end();
+}
+
+/// A client of the service's control socket.
+fn client(service: &Service) -> Client {
+    Client::connect(&service.path("control.sock")).expect("a client")
+}
+
+/// Begins a task over a set, and waits for its end.
+fn ended(service: &Service, set: &[&str]) -> ListedTask {
+    let words = [&["ctl", "--json", "task", "start", "small"], set].concat();
+    let number = service.json(&words)["task"].as_u64().expect("a number");
+    let client = client(service);
+    loop {
+        let tasks = client.tasks().expect("tasks");
+        let task = tasks.into_iter().find(|task| task.id == number);
+        let task = task.expect("it is listed");
+        if task.outcome.is_some() || task.problem.is_some() {
+            return task;
+        }
+    }
+}
+
+#[test]
+fn a_declared_set_is_read_and_any_pieces_of_it_will_do() {
+    let service = Service::start(&contents(), "");
+    let file = service.path("sets");
+    std::fs::write(&file, "0 8192\n1048576 65536\n").expect("a file");
+    let task = ended(&service, &["--extents", file.to_str().expect("a path")]);
+    assert_eq!((task.done_bytes, task.pieces_done), (73_728, 2));
+    // The same bytes as pieces of another size, in another order.
+    let other = ended(&service, &["--blocks", "256..272,0,1"]);
+    assert_eq!((other.outcome, other.pieces_done), (task.outcome, 18));
+    let any = ended(
+        &service,
+        &["--blocks", "0..100", "--any", "50", "--priority", "1"],
+    );
+    assert!((50..=100).contains(&any.pieces_done), "{any:?}");
+    let state = service.path("state");
+    let words = [
+        "--blocks",
+        "0..64",
+        "--any",
+        "3",
+        "--save-every",
+        "0",
+        "--state",
+    ];
+    let kept = ended(
+        &service,
+        &[&words[..], &[state.to_str().expect("a path")]].concat(),
+    );
+    assert!(kept.pieces_done >= 3 && kept.problem.is_none(), "{kept:?}");
+    assert!(!state.exists(), "enough was read: {kept:?}");
+}
+
+#[test]
+fn sets_that_make_no_sense_are_refused_and_clients_steer_tasks() {
+    let service = Service::start(&contents(), "");
+    for (set, problem) in [
+        (&["--blocks", "4096"][..], "ends in the volume"),
+        (&["--blocks", "1,1"], "overlap"),
+        (&["--blocks", "1,2", "--any", "3"], "expected 1 to 2"),
+        (
+            &["--blocks", "1", "--block-bytes", "100"],
+            "multiples of a block",
+        ),
+        (&["--blocks", "x"], "expected a number"),
+        (&["--extents", "/dev/null"], "an empty set"),
+    ] {
+        let words = [&["ctl", "task", "start", "small"], set].concat();
+        let refused = service.refuses(&words);
+        assert!(refused.contains(problem), "{set:?}: {refused}");
+    }
+    let client = client(&service);
+    let order = |pieces| TaskOrder {
+        volume: "all".to_owned(),
+        set: TaskPieces { pieces, any: None },
+        ..TaskOrder::default()
+    };
+    assert!(client.begin_task(&order(Vec::new())).is_err(), "no piece");
+    let long = client.begin_task(&order(vec![(0, 900 << 20)]));
+    let long = long.expect("a task");
+    for steer in [TaskSteer::Hasten, TaskSteer::Abort] {
+        client.steer_task(long, steer).expect("it is under way");
+    }
+    assert!(client.steer_task(long, TaskSteer::Resume).is_err());
 }

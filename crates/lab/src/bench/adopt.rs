@@ -171,6 +171,7 @@ impl AdoptBench {
         let alone = only(rig::fio(&load, folder)?)?;
         let begun = service.ask(&Ask::Scan(Scan {
             volume: "disk".to_owned(),
+            set: None,
             priority: 0,
             deadline_s: None,
             sink: Sink::Checksum,

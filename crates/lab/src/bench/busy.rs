@@ -3,12 +3,12 @@
 //! The load is the freeblock paper's: ten requests are always active. It lasts until all tasks and the
 //! client have ended, or for the longest permitted time.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use block::{
-    Class, Direction, Durability, Duration, Extent, Finished, Instant, Outcome, Request, RequestId,
-    Status,
+    Class, Direction, Durability, Duration, Extent, Finished, Instant, Lba, Outcome, Request,
+    RequestId, Sectors, Status,
 };
 use drive::{Imperfections, Profile, VirtualDrive};
 use engine::{Engine, Limits, Rules, TaskChange};
@@ -16,10 +16,11 @@ use scheduler::NamedPolicy;
 use scheduler::background::{DeclaredSet, Order, SetProgress, TaskId, TaskPhase};
 use scheduler::freeblock::{Caution, Losses, WantedBlocks};
 use simulator::driver::{Activity, Driver, Host};
-use simulator::run::{AfterLoad, Demand, Load as _, Options, RunError};
+use simulator::run::{AfterLoad, Demand, Load as _, LoadPart, Options, RunError};
 use simulator::scenario::{Background, Scenario};
 use simulator::workload::{BuiltInWorkload, Overrides, Synthetic};
 
+use crate::dice::SplitMix;
 use crate::{Failure, Label, Progress, profiled};
 
 /// The load: OLTP without think times, ten requests always active (Lumb et al., FAST 2002, 5.1).
@@ -99,7 +100,9 @@ pub struct EndedTask {
     pub shares: [Option<Instant>; 2],
     /// The time at which it was hastened, and the blocks that it lacked then.
     pub hastened: Option<(Instant, Vec<Extent>)>,
-    /// Blocks that were delivered.
+    /// Blocks of the set, rounded up to slices.
+    pub asked: u64,
+    /// Blocks of those that were delivered.
     pub delivered: u64,
 }
 
@@ -174,6 +177,30 @@ impl BusyDrive {
         blocks as f64 * f64::from(self.truth.block_bytes) / 1e6
     }
 
+    /// Pieces of so many bytes at random places of the drive, each on a multiple of its length.
+    ///
+    /// # Errors
+    /// If they are more than half of the drive.
+    pub fn scattered(&self, seed: u64, count: u64, bytes: u64) -> Result<Vec<Extent>, Failure> {
+        let truth = &self.truth;
+        let length = (bytes / u64::from(truth.block_bytes)).max(1);
+        let places = truth.geometry.sectors().0 / length;
+        if count > places / 2 {
+            return Err(Failure::input(format!(
+                "{count} pieces of {bytes} bytes on {}: expected at most half of the drive",
+                truth.name
+            )));
+        }
+        let mut dice = SplitMix::new(!seed);
+        let mut chosen = BTreeSet::new();
+        while (chosen.len() as u64) < count {
+            chosen.insert(dice.below(places));
+        }
+        let piece = |place: u64| Extent::new(Lba(place * length), Sectors(length));
+        let pieces = chosen.into_iter().map(piece).collect::<Result<_, _>>();
+        pieces.map_err(Failure::failed)
+    }
+
     /// Serves the load, and what is beside it, to the end.
     ///
     /// # Errors
@@ -184,11 +211,8 @@ impl BusyDrive {
         for begun in &beside.tasks {
             tasks.push(WatchedTask::begin(&mut engine, begun)?);
         }
-        let drive = VirtualDrive::imperfect(
-            Arc::clone(&self.truth),
-            self.imperfections.clone(),
-            self.seed,
-        );
+        let truth = Arc::clone(&self.truth);
+        let drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
         let mut host = BusyHost {
             load: self.load()?,
             ready: VecDeque::new(),
@@ -203,13 +227,14 @@ impl BusyDrive {
         let mut driver = Driver::new(engine, drive);
         driver.run(&mut host).map_err(Failure::failed)?;
         let (requests, nanos) = host.responses;
+        let engine = driver.engine();
         Ok(BusyFigures {
             tasks: host.tasks.into_iter().map(WatchedTask::end).collect(),
             reader_ended: host.reader.and_then(|reader| reader.ended),
-            head_time: driver.engine().gaps().head_time,
+            head_time: engine.gaps().head_time,
             read: host.read,
             mean_ms: nanos as f64 / 1e6 / requests.max(1) as f64,
-            losses: driver.engine().losses(),
+            losses: engine.losses(),
             end: driver.now(),
         })
     }
@@ -299,6 +324,7 @@ impl WatchedTask {
                 ended: None,
                 shares: [None; 2],
                 hastened: None,
+                asked: 0,
                 delivered: 0,
             },
         })
@@ -334,6 +360,7 @@ impl WatchedTask {
     }
 
     fn end(mut self) -> EndedTask {
+        self.ended.asked = self.asked;
         self.ended.delivered = self.asked - self.progress.missing().left();
         self.ended
     }
@@ -429,8 +456,7 @@ impl Host for BusyHost {
         }
         self.responses.0 += 1;
         self.responses.1 += finished.response().as_nanos();
-        let part = simulator::run::LoadPart::ONLY;
-        let arrival = self.load.on_finished(now, part, &finished)?;
+        let arrival = self.load.on_finished(now, LoadPart::ONLY, &finished)?;
         self.ready.extend(arrival.map(|arrival| arrival.demand));
         Ok(())
     }
@@ -451,7 +477,7 @@ impl Host for BusyHost {
                     direction: Direction::Read,
                     extent,
                     class: Class::default(),
-                    part: simulator::run::LoadPart::ONLY,
+                    part: LoadPart::ONLY,
                 };
                 self.submit(now, engine, READER_IDS, demand);
                 continue;

@@ -175,6 +175,7 @@ impl ServedDevice {
         let alone = only(rig::fio(&foreground, folder)?)?;
         let order = Scan {
             volume: "volume".to_owned(),
+            set: None,
             priority: 0,
             deadline_s: None,
             sink: Sink::Checksum,

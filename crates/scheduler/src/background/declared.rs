@@ -93,6 +93,20 @@ impl DeclaredSet {
         Sectors(self.pieces.iter().map(|piece| piece.length().0).sum())
     }
 
+    /// The parts of `extent` that are in pieces, in ascending order.
+    pub fn parts(&self, extent: Extent) -> impl Iterator<Item = Extent> + '_ {
+        let first = self
+            .pieces
+            .partition_point(|piece| piece.end() <= extent.start());
+        let touched = self.pieces[first..].iter();
+        let touched = touched.take_while(move |piece| piece.start() < extent.end());
+        touched.filter_map(move |piece| {
+            let start = piece.start().max(extent.start());
+            let end = piece.end().min(extent.end());
+            Extent::new(start, Sectors(end.0 - start.0)).ok()
+        })
+    }
+
     /// The wanted blocks of all pieces, rounded up to slices.
     ///
     /// # Errors

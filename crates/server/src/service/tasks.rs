@@ -45,11 +45,13 @@ impl Running {
         });
         let silent = || "the drive does not answer".to_owned();
         let (geometry, block_bytes) = layout.ok_or_else(silent)??;
+        let set = order.declared((offset, length), u64::from(block_bytes))?;
         let place = ScanSource {
             drive: drive.name().to_owned(),
             offset,
             length,
             block_bytes,
+            set: set.clone(),
             geometry,
         };
         let number = self.tasks.fetch_add(1, Ordering::Relaxed);
@@ -66,9 +68,11 @@ impl Running {
         drop(sinks);
         let scan = TaskRequest {
             number,
-            name: format!("scan {}", order.volume),
-            offset,
-            length,
+            name: match &order.set {
+                None => format!("scan {}", order.volume),
+                Some(set) => format!("{} pieces of {}", set.pieces.len(), order.volume),
+            },
+            set,
             priority: order.priority,
             deadline: order.deadline_s.map(block::Duration::from_secs),
             left: begun.left,

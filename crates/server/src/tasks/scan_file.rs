@@ -238,7 +238,7 @@ impl<R: Read> ParsedHead<R> {
 }
 
 /// The checksum FNV-1a of 64 bits by Fowler, Noll and Vo, as in the set of blocks.
-fn fnv(bytes: &[u8]) -> u64 {
+pub(super) fn fnv(bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325;
     bytes.iter().fold(start, |sum, &byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -10,13 +10,14 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use drive::Geometry;
+use scheduler::background::DeclaredSet;
 use scheduler::freeblock::WantedBlocks;
 use tracing::{info, warn};
 
@@ -27,7 +28,7 @@ use super::{HOLD, Outcome, Portion, ROOM, SinkHandle};
 
 mod ledger;
 
-use ledger::Ledger;
+use ledger::{Ledger, Rest};
 
 /// The volume that a scan reads.
 pub(crate) struct ScanSource {
@@ -36,6 +37,8 @@ pub(crate) struct ScanSource {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) block_bytes: u32,
+    /// The blocks of the drive that are read.
+    pub(crate) set: DeclaredSet,
     /// The layout of the drive.
     pub(crate) geometry: Arc<Geometry>,
 }
@@ -117,7 +120,7 @@ pub(crate) fn begin(
     };
     let progress = ScanProgress {
         drive: place.drive.clone(),
-        volume: order.volume.clone(),
+        volume: order.described(),
         offset: place.offset,
         length: place.length,
         block_bytes: place.block_bytes,
@@ -125,7 +128,7 @@ pub(crate) fn begin(
         sum: SetSum::default(),
     };
     let state = order.state.as_ref();
-    let ledger = state.map(|state| Ledger::open(state, progress, &place.geometry));
+    let ledger = state.map(|state| Ledger::open(state, progress, (&place.set, &place.geometry)));
     let ledger = ledger.transpose()?;
     let left = ledger.as_ref().map(|ledger| ledger.left().clone());
     let child = match &order.sink {
@@ -139,6 +142,7 @@ pub(crate) fn begin(
     let sink = SinkHandle {
         portions,
         outstanding: Arc::clone(&outstanding),
+        is_enough: Arc::default(),
         outcome: Arc::default(),
     };
     let taking = SinkWorker {
@@ -147,6 +151,7 @@ pub(crate) fn begin(
         length: place.length,
         events,
         outstanding,
+        is_enough: Arc::clone(&sink.is_enough),
         received,
         ledger: ledger.clone(),
     };
@@ -186,6 +191,7 @@ struct SinkWorker {
     length: u64,
     events: SinkEvents,
     outstanding: Arc<AtomicUsize>,
+    is_enough: Arc<AtomicBool>,
     received: Receiver<Portion>,
     ledger: Option<Arc<Mutex<Ledger>>>,
 }
@@ -193,13 +199,18 @@ struct SinkWorker {
 impl SinkWorker {
     fn take(self, child: Option<Child>, outcome: &Outcome, alive: Sender<()>) {
         let (number, events, ledger) = (self.number, Arc::clone(&self.events), self.ledger.clone());
+        let is_enough = Arc::clone(&self.is_enough);
         let mut ended = match child {
             Some(child) => self.feed(child),
             None => Ok(self.sum()),
         };
         if let Some(ledger) = &ledger {
+            let rest = match ended.is_ok() && is_enough.load(Ordering::Acquire) {
+                true => Rest::Enough,
+                false => Rest::Needed,
+            };
             let (Ok(text) | Err(text)) = &mut ended;
-            *text += &locked(ledger).close();
+            *text += &locked(ledger).close(rest);
         }
         info!(task = number, ?ended, "a scan has ended");
         // It is set once: here.

@@ -399,6 +399,10 @@ fn tasks() -> Vec<Task> {
             },
             mb_per_s: 2.31,
             eta_s: Some(1988.0),
+            hastened: false,
+            pieces: 1,
+            pieces_needed: 1,
+            pieces_done: 0,
         },
         Task {
             id: 4,

@@ -181,6 +181,7 @@ fn one_request_a_line_one_answer_a_line() {
     assert_eq!(answer(&mut client)["ok"], true, "and the second of two");
     let scan = Scan {
         volume: String::from("db"),
+        set: None,
         priority: 2,
         deadline_s: Some(60),
         sink: Sink::Command(vec![String::from("wc"), String::from("-c")]),
@@ -482,7 +483,7 @@ proptest! {
     /// What a client writes is what is read.
     #[test]
     fn requests_survive_the_way(volume in ".{0,20}", priority: u8, deadline_s: Option<u64>, task: u64, words in prop::collection::vec(".{0,9}", 0..4)) {
-        let scan = Scan { volume, priority, deadline_s, sink: Sink::Command(words.clone()), state: None };
+        let scan = Scan { volume, set: None, priority, deadline_s, sink: Sink::Command(words.clone()), state: None };
         let impact = Ask::Impact { drive: words.concat(), impact_ppm: task as u32 };
         let state = ScanState { file: words.concat().into(), every_s: task };
         let resumable = Scan { state: Some(state), ..scan.clone() };

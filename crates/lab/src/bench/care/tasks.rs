@@ -1,6 +1,6 @@
 //! Declared tasks: shared reads, any `k` of `n` pieces, and tasks that are hastened.
 
-use block::{Duration, Extent, Instant, Lba, Sectors};
+use block::{Duration, Extent, Instant, Lba};
 use scheduler::background::DeclaredSet;
 use serde::Serialize;
 
@@ -100,7 +100,7 @@ pub(super) fn measure(bench: &CareBench, progress: &dyn Progress) -> Result<Care
     let drive = BusyDrive::new(&drive, bench.belief, policy, dice, progress)?;
     let trial = Trial {
         dice: SplitMix::new(bench.seed),
-        pieces: scattered(&drive, bench.seed, sizes.pieces, PIECE_BYTES)?,
+        pieces: drive.scattered(bench.seed, sizes.pieces, PIECE_BYTES)?,
         drive,
     };
     trial.measure(bench, sizes.scan, progress)
@@ -188,7 +188,7 @@ impl Trial {
     fn any_half(&self, seed: u64) -> Result<Vec<AnyHalfFigures>, Failure> {
         let count = self.pieces.len() as u64;
         let each = ANY_KIB.into_iter().map(|piece_kib| {
-            let all = declared(scattered(&self.drive, seed, count, piece_kib << 10)?)?;
+            let all = declared(self.drive.scattered(seed, count, piece_kib << 10)?)?;
             let half = all.clone().any(all.pieces().len().div_ceil(2));
             let half = half.map_err(Failure::failed)?;
             let time = |set| last_end(&self.serve(vec![BegunTask::of(set)], UNBOUNDED)?);
@@ -263,27 +263,6 @@ fn last_end(run: &BusyFigures) -> Result<Duration, Failure> {
 
 fn ratio(one: Duration, other: Duration) -> f64 {
     one.as_secs_f64() / other.as_secs_f64()
-}
-
-/// Pieces at random places of a drive, each on a multiple of its length.
-fn scattered(drive: &BusyDrive, seed: u64, count: u64, bytes: u64) -> Result<Vec<Extent>, Failure> {
-    let truth = drive.truth();
-    let length = (bytes / u64::from(truth.block_bytes)).max(1);
-    let places = truth.geometry.sectors().0 / length;
-    if count > places / 2 {
-        return Err(Failure::input(format!(
-            "{count} pieces on {}: expected a drive of twice as many",
-            truth.name
-        )));
-    }
-    let mut dice = SplitMix::new(!seed);
-    let mut chosen = std::collections::BTreeSet::new();
-    while (chosen.len() as u64) < count {
-        chosen.insert(dice.below(places));
-    }
-    let piece = |place: u64| Extent::new(Lba(place * length), Sectors(length));
-    let pieces: Result<Vec<Extent>, _> = chosen.into_iter().map(piece).collect();
-    pieces.map_err(Failure::failed)
 }
 
 #[cfg(test)]

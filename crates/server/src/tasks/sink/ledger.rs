@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use block::{Extent, Lba, Sectors};
 use drive::Geometry;
+use scheduler::background::DeclaredSet;
 use scheduler::freeblock::WantedBlocks;
 use tracing::{info, warn};
 
@@ -23,8 +23,8 @@ pub(crate) struct Ledger {
     left: WantedBlocks,
     /// The blocks that the program has not received, if the consumer is a program.
     unread: Option<WantedBlocks>,
-    /// The first block of the volume's first slice, and the end of its last one.
-    slices: Range<u64>,
+    /// The pieces of the drive that the scan reads.
+    set: DeclaredSet,
     every: Duration,
     /// The earliest time of the next save.
     next: Instant,
@@ -33,6 +33,10 @@ pub(crate) struct Ledger {
     /// The first invalid line of the program.
     pub(super) complaint: Option<String>,
 }
+
+/// The largest number of blocks of a slice. A choice, above a 56th of any track's blocks
+/// (`LEAST_STRIDE` of the set of wanted blocks).
+const WIDEST_SLICE: u64 = 4096;
 
 /// The reciprocal of the largest share of time for saving. A choice: a large set in pieces has hundreds of
 /// megabytes.
@@ -46,16 +50,14 @@ impl Ledger {
     pub(super) fn open(
         state: &ScanState,
         begun: ScanProgress,
-        geometry: &Arc<Geometry>,
+        (set, geometry): (&DeclaredSet, &Arc<Geometry>),
     ) -> Result<Self, String> {
         let name = state.file.display();
         if !state.file.is_absolute() || state.file.file_name().is_none() {
             return Err(format!("{name}: expected a file's whole path"));
         }
         let at = |error: &dyn std::fmt::Display| format!("{name}: {error}");
-        let all = volume(&begun, geometry)?;
-        let first = all.extents().next().map_or(0, |extent| extent.start().0);
-        let end = all.extents().last().map_or(0, |extent| extent.end().0);
+        let all = slices(set, geometry)?;
         let (progress, left) = match File::open(&state.file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => (begun, all),
             Err(error) => return Err(at(&error)),
@@ -79,7 +81,7 @@ impl Ledger {
             unread: (progress.consumer == Consumer::Program).then(|| left.clone()),
             progress,
             left,
-            slices: first..end,
+            set: set.clone(),
             every: Duration::from_secs(state.every_s),
             next: Instant::now(),
             is_news: false,
@@ -171,10 +173,11 @@ impl Ledger {
         written
     }
 
-    /// Ends the account. The answer is a note for the user. The file is removed if no block is left.
-    pub(super) fn close(&mut self) -> String {
+    /// Ends the account. The answer is a note for the user. The file is removed if no block is left, or
+    /// enough of the set was read.
+    pub(super) fn close(&mut self, rest: Rest) -> String {
         let file = self.file.display();
-        if self.left.left() > 0 {
+        if self.left.left() > 0 && rest == Rest::Needed {
             let bytes = self.left.left() * u64::from(self.progress.block_bytes);
             let text = format!("; {bytes} bytes are left: the same command goes on from {file}");
             self.save();
@@ -186,11 +189,11 @@ impl Ledger {
         String::new()
     }
 
-    /// The blocks of the drive for a range. At the ends of the volume it includes the rest of the slices
-    /// there, which are wanted as a whole.
+    /// The blocks of the drive for a range of one piece. At the ends of the piece it includes the rest of the
+    /// slices there, which are wanted as a whole.
     ///
     /// ```text
-    ///        | volume           |
+    ///        | piece            |
     ///   | slice | slice | ... | slice |
     ///   <------->  what removes the first one
     /// ```
@@ -201,26 +204,56 @@ impl Ledger {
         if length == 0 || end > self.progress.length || !is_whole {
             return None;
         }
-        let first = match offset {
-            0 => self.slices.start,
-            _ => (self.progress.offset + offset) / block,
-        };
-        let past = match end == self.progress.length {
-            true => self.slices.end,
-            false => (self.progress.offset + end) / block,
-        };
+        let mut first = (self.progress.offset + offset) / block;
+        let mut past = (self.progress.offset + end) / block;
+        let pieces = self.set.pieces();
+        let place = pieces.partition_point(|piece| piece.end().0 <= first);
+        let piece = pieces.get(place)?;
+        if first < piece.start().0 || past > piece.end().0 {
+            return None;
+        }
+        // No slice has blocks of two pieces.
+        if first == piece.start().0 {
+            let before = place
+                .checked_sub(1)
+                .map_or(0, |place| pieces[place].end().0);
+            first = first.saturating_sub(WIDEST_SLICE).max(before);
+        }
+        if past == piece.end().0 {
+            let after = pieces
+                .get(place + 1)
+                .map_or(u64::MAX, |piece| piece.start().0);
+            past = (past + WIDEST_SLICE).min(after);
+        }
         Extent::new(Lba(first), Sectors(past - first)).ok()
     }
 }
 
-/// All blocks of the volume.
-fn volume(progress: &ScanProgress, geometry: &Arc<Geometry>) -> Result<WantedBlocks, String> {
-    let block = u64::from(progress.block_bytes);
-    let first = Lba(progress.offset / block);
-    let extent = Extent::new(first, Sectors(progress.length / block));
-    let extent = extent.map_err(|error| error.to_string())?;
+/// Whether the rest of a set is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// It is.
+    Needed,
+    /// Enough of the set was read.
+    Enough,
+}
+
+/// All blocks of the set, rounded up to slices.
+///
+/// # Errors
+/// If two pieces share a slice: whether it was dealt with could not be kept.
+fn slices(set: &DeclaredSet, geometry: &Arc<Geometry>) -> Result<WantedBlocks, String> {
     let mut all = WantedBlocks::none(geometry);
-    all.add(extent).map_err(|error| error.to_string())?;
+    for &piece in set.pieces() {
+        if all.contains(piece.start()) {
+            return Err(format!(
+                "the piece at block {} begins in a slice of the piece before it: expected pieces farther \
+                 apart, or one piece of both, to keep a state file",
+                piece.start().0
+            ));
+        }
+        all.add(piece).map_err(|error| error.to_string())?;
+    }
     Ok(all)
 }
 
@@ -282,7 +315,52 @@ mod tests {
             file: folder.path().join("s"),
             every_s: 0,
         };
-        Ledger::open(&state, progress(consumer), &large())
+        let whole = Extent::new(Lba(1003), Sectors(5)).expect("an extent");
+        let set = DeclaredSet::all(vec![whole]).expect("a piece");
+        Ledger::open(&state, progress(consumer), (&set, &large()))
+    }
+
+    /// Slices have several blocks here: a piece is dealt with when the last of its own blocks is, and none
+    /// of its neighbours' with it.
+    #[test]
+    fn pieces_are_dealt_with_one_by_one_and_do_not_share_slices() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = ScanState {
+            file: folder.path().join("s"),
+            every_s: 0,
+        };
+        let open = |pieces: &[(u64, u64)]| {
+            let pieces = pieces.iter().map(|&(start, length)| {
+                Extent::new(Lba(start), Sectors(length)).expect("an extent")
+            });
+            let set = DeclaredSet::all(pieces.collect()).expect("a set");
+            let begun = ScanProgress {
+                offset: 0,
+                length: 4096 * 100_000,
+                ..progress(Consumer::Checksum)
+            };
+            Ledger::open(&state, begun, (&set, &large()))
+        };
+        let near = open(&[(1000, 2), (1003, 2)]).err().expect("one slice");
+        assert!(near.contains("expected pieces farther apart"), "{near}");
+        let mut ledger = open(&[(1000, 3), (1100, 30)]).expect("two pieces");
+        let all = ledger.left().left();
+        ledger.summed(4096 * 1000, &[0; 4096]);
+        ledger.summed(4096 * 1001, &[0; 4096]);
+        ledger.summed(4096 * 1100, &[0; 4096 * 30]);
+        let left = ledger.left().left();
+        assert!(0 < left && left < all && left < 15, "{left} of {all}");
+        assert!(
+            ledger.extent(4096 * 999, 4096).is_none(),
+            "no block of a piece"
+        );
+        drop(ledger);
+        let mut ledger = open(&[(1000, 3), (1100, 30)]).expect("the same pieces");
+        assert_eq!(ledger.left().left(), left);
+        let rest = ledger.close(Rest::Needed);
+        assert!(rest.contains("bytes are left"), "{rest}");
+        assert_eq!(ledger.close(Rest::Enough), "");
+        assert!(!folder.path().join("s").exists());
     }
 
     #[test]
@@ -296,7 +374,7 @@ mod tests {
         assert!(ledger.acknowledged(1, 4096).is_err(), "half a block");
         assert_eq!(ledger.acknowledged(0, 4096 * 5), Ok(()));
         assert_eq!(ledger.left().left(), 0);
-        assert_eq!(ledger.close(), "");
+        assert_eq!(ledger.close(Rest::Needed), "");
         assert!(!folder.path().join("s").exists());
     }
 

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, OnceLock};
 
-use block::Durability;
+use block::{Durability, Extent, Lba, Sectors};
+use scheduler::background::DeclaredSet;
 use server::cache_setting::PAGE;
 use server::tasks::{Portion, ROOM, SinkHandle, TaskRequest};
 
@@ -16,17 +17,18 @@ use crate::station::{BLOCK, Served};
 pub fn scan(served: &Served, length: u64) -> (Receiver<Portion>, Arc<AtomicUsize>) {
     let (portions, received) = sync_channel(ROOM);
     let outstanding = Arc::new(AtomicUsize::new(0));
+    let whole = Extent::new(Lba(0), Sectors(length / BLOCK)).expect("blocks");
     let scan = TaskRequest {
         number: 1,
         name: "a test".to_owned(),
-        offset: 0,
-        length,
+        set: DeclaredSet::all(vec![whole]).expect("a piece"),
         priority: 0,
         deadline: None,
         left: None,
         sink: SinkHandle {
             portions,
             outstanding: Arc::clone(&outstanding),
+            is_enough: Arc::default(),
             outcome: Arc::new(OnceLock::new()),
         },
     };
