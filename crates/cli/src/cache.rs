@@ -4,8 +4,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use lab::cache_curve::{BLOCK_BYTES, CurveSettings, MissCurves, Sampling, Worth};
+use lab::cache_curve::{
+    BLOCK_BYTES, CurveSettings, MissCurves, MissRatio, PrefetchFigures, Sampling, Worth,
+};
 use lab::plot::{self, Curve};
+use serde::Serialize;
 
 use crate::bar::Bar;
 use crate::output::{Exit, NewFile, grouped, json, print, warn};
@@ -27,6 +30,9 @@ pub struct CacheArgs {
     /// The replacement policies [default: all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub replacement: Vec<String>,
+    /// Add what a prefetcher saves and fetches in vain, beside the named policies [default: lru]; repeat it
+    #[arg(long, value_name = "NAME")]
+    pub prefetch: Vec<String>,
     /// The sizes of the cache: 64MiB, 1GiB [default: the trace's footprint, halved 11 times]
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = amount)]
     pub size: Vec<u64>,
@@ -47,13 +53,15 @@ pub struct CacheArgs {
 const EXAMPLES: &str = "Examples:
   headtime cache --trace web.csv
   headtime cache --trace web.csv --replacement lru,arc,s3-fifo --size 64MiB,1GiB --svg curves.svg
+  headtime cache --trace web.csv --size 256MiB --prefetch \"ra(p=8)\" --prefetch linux-6
   headtime cache --trace big.oracleGeneral.zst --sample 0.01
   headtime cache --trace blocks.csv --columns \"time-col=2, obj-id-col=5, has-header=true\"
 
 A cell is the miss ratio: the share of demanded blocks of 4 KiB that the cache does not have. Reads
 and writes count alike. In a trace of objects each object is one block. lru needs one pass for all
 sizes, the other policies one for each. With --sample, a hash chooses the blocks, and the caches
-shrink by the same share (SHARDS, FAST 2015).";
+shrink by the same share (SHARDS, FAST 2015). Prefetches of --prefetch are complete at once, so that
+their hits are an upper bound; `headtime simulate --cache` has the drive's times.";
 
 /// Runs the command.
 ///
@@ -73,8 +81,8 @@ pub fn run(arguments: &CacheArgs) -> Result<(), Exit> {
         file.write(&drawn(&curves))?;
     }
     match arguments.json {
-        true => print(&json(&curves.ratios)?),
-        false => print(&(table(&curves) + &sentences(&curves))),
+        true => print(&json(&lines(&curves))?),
+        false => print(&(table(&curves) + &sentences(&curves) + &prefetched(&curves))),
     }
 }
 
@@ -92,6 +100,7 @@ impl CacheArgs {
             columns: self.columns.clone(),
             skip_bad: self.skip_bad,
             replacement: self.replacement.clone(),
+            prefetch: self.prefetch.clone(),
             sizes: self.size.iter().map(blocks).collect::<Result<_, _>>()?,
             sampling: match self.sample {
                 Some(share) => Sampling::of(share)?,
@@ -99,6 +108,48 @@ impl CacheArgs {
             },
         })
     }
+}
+
+/// The lines of the JSON array: miss ratios, then those of prefetchers.
+fn lines(curves: &MissCurves) -> Vec<CacheLine<'_>> {
+    let ratios = curves.ratios.iter().map(CacheLine::Alone);
+    let prefetched = curves.prefetched.iter().map(CacheLine::Prefetched);
+    ratios.chain(prefetched).collect()
+}
+
+/// A line of the JSON array.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum CacheLine<'a> {
+    Alone(&'a MissRatio),
+    Prefetched(&'a PrefetchFigures),
+}
+
+/// What each prefetcher saves and fetches in vain.
+fn prefetched(curves: &MissCurves) -> String {
+    if curves.prefetched.is_empty() {
+        return String::new();
+    }
+    let name = |line: &PrefetchFigures| format!("{},{}", line.replacement, line.prefetcher);
+    let width = curves.prefetched.iter().map(|line| name(line).len()).max();
+    let width = width.unwrap_or_default();
+    let mut text = format!(
+        "\n{:>10} {:width$} {:>9} {:>14} {:>9}\n",
+        "size", "", "misses", "fetched ahead", "in vain"
+    );
+    for line in &curves.prefetched {
+        let vain = 100.0 * line.unused as f64 / line.prefetched.max(1) as f64;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{:>10} {:width$} {:>9.4} {:>14} {vain:>8.1}%",
+            bytes(line.blocks),
+            name(line),
+            line.miss_ratio,
+            grouped(line.prefetched)
+        );
+    }
+    text
 }
 
 /// A row for each size, a column for each policy.

@@ -21,9 +21,11 @@ use serde::Serialize;
 use crate::{Failure, Progress};
 use demands::Demands;
 
+pub use ahead::PrefetchFigures;
 pub use answer::{Better, MemoryWorth, Worth};
 pub use demands::Sampling;
 
+mod ahead;
 mod answer;
 mod demands;
 
@@ -47,6 +49,8 @@ pub struct CurveSettings {
     pub skip_bad: bool,
     /// The replacement policies; empty: all.
     pub replacement: Vec<String>,
+    /// The prefetchers whose figures are added; they need a trace of block requests.
+    pub prefetch: Vec<String>,
     /// The sizes of the cache, in blocks; empty: the footprint, and halves of it.
     pub sizes: Vec<u64>,
     /// The share of the blocks that is sampled.
@@ -79,6 +83,8 @@ pub struct MissCurves {
     pub replacements: Vec<String>,
     /// By policy, then by size.
     pub ratios: Vec<MissRatio>,
+    /// By policy, by prefetcher, then by size; empty without prefetchers.
+    pub prefetched: Vec<PrefetchFigures>,
     lru: LruCurve,
 }
 
@@ -140,6 +146,7 @@ impl CurveSettings {
                 });
             }
         }
+        let prefetched = self.prefetched(&sizes, progress)?;
         Ok(MissCurves {
             demands: demands.all,
             distinct,
@@ -147,6 +154,7 @@ impl CurveSettings {
             sizes,
             replacements,
             ratios,
+            prefetched,
             lru,
         })
     }

@@ -34,6 +34,19 @@ fn curves_are_an_array_with_the_promised_keys() {
 }
 
 #[test]
+fn prefetchers_have_lines_of_their_own() {
+    let scene = Scene::with(&[("loop.csv", &looped())]);
+    let line =
+        "cache --trace loop.csv --replacement lru --size 40KiB --prefetch ra(p=4) --prefetch none";
+    let curves = scene.json(line);
+    assert_eq!(curves.as_array().map(Vec::len), Some(3));
+    assert_eq!(curves[1]["prefetcher"], "ra(p=4)");
+    assert!(curves[1]["prefetched"].as_u64() > Some(0) && curves[1]["unused"].is_u64());
+    assert_eq!(curves[2]["miss_ratio"], 1.0);
+    assert!(scene.prints(line).contains("in vain"));
+}
+
+#[test]
 fn curves_end_with_what_memory_is_worth_and_can_be_drawn() {
     let scene = Scene::with(&[("loop.csv", &looped())]);
     let said = scene.prints("cache --trace loop.csv --svg curves.svg");

@@ -136,7 +136,7 @@ const CSV: &str = "csv";
 
 impl CurveSettings {
     /// The format of a trace of objects; `None` for one of block requests.
-    fn objects(&self) -> Result<Option<ObjectFormat>, Failure> {
+    pub(super) fn objects(&self) -> Result<Option<ObjectFormat>, Failure> {
         let is_named_so = || {
             let name = self.trace.file_name().map(|name| name.to_string_lossy());
             name.is_some_and(|name| name.contains("oracleGeneral"))
@@ -158,21 +158,29 @@ impl CurveSettings {
         }
     }
 
+    /// The format of a trace of block requests, if it is given.
+    pub(super) fn requests(&self) -> Result<Option<&'static Format>, Failure> {
+        let Some(name) = &self.format else {
+            return Ok(None);
+        };
+        let own = simulator::trace::ALL.iter().map(|format| format.name);
+        match Format::named(name) {
+            Some(format) => Ok(Some(format)),
+            None => {
+                let names: Vec<&str> = own.chain([ORACLE_GENERAL, CSV]).collect();
+                Err(Failure::unknown("trace format", name, &names))
+            }
+        }
+    }
+
     /// Reads a trace of block requests: each touched block is demanded. Returns the number of skipped lines.
     fn read_requests(&self, numbering: &mut Numbering) -> Result<u64, Failure> {
-        let format = match &self.format {
-            None => None,
-            Some(name) => Some(Format::named(name).ok_or_else(|| {
-                let own = simulator::trace::ALL.iter().map(|format| format.name);
-                let names: Vec<&str> = own.chain([ORACLE_GENERAL, CSV]).collect();
-                Failure::unknown("trace format", name, &names)
-            })?),
-        };
         let on_bad = match self.skip_bad {
             true => OnBad::Skip,
             false => OnBad::Refuse,
         };
-        let mut reader = TraceReader::open(&self.trace, format, on_bad).map_err(Failure::input)?;
+        let mut reader =
+            TraceReader::open(&self.trace, self.requests()?, on_bad).map_err(Failure::input)?;
         for record in reader.by_ref() {
             let record = record.map_err(Failure::input)?;
             let device = record.device.place() as u64;

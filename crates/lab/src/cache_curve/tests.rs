@@ -22,6 +22,7 @@ fn settings(trace: &tempfile::NamedTempFile) -> CurveSettings {
         columns: None,
         skip_bad: false,
         replacement: Vec::new(),
+        prefetch: Vec::new(),
         sizes: Vec::new(),
         sampling: Sampling::WHOLE,
     }
@@ -99,6 +100,34 @@ fn a_sample_is_near_the_whole() {
 }
 
 #[test]
+fn a_reader_is_served_ahead_and_what_jumps_is_fetched_for_in_vain() {
+    let figures = |blocks: &[u64]| {
+        let trace = trace(blocks.iter().copied());
+        let mut settings = settings(&trace);
+        settings.prefetch = vec!["none".to_owned(), "ra(p=8)".to_owned()];
+        settings.sizes = vec![64];
+        settings.run(&()).expect("a good trace").prefetched
+    };
+    let forward: Vec<u64> = (0..400).collect();
+    let [none, ahead] = &figures(&forward)[..] else {
+        panic!("a line for each prefetcher");
+    };
+    assert_eq!((none.miss_ratio, none.prefetched, none.unused), (1.0, 0, 0));
+    assert_eq!(ahead.miss_ratio, 1.0 / 400.0);
+    // The last eight are past the reader's end, and within the region of the volume.
+    assert_eq!((ahead.prefetched, ahead.unused), (407, 8));
+    // Every hundredth block: what is fetched ahead is never demanded.
+    let jumping: Vec<u64> = (0..400).map(|at| at * 100).collect();
+    let [_, ahead] = &figures(&jumping)[..] else {
+        panic!("a line for each prefetcher");
+    };
+    assert_eq!(
+        (ahead.miss_ratio, ahead.prefetched, ahead.unused),
+        (1.0, 3_200, 3_200)
+    );
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let trace = trace([1, 2, 3]);
     let wrong = |change: &dyn Fn(&mut CurveSettings)| {
@@ -114,6 +143,13 @@ fn what_is_wrong_is_said() {
     assert!(problem.contains("--columns"), "{problem}");
     let problem = wrong(&|settings| settings.columns = Some("obj-id-col=0".to_owned()));
     assert!(problem.contains("1 to 1000"), "{problem}");
+    let problem = wrong(&|settings| settings.prefetch = vec!["linux-7".to_owned()]);
+    assert!(problem.contains("expected one of"), "{problem}");
+    let problem = wrong(&|settings| {
+        settings.prefetch = vec!["ra".to_owned()];
+        settings.sampling = Sampling::of(0.9).expect("a share");
+    });
+    assert!(problem.contains("neighbours"), "{problem}");
     let problem = wrong(&|settings| settings.trace = "/nowhere/trace.csv".into());
     assert!(problem.contains("/nowhere/trace.csv"), "{problem}");
     for share in [0.0, -1.0, 1.5, f64::NAN, 1e-12] {
