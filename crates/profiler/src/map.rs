@@ -14,11 +14,15 @@ mod explore;
 mod line;
 mod observer;
 mod regions;
+mod sector_count;
+mod spares;
 mod survey;
 mod track;
 mod track_cycle;
 mod verify;
 mod walk;
+
+pub(crate) use spares::SpareSectors;
 
 pub use explore::{Explored, explore};
 pub use line::NoTrack;

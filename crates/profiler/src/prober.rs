@@ -12,9 +12,10 @@ use block::{
 };
 use drive::Angle;
 
-use crate::clock::{EarliestSightings, forward};
+use crate::clock::ReferenceSightings;
 use crate::device::{DriveIdentity, Offers};
 use crate::findings::Findings;
+use crate::map::SpareSectors;
 use crate::sighting::Sighting;
 
 mod rounds;
@@ -91,7 +92,9 @@ pub(crate) struct ProbeQueue {
     /// First blocks of recent reads, and after how many reads of the medium they are evicted.
     recent: VecDeque<(u64, u64)>,
     /// Sightings of reference blocks behind a host that delays them.
-    earliest: EarliestSightings,
+    sightings: ReferenceSightings,
+    /// What tracks tell of their spare sectors behind such a host.
+    pub(crate) spares: SpareSectors,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +126,8 @@ impl ProbeQueue {
             streamed: 0,
             turns: TurnQueue::default(),
             recent: VecDeque::new(),
-            earliest: EarliestSightings::default(),
+            sightings: ReferenceSightings::default(),
+            spares: SpareSectors::default(),
         }
     }
 
@@ -386,7 +390,7 @@ impl Prober {
         let host = desk.findings.host;
         if let Some(clock) = &mut desk.findings.clock {
             let mean = host.mean_turns(clock);
-            desk.earliest.take(clock, end, at, mean);
+            desk.sightings.take(clock, end, at, mean);
         }
     }
 
@@ -394,32 +398,31 @@ impl Prober {
     /// not.
     pub(crate) fn begin_to_keep_time(&self) -> Option<(Lba, Angle)> {
         let mut desk = self.desk();
-        desk.earliest.at = desk.now + EVICTING;
-        desk.earliest.reference
+        desk.sightings.at = desk.now + EVICTING;
+        desk.sightings.reference
     }
 
     /// Makes a block the reference, unless there is one.
     pub(crate) fn refer_to(&self, lba: Lba, end: Angle) {
-        self.desk().earliest.reference.get_or_insert((lba, end));
+        self.desk().sightings.reference.get_or_insert((lba, end));
     }
 
     /// Corrects the clock by a sighting of any block. Answers the previous error, in revolutions. Angles
-    /// of the map have errors of their own: behind a host the mean of many blocks corrects the clock, less
-    /// the mean delay. The earliest of them would turn it by the greatest error.
+    /// of the map have errors of their own: behind a host many blocks correct the clock, each a little.
     pub(crate) fn anchor(&self, end: Angle, at: Instant) -> Option<f64> {
         self.findings(|findings| {
             let host = findings.host;
             let clock = findings.clock.as_mut()?;
             Some(match host.late.is_zero() {
                 true => clock.anchor(end, at),
-                false => clock.nudge(end + forward(host.mean_turns(clock)), at),
+                false => clock.nudge(end, at, host.mean_turns(clock)),
             })
         })
     }
 
     /// When a reference block is to be sighted again behind a host.
     pub(crate) fn time_is_due(&self) -> Instant {
-        self.desk().earliest.due()
+        self.desk().sightings.due()
     }
 
     /// Up to `blocks` blocks from `lba` on, limited by the end of the drive.

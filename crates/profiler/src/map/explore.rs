@@ -14,10 +14,10 @@
 use block::Lba;
 use drive::Angle;
 
-use super::line::{NoTrack, beginning};
-use super::observer::{Care, Observer, SAME, width};
+use super::line::{LineBegin, NoTrack, beginning};
+use super::observer::{Care, Observer, width};
 use super::track_cycle::{History, Landings, TrackCycle, TrackKind};
-use crate::clock::forward;
+use crate::clock::{apart, forward};
 use crate::findings::MapPiece;
 use crate::prober::Prober;
 
@@ -78,16 +78,21 @@ const FIRST_LANDINGS: u32 = 8;
 /// The share of a landing's error in the mean of those before it. A choice.
 const SPREAD_GAIN: f64 = 0.1;
 
-/// The share of a landing's lateness that is believed behind a host that delays. What is early is right.
-/// A choice: longer leaps show what is left.
-const LATE_GAIN: f64 = 0.1;
+/// The share of a landing's error that is believed behind a host that delays: of a leap that is longer than those
+/// before, and of others. A choice: the error of the turns grows with the leap, that of the landing does not.
+const LANDING_GAINS: (f64, f64) = (0.8, 0.25);
 
-/// Leaps over so many tracks land by some sightings behind a host that delays: they tell the turns of all of
-/// the tracks. A choice.
+/// Leaps over so many tracks land by more sightings behind such a host: they tell where all of the tracks are. A
+/// choice.
 const LONG_LEAP: u64 = 8;
 
-/// How far off these landings may be, in revolutions. A choice: half of what a prediction may be off by.
-const LANDED: f64 = 5e-3;
+/// How much farther off a landing may be behind such a host if its leap is so many times as long as those before.
+/// A choice.
+const MOST_GROWN: f64 = 3.0;
+
+/// How far off it may be besides, as a share of the skew before it: a boundary one block farther is not taken
+/// for it. A choice: less than half.
+const OF_SKEW: f64 = 0.4;
 
 /// Landings that are farther off than so many times the mean are not believed. A choice: five
 /// standard deviations, if the errors are normal.
@@ -119,6 +124,10 @@ pub(super) struct Explorer {
     pub(super) stride: u64,
     /// How far off landings have been that were right, in revolutions: a mean.
     pub(super) spread: f64,
+    /// Sectors and blocks of tracks that were last counted again.
+    pub(super) recounted: Option<(u32, u32)>,
+    /// The end of the track that was walked last, and its blocks.
+    pub(super) walked: Option<(Lba, u32)>,
 }
 
 impl Explorer {
@@ -133,7 +142,12 @@ impl Explorer {
         });
         let limit = limit.unwrap_or(Lba(prober.device().blocks));
         let mut observer = Observer::new(prober);
-        let begun = beginning(&mut observer, from, limit).await?;
+        let is_first = from.0 == 0 || boundary;
+        let begin = match is_first {
+            true => LineBegin::Track(0),
+            false => LineBegin::Anywhere,
+        };
+        let begun = beginning(&mut observer, from, limit, begin).await?;
         observer.resolve(begun.sectors);
         let mut explorer = Explorer {
             prober: prober.clone(),
@@ -147,12 +161,15 @@ impl Explorer {
             history: History::default(),
             track_cycle: None,
             stride: 1,
+            recounted: None,
+            walked: None,
         };
-        if from.0 != 0 && !boundary {
+        if !is_first {
             let traced = explorer.trace(begun.sectors, None).await?;
             let next = Lba(from.0 + u64::from(traced.blocks));
             if next < limit {
-                let begun = beginning(&mut explorer.observer, next, limit).await?;
+                let begin = LineBegin::Track(0);
+                let begun = beginning(&mut explorer.observer, next, limit, begin).await?;
                 (explorer.start, explorer.sectors) = (begun.start, begun.sectors);
             }
             explorer.first = next;
@@ -191,10 +208,16 @@ impl Explorer {
     fn candidates(&self) -> Vec<TrackCycle> {
         let mut candidates: Vec<TrackCycle> = Vec::new();
         candidates.extend(self.history.repeated(self.track_cycle.as_ref()));
-        if let Some(track_cycle) = &self.track_cycle
-            && !candidates.iter().any(|other| other.is_like(track_cycle))
-        {
-            candidates.push(track_cycle.clone());
+        if let Some(track_cycle) = &self.track_cycle {
+            let like = candidates
+                .iter()
+                .position(|other| other.is_like(track_cycle));
+            match like {
+                // Its turns are known better.
+                Some(like) if self.observer.late() > 0.0 => candidates[like] = track_cycle.clone(),
+                Some(_) => (),
+                None => candidates.push(track_cycle.clone()),
+            }
         }
         let last = self.history.last();
         if candidates.is_empty() && last.is_some_and(|run| run.kind.sectors != self.sectors) {
@@ -303,7 +326,11 @@ impl Explorer {
         let before = track_cycle.kind_ahead(ahead - 1);
         let expected = before.end(self.start + track_cycle.ahead(ahead - 1).turn);
         let last = Lba(self.first.0 + stretch.blocks - 1);
-        let Some(off) = self.lands(last, expected, &before, care).await? else {
+        let tolerance = self.tolerance(&before, track_cycle.growth(ahead));
+        let Some(off) = self
+            .lands(last, expected, (&before, tolerance), care)
+            .await?
+        else {
             return Ok(None);
         };
         if care == Care::Quick {
@@ -312,26 +339,20 @@ impl Explorer {
         let kind = track_cycle.kind_ahead(ahead);
         let first = Lba(self.first.0 + stretch.blocks);
         let expected = self.start + stretch.turn + width(kind.sectors);
-        let behind = self.lands(first, expected, &kind, care).await?;
+        let tolerance = self.tolerance(&before, track_cycle.growth(ahead));
+        let behind = self
+            .lands(first, expected, (&kind, tolerance), care)
+            .await?;
         let Some(behind) = behind.filter(|_| self.observer.late() > 0.0) else {
             return Ok(behind);
         };
-        // A host only delays: the earlier of both is more nearly on time.
-        let mut off = behind.min(off);
-        if ahead >= LONG_LEAP && first.0 + u64::from(kind.blocks) < self.limit.0 {
-            let earliest = self.observer.earliest_off(first, expected, kind.sectors);
-            off = off.min(earliest.await?);
-            return Ok(self.is_near(off, &kind).then_some(off));
+        let has_room = first.0 + u64::from(kind.blocks) < self.limit.0;
+        if ahead >= LONG_LEAP && has_room {
+            let at = (first, expected);
+            let more = self.observer.typical_off(at, [off, behind], kind.sectors);
+            return Ok(Some(more.await?));
         }
-        Ok(Some(match off > 0.0 {
-            true => off * LATE_GAIN,
-            false => off,
-        }))
-    }
-
-    /// Whether a landing behind a host is where it should be, by the earliest of some sightings.
-    fn is_near(&self, off: f64, kind: &TrackKind) -> bool {
-        off.abs() <= LANDED.max(SAME / f64::from(kind.sectors))
+        Ok(Some((off + behind) / 2.0))
     }
 
     /// How far off a block is, if it is not far off.
@@ -339,10 +360,9 @@ impl Explorer {
         &mut self,
         lba: Lba,
         expected: Angle,
-        kind: &TrackKind,
+        (kind, tolerance): (&TrackKind, f64),
         care: Care,
     ) -> Result<Option<f64>, NoTrack> {
-        let tolerance = self.tolerance(kind);
         let mut off = self.observer.off(lba, expected, tolerance, care).await?;
         if off.abs() > tolerance && care == Care::Sure && self.observer.wanders() {
             self.observer.recover().await?;
@@ -355,10 +375,26 @@ impl Explorer {
         Ok((off.abs() <= tolerance).then_some(off))
     }
 
-    /// How far off a landing may be: not much farther than others were.
-    fn tolerance(&self, kind: &TrackKind) -> f64 {
-        let usual = FAR * self.spread + FINEST / f64::from(kind.sectors);
-        usual.min(kind.tolerance())
+    /// How far off the landing behind a track may be: not much farther than others were. Behind a host the
+    /// turns of leaps that are longer than those before are not known better.
+    fn tolerance(&self, before: &TrackKind, growth: f64) -> f64 {
+        let usual = FAR * self.spread + FINEST / f64::from(before.sectors);
+        let usual = usual.min(before.tolerance());
+        let late = self.observer.late();
+        if late == 0.0 {
+            return usual;
+        }
+        let skew = apart(before.end(Angle::ZERO), before.turn).abs();
+        (usual * growth.clamp(1.0, MOST_GROWN)).min((skew * OF_SKEW).max(late))
+    }
+
+    /// What is believed of the error of a landing.
+    fn believed(&self, off: f64, growth: f64) -> f64 {
+        match (self.observer.late() > 0.0, growth >= 1.0) {
+            (false, _) => off,
+            (true, true) => off * LANDING_GAINS.0,
+            (true, false) => off * LANDING_GAINS.1,
+        }
     }
 
     /// How many tracks ahead the last boundary is where it should be, and how far it is off, if
@@ -392,12 +428,16 @@ impl Explorer {
 
     /// Believes in the next so many tracks; the last of them ended `off` revolutions late.
     fn take(&mut self, track_cycle: &mut TrackCycle, tracks: u64, off: f64) {
+        let late = self.observer.late();
         let ahead = track_cycle.ahead(tracks);
-        track_cycle.refine(tracks, off);
+        let seen = off;
+        let off = self.believed(off, track_cycle.growth(tracks));
+        if late == 0.0 || !track_cycle.refine_run(tracks, seen) {
+            track_cycle.refine(tracks, off);
+        }
         let parts = track_cycle.parts(tracks);
         let (mut first, mut angle) = (self.first, self.start);
         let repeats = parts.cycles.min(u64::from(u32::MAX)) as u32;
-        let late = self.observer.late();
         let series = [
             (&parts.head, 1),
             (&track_cycle.runs, repeats),

@@ -10,7 +10,8 @@
 use block::Lba;
 use drive::Angle;
 
-use super::observer::{BESIDE, Care, Observer, SAME, width};
+use super::observer::{Care, Observer, SAME, width};
+use super::sector_count::count;
 use crate::clock::{apart, forward};
 use crate::prober::Unseen;
 
@@ -38,7 +39,16 @@ pub(super) struct SectorLine {
     pub(super) sectors: u32,
     pub(super) blocks: u32,
     /// How far off the number of sectors usually is before it is rounded, because a host delays sightings.
-    doubt: f64,
+    pub(super) doubt: f64,
+}
+
+/// Where the first block of a line is on its track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineBegin {
+    /// It is the track's first, or follows such blocks that are elsewhere: so many.
+    Track(u64),
+    /// Anywhere.
+    Anywhere,
 }
 
 impl SectorLine {
@@ -51,11 +61,11 @@ impl SectorLine {
 /// Lines whose number of sectors is usually farther off do not tell it. A choice: both ends are late by
 /// exponentially distributed times, whose difference is half a sector once in thirty times then, and the
 /// number is told twice.
-const DOUBT: f64 = 0.15;
+pub(super) const DOUBT: f64 = 0.15;
 
 /// The widths of sectors in revolutions: more than 10 on a track and fewer than 20,000, twice what
 /// drives of 2020 have.
-const WIDTHS: (f64, f64) = (1.0 / 20_000.0, 1.0 / 10.0);
+pub(super) const WIDTHS: (f64, f64) = (1.0 / 20_000.0, 1.0 / 10.0);
 
 /// Two sightings of a block agree within that, in revolutions, before any width is known. A
 /// choice: a second attempt at a sector is off by more.
@@ -65,17 +75,18 @@ const ROUGH: f64 = 5e-4;
 const LONG_ENOUGH: u32 = 16;
 
 /// Follows the line that begins with a block: the distance doubles while the angle is as
-/// expected; then its end is searched.
+/// expected; then its end is searched. Behind a host that delays sightings it matters where the line begins.
 pub(super) async fn trace(
     observer: &mut Observer,
     first: Lba,
     limit: Lba,
+    begin: LineBegin,
 ) -> Result<SectorLine, NoTrack> {
     if first.0 + 1 >= limit.0 {
         return Err(NoTrack::NoLine);
     }
     if observer.late() > 0.0 {
-        return trace_late(observer, first, limit).await;
+        return trace_late(observer, first, limit, begin).await;
     }
     let end = observer.look_twice(first, ROUGH).await?;
     let second = observer.look_twice(Lba(first.0 + 1), ROUGH).await?;
@@ -114,165 +125,150 @@ pub(super) async fn trace(
     })
 }
 
-/// How exactly the ends of a line are told for the number of its sectors, as a share of one of them. A
-/// choice: with a tenth of a sector at both ends the number is wrong once in 150 times, and twice alike once
-/// in a hundred thousand.
-const POINTS: f64 = 0.1;
+/// Sightings of the first block of a line behind a host that delays them. A choice: the line of all sightings
+/// tells where it begins.
+pub(super) const FIRSTS: usize = 3;
 
-/// The same behind a host that delays sightings: the earliest of some sightings of a block is the
-/// block's angle, and the ends of the line are sighted most often.
+/// How much farther than nearly all delays the next point of a line may be while it is known to half of that
+/// distance only. A choice: the error of a line grows with the distance, by less than half.
+const UNSURE: f64 = 1.5;
+
+/// How often the end of a line is searched. A choice: a host's stall may hide that it goes on, and one search of
+/// ten meets a stall.
+const SEARCHES: usize = 4;
+
+/// The same behind a host that delays sightings: the line that fits all of its sightings best.
 async fn trace_late(
     observer: &mut Observer,
     first: Lba,
     limit: Lba,
+    begin: LineBegin,
 ) -> Result<SectorLine, NoTrack> {
-    let few = observer.few();
-    let error = 2.0 * observer.mean_of(few);
-    let end = observer.earliest(first, few).await?;
-    let second = observer.earliest(Lba(first.0 + 1), few).await?;
-    let mut pitch = apart(end, second);
-    if pitch < -error || pitch > WIDTHS.1 {
+    let mut fit = LineFit::begin(observer.look(first).await?);
+    for _ in 1..FIRSTS {
+        let seen = observer.look(first).await?;
+        fit.add(0, apart(fit.at(0), seen));
+    }
+    let second = observer.look(Lba(first.0 + 1)).await?;
+    let step = apart(fit.at(0), second);
+    if step < -observer.late() || step > WIDTHS.1 + observer.late() {
         return Err(NoTrack::NoLine);
     }
-    let least = |pitch: f64| pitch.max(WIDTHS.0);
-    pitch = least(pitch);
+    fit.add(1, step);
     let most = ((1.0 / WIDTHS.0) as u64).min(limit.0 - first.0);
     let (mut on, mut off) = (1, most);
     while on * 2 < off {
-        let at = Lba(first.0 + on * 2);
-        let expected = end + forward(pitch * (on * 2) as f64);
-        let tolerance = (SAME * pitch).max(observer.late());
-        let mut misfit = observer.off(at, expected, tolerance, Care::Sure).await?;
-        if misfit.abs() > tolerance {
-            off = on * 2;
+        let tolerance = (SAME * fit.pitch()).max(UNSURE * observer.late());
+        match fit
+            .sees(observer, (first, on * 2), tolerance, Care::Sure)
+            .await?
+        {
+            true => on *= 2,
+            false => off = on * 2,
+        }
+    }
+    for _ in 0..SEARCHES {
+        while on + 1 < off {
+            let at = on + (off - on) / 2;
+            let tolerance = (SAME * fit.pitch()).max(observer.late());
+            match fit
+                .sees(observer, (first, at), tolerance, Care::Quick)
+                .await?
+            {
+                true => on = at,
+                false => off = at,
+            }
+        }
+        let tolerance = (SAME * fit.pitch()).max(observer.late());
+        if off >= most
+            || !fit
+                .sees(observer, (first, off), tolerance, Care::Sure)
+                .await?
+        {
             break;
         }
-        if misfit > 0.0 {
-            // A late sighting would make the pitch too wide for the next one.
-            misfit = misfit.min(apart(expected, observer.earliest(at, few).await?));
-        }
-        on *= 2;
-        pitch = least(pitch + misfit / on as f64);
-    }
-    while on + 1 < off {
-        let at = on + (off - on) / 2;
-        let expected = end + forward(pitch * at as f64);
-        let tolerance = observer.late().max(SAME * pitch);
-        let misfit = observer.off(Lba(first.0 + at), expected, tolerance, Care::Quick);
-        match misfit.await?.abs() <= tolerance {
-            true => on = at,
-            false => off = at,
-        }
+        (on, off) = (off, most.min(on * 2));
     }
     let mut line = SectorLine {
         first,
-        end,
-        sectors: (1.0 / pitch).round() as u32,
+        end: fit.at(0),
+        sectors: (1.0 / fit.pitch()).round() as u32,
         blocks: on as u32 + 1,
         doubt: f64::INFINITY,
     };
     if line.blocks >= LONG_ENOUGH {
-        measure(observer, &mut line, pitch).await?;
+        count(observer, &mut line, fit.pitch(), begin).await?;
     }
     Ok(line)
 }
 
-/// Sightings near the ends of a line take no more than this part of it. A choice.
-const ENDS: u64 = 8;
-
-/// The number of sectors on a turn is told by so many sightings of each end at most. A choice: two
-/// seconds of the drive's time.
-const MOST: usize = 96;
-
-/// Two tellings of the number of sectors before a third. A choice.
-const TELLINGS: usize = 4;
-
-/// Where a line begins, and how many sectors a turn has, by two tellings that agree. Those of lines that are
-/// too short for it are left out.
-async fn measure(
-    observer: &mut Observer,
-    line: &mut SectorLine,
-    mut pitch: f64,
-) -> Result<(), NoTrack> {
-    let on = u64::from(line.blocks) - 1;
-    let share = on as f64 * pitch;
-    let sightings = observer.sightings_up_to(POINTS * pitch * share.min(1.0), MOST);
-    line.doubt = observer.mean_of(sightings) / (pitch * share);
-    if line.doubt > DOUBT {
-        return Ok(());
-    }
-    let mut told = None;
-    for _ in 0..TELLINGS {
-        let ends = ends_of(observer, line, (on, pitch), sightings).await?;
-        pitch = (pitch + (ends.1 - ends.0) / on as f64).max(WIDTHS.0);
-        line.end = line.end + forward(ends.0);
-        line.sectors = (1.0 / pitch).round() as u32;
-        if pitch <= WIDTHS.0 {
-            break;
-        }
-        if told.replace(line.sectors) == Some(line.sectors) {
-            return Ok(());
-        }
-    }
-    line.doubt = f64::INFINITY;
-    Ok(())
+/// The line through sightings of blocks of one track, by least squares.
+#[derive(Clone, Copy, Debug)]
+struct LineFit {
+    origin: Angle,
+    /// Sightings, and the sums of their blocks, angles in revolutions, and products.
+    count: f64,
+    sums: [f64; 4],
 }
 
-/// How exactly a line's points are told for whether it has as many sectors as the one before, as a share of
-/// one of them. A choice: a line of three quarters of a turn with one more is off by seven times as much.
-const SAME_COUNT: f64 = 0.1;
+impl LineFit {
+    fn begin(origin: Angle) -> LineFit {
+        LineFit {
+            origin,
+            count: 1.0,
+            sums: [0.0; 4],
+        }
+    }
 
-/// Where a line of `blocks` blocks begins whose first ends at about `end`, if it has `sectors` on a turn:
-/// behind a host that delays sightings.
-pub(super) async fn goes_on(
-    observer: &mut Observer,
-    (first, end): (Lba, Angle),
-    blocks: u32,
-    sectors: u32,
-) -> Result<Option<Angle>, NoTrack> {
-    let pitch = 1.0 / f64::from(sectors);
-    let on = u64::from(blocks) - 1;
-    let doubt = f64::INFINITY;
-    let line = SectorLine {
-        first,
-        end,
-        sectors,
-        blocks,
-        doubt,
-    };
-    let sightings = observer.sightings_up_to(SAME_COUNT * pitch, MOST);
-    let ends = ends_of(observer, &line, (on, pitch), sightings).await?;
-    let one = on as f64 * pitch * pitch;
-    let is_same = (ends.1 - ends.0).abs() < one / 2.0;
-    Ok(is_same.then(|| end + forward(ends.0)))
-}
+    /// Adds a sighting of a block that was `off` revolutions from the line.
+    fn add(&mut self, block: u64, off: f64) {
+        let (start, pitch) = self.line();
+        let (x, y) = (block as f64, start + pitch * block as f64 + off);
+        self.count += 1.0;
+        let more = [x, y, x * x, x * y];
+        self.sums
+            .iter_mut()
+            .zip(more)
+            .for_each(|(sum, more)| *sum += more);
+    }
 
-/// How far off both ends of a line are, by the earliest of sightings near them: of other blocks each time,
-/// so that the buffer holds none.
-async fn ends_of(
-    observer: &mut Observer,
-    line: &SectorLine,
-    (on, pitch): (u64, f64),
-    sightings: usize,
-) -> Result<(f64, f64), NoTrack> {
-    let places = (on / ENDS / BESIDE).clamp(1, sightings as u64);
-    let (mut begin, mut last) = (f64::INFINITY, f64::INFINITY);
-    // In turn, so that a correction of the clock is in both.
-    for sighting in 0..sightings as u64 {
-        let place = sighting % places;
-        // Look-ahead reads what is above: where that stays in the buffer, downwards.
-        let begins = match observer.forgets_soon() {
-            true => place,
-            false => places - 1 - place,
+    /// Where block 0 is, from the origin, and from each block to the next, in revolutions.
+    fn line(&self) -> (f64, f64) {
+        let [x, y, xx, xy] = self.sums.map(|sum| sum / self.count);
+        let spread = xx - x * x;
+        let pitch = match spread > 0.0 {
+            true => ((xy - x * y) / spread).max(WIDTHS.0),
+            false => 0.0,
         };
-        let (below, above) = (on - place * BESIDE, begins * BESIDE);
-        for (block, least) in [(below, &mut last), (above, &mut begin)] {
-            let expected = line.end + forward(pitch * block as f64);
-            let seen = observer.look(Lba(line.first.0 + block)).await?;
-            *least = least.min(apart(expected, seen));
-        }
+        (y - pitch * x, pitch)
     }
-    Ok((begin, last))
+
+    fn pitch(&self) -> f64 {
+        self.line().1.max(WIDTHS.0)
+    }
+
+    /// Where a block ends.
+    fn at(&self, block: u64) -> Angle {
+        let (start, pitch) = self.line();
+        self.origin + forward(start + pitch * block as f64)
+    }
+
+    /// Whether a block is on the line: if so, it is one of its points.
+    async fn sees(
+        &mut self,
+        observer: &mut Observer,
+        (first, block): (Lba, u64),
+        tolerance: f64,
+        care: Care,
+    ) -> Result<bool, NoTrack> {
+        let lba = Lba(first.0 + block);
+        let off = observer.off(lba, self.at(block), tolerance, care).await?;
+        let is_on = off.abs() <= tolerance;
+        if is_on {
+            self.add(block, off);
+        }
+        Ok(is_on)
+    }
 }
 
 /// Where a track begins whose first block is known, and how many sectors a turn has there.
@@ -289,19 +285,24 @@ pub(super) async fn beginning(
     observer: &mut Observer,
     first: Lba,
     limit: Lba,
+    mut begin: LineBegin,
 ) -> Result<Beginning, NoTrack> {
     let mut at = first;
     for _ in 0..4 {
-        let line = match trace(observer, at, limit).await {
+        let line = match trace(observer, at, limit, begin).await {
             Ok(line) => line,
             Err(NoTrack::NoLine) => {
                 at = Lba(at.0 + 1);
+                if let LineBegin::Track(before) = &mut begin {
+                    *before += 1;
+                }
                 continue;
             }
             Err(lost) => return Err(lost),
         };
         if !line.is_long() {
             at = Lba(at.0 + u64::from(line.blocks));
+            begin = LineBegin::Track(0);
             continue;
         }
         return begun(observer, first, &line).await;
@@ -329,7 +330,7 @@ async fn begun(
     let mut seen = observer.look_twice(first, tolerance).await?;
     let second = observer.look_twice(Lba(first.0 + 1), tolerance).await?;
     if observer.late() > 0.0 {
-        seen = observer.earliest(first, observer.few()).await?;
+        seen = observer.typical(first, FIRSTS).await?;
     }
     // Either the first block alone is not on the line, or a short track comes before it.
     let second_fits = apart(on_line + sector, second).abs() <= tolerance;

@@ -3,7 +3,7 @@
 use block::{Duration, Instant, Lba};
 use drive::Angle;
 
-use crate::clock::apart;
+use crate::clock::{apart, forward, median};
 use crate::prober::{Prober, Unseen};
 
 /// Angles within this share of a sector are the same. A choice: less than half a sector, more than
@@ -73,8 +73,11 @@ const CHANCE: f64 = 4.6;
 /// sector is off by more.
 const AGREEING: f64 = 5e-4;
 
-/// Most sightings of a block for its angle. A choice: half a second of the drive's time.
-const MANY: usize = 48;
+/// Most sightings of a block for its angle. A choice: a quarter of a second of the drive's time.
+const MANY: usize = 25;
+
+/// Sightings of a track that long leaps land on, besides two. A choice.
+const MORE: u64 = 3;
 
 /// Blocks between sightings of one track. A choice: neighbours are read as one sequence, which look-ahead
 /// goes on with.
@@ -137,20 +140,16 @@ impl Observer {
         self.usual() > SAME / f64::from(sectors)
     }
 
-    /// How many sightings tell an angle to this share of a revolution; the mean delay of the earliest
-    /// of them is shorter.
-    pub(super) fn sightings(&self, share: f64) -> usize {
-        self.sightings_up_to(share, MANY)
+    /// How many sightings tell an angle to this share of a revolution, but not more than `most`: half of
+    /// those that err most often do so on either side of the median of as many.
+    pub(super) fn sightings(&self, share: f64, most: usize) -> usize {
+        let ratio = self.mean / share;
+        ((ratio * ratio).ceil() as usize).clamp(1, most) | 1
     }
 
-    /// How many sightings tell an angle of the map.
-    pub(super) fn few(&self) -> usize {
-        self.sightings(REFERENCE)
-    }
-
-    /// As many as [`sightings`](Self::sightings), but not more than `most`.
-    pub(super) fn sightings_up_to(&self, share: f64, most: usize) -> usize {
-        ((self.mean / share).ceil() as usize).clamp(1, most)
+    /// How far the median of some sightings usually is from that of many, in revolutions.
+    pub(super) fn error_of(&self, sightings: usize) -> f64 {
+        self.mean / (sightings as f64).sqrt()
     }
 
     /// Whether a block that look-ahead has read is evicted by other regions' reads before it is sighted.
@@ -158,38 +157,45 @@ impl Observer {
         self.prober.rounds_evict()
     }
 
-    /// The mean delay of the earliest of some sightings, in revolutions.
-    pub(super) fn mean_of(&self, sightings: usize) -> f64 {
-        self.mean / sightings as f64
+    /// How many sectors a full track has besides its blocks, if all tracks tell.
+    pub(super) fn spares_told(&self) -> Option<u32> {
+        self.prober.desk().spares.told()
     }
 
-    /// Where a block ends, by the earliest of some sightings.
-    pub(super) async fn earliest(&mut self, lba: Lba, sightings: usize) -> Result<Angle, Unseen> {
-        let mut angle = self.look(lba).await?;
+    /// Where a block ends, by the median of some sightings.
+    pub(super) async fn typical(&mut self, lba: Lba, sightings: usize) -> Result<Angle, Unseen> {
+        let first = self.look(lba).await?;
+        let mut offs = vec![0.0];
         for _ in 1..sightings {
-            let again = self.look(lba).await?;
-            if apart(angle, again) < 0.0 {
-                angle = again;
-            }
+            offs.push(apart(first, self.look(lba).await?));
         }
-        Ok(angle)
+        Ok(first + forward(median(&mut offs)))
     }
 
-    /// How far off the end of a block is, in revolutions, by the earliest of some sightings of it and of the
-    /// next blocks on its track, which has so many sectors on a turn.
-    pub(super) async fn earliest_off(
+    /// How many sectors a full track has besides its blocks, if all tracks tell; one more of them seems to have
+    /// `spare`, give or take `error`.
+    pub(super) fn spares(&self, spare: f64, error: f64) -> Option<u32> {
+        let mut desk = self.prober.desk();
+        desk.spares.add(spare, error);
+        desk.spares.told()
+    }
+
+    /// How far off a block is, in revolutions, of which the sightings before were off by so much: the median of these
+    /// and of some of the next blocks on its track, which has so many sectors on a turn.
+    pub(super) async fn typical_off(
         &mut self,
-        lba: Lba,
-        expected: Angle,
+        (lba, expected): (Lba, Angle),
+        before: [f64; 2],
         sectors: u32,
     ) -> Result<f64, Unseen> {
-        let mut least = f64::INFINITY;
-        for place in 0..self.few() as u64 {
+        let mut offs = before.to_vec();
+        // Look-ahead reads what is above.
+        for place in (1..=MORE).rev() {
             let block = place * BESIDE % u64::from(sectors / 2).max(1);
             let end = expected + width(sectors).times(block);
-            least = least.min(apart(end, self.look(Lba(lba.0 + block)).await?));
+            offs.push(apart(end, self.look(Lba(lba.0 + block)).await?));
         }
-        Ok(least)
+        Ok(median(&mut offs))
     }
 
     /// Where a block ends, by one sighting.
@@ -333,13 +339,12 @@ impl Observer {
             self.prober.keep_time(end, at);
             return Ok(());
         }
-        let mut end = self.sighted(lba).await?;
-        for _ in 1..self.few() {
-            let again = self.sighted(lba).await?;
-            if apart(end, again) < 0.0 {
-                end = again;
-            }
+        let first = self.sighted(lba).await?;
+        let mut offs = vec![0.0];
+        for _ in 1..self.sightings(REFERENCE, MANY) {
+            offs.push(apart(first, self.sighted(lba).await?));
         }
+        let end = first + forward(median(&mut offs));
         self.prober.refer_to(lba, end);
         Ok(())
     }

@@ -39,6 +39,8 @@ pub(super) struct TrackCycle {
     span: u64,
     /// The same, since the place in the runs was guessed.
     checked: u64,
+    /// How often the turns of each run alone were corrected.
+    corrected: Vec<u32>,
 }
 
 /// Some tracks together.
@@ -92,6 +94,7 @@ impl TrackCycle {
     /// The runs, from the first track of run `run` on, repeated for ever.
     pub(super) fn new(runs: Vec<KindRun>, track: u32) -> TrackCycle {
         TrackCycle {
+            corrected: vec![0; runs.len()],
             runs,
             run: 0,
             track,
@@ -191,6 +194,11 @@ impl TrackCycle {
         self.checked >= self.cycle_tracks()
     }
 
+    /// How many times as far so many tracks are as a prediction was right.
+    pub(super) fn growth(&self, tracks: u64) -> f64 {
+        tracks as f64 / self.span as f64
+    }
+
     /// Goes on by so many tracks.
     pub(super) fn advance(&mut self, tracks: u64) {
         let mut phase = self.phase();
@@ -210,6 +218,32 @@ impl TrackCycle {
         for run in &mut self.runs {
             run.kind.turn = run.kind.turn + forward(off / tracks as f64);
         }
+    }
+
+    /// A prediction so many tracks ahead was `off` revolutions off, where a host delays sightings: if they are a part
+    /// of one run of several, its turns are corrected. They become the mean of what all such predictions tell. The
+    /// turn of a whole repetition stays if it was right over several.
+    pub(super) fn refine_run(&mut self, tracks: u64, off: f64) -> bool {
+        let run = &mut self.runs[self.run];
+        let is_part = tracks <= u64::from(run.tracks - self.track);
+        if self.corrected.len() == 1 || !is_part {
+            return false;
+        }
+        let corrected = &mut self.corrected[self.run];
+        *corrected = (*corrected + 1).min(MOST_CORRECTED);
+        let share = off / tracks as f64 / f64::from(*corrected);
+        let (place, length) = (self.run, f64::from(run.tracks));
+        let others = self.cycle_tracks() as f64 - length;
+        let back = match self.span > self.cycle_tracks() {
+            true => share * length / others,
+            false => 0.0,
+        };
+        for (number, run) in self.runs.iter_mut().enumerate() {
+            let turned = if number == place { share } else { -back };
+            run.kind.turn = run.kind.turn + forward(turned);
+        }
+        self.checked = self.checked.max(tracks);
+        true
     }
 
     /// Goes on where a track of another kind than expected has been, if the track_cycle has such tracks.
@@ -262,6 +296,9 @@ impl TrackCycle {
             && pairs.into_iter().all(|(one, two)| one.is_like(two))
     }
 }
+
+/// The mean of a run's turns is over so many predictions at most. A choice: it follows a clock that wanders.
+const MOST_CORRECTED: u32 = 16;
 
 /// Where leaps have to land.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,12 +45,17 @@ pub async fn verify(prober: &Prober, checks: u32, seed: u64) -> Result<Confidenc
 /// The same by reads alone, in revolutions: what is found has to stay below it in service. A choice.
 const CLOSE_BY_READS: f64 = 0.008;
 
+/// Behind a host, blocks that are not farther off than this are on their tracks, in revolutions: the check fails, and
+/// the tracks stay. A choice: three times what angles are off by where delays vary by 30 us.
+const BESIDE_BY_READS: f64 = 0.016;
+
 /// Sightings of a block before it is believed not to be where it should. A choice: where one of five is late
 /// by more than is allowed, as at 10,000 rpm with a mean delay of 30 us, six are once in 16,000 times.
 const LATE: u32 = 6;
 
-/// Of these, so many early ones are enough: a host never hastens. One may be of a drive's second attempt.
-const EARLY: u32 = 2;
+/// Of these, so many early ones are enough: delays are shorter than usual less often than they are longer. A
+/// choice: one of five is early by more than is allowed if the track is off by half of that.
+const EARLY: u32 = 3;
 
 /// A block of a track where another begins does not end there by chance if it is as far from there as this
 /// share of the skew between them. A choice: less than half.
@@ -72,9 +77,10 @@ async fn verify_in_rounds(prober: &Prober, checks: u32, seed: u64) -> Confidence
     for again in 0..=AGAIN {
         let first = seed + again * u64::from(checks);
         let mut made = check_all(prober, first..first + u64::from(checks)).await;
-        let came_true = made.iter().filter(|check| check.came_true).count();
+        let count = |found| made.iter().filter(|check| check.found == found).count();
+        let came_true = count(CheckedPlace::There);
         confidence = Confidence::of(came_true as u32, made.len() as u32);
-        if (made.len() - came_true) * FAILING <= made.len() {
+        if count(CheckedPlace::Elsewhere) * FAILING <= made.len() {
             break;
         }
         made.sort_unstable_by_key(|check| check.lba);
@@ -88,7 +94,18 @@ async fn verify_in_rounds(prober: &Prober, checks: u32, seed: u64) -> Confidence
 #[derive(Clone, Copy, Debug)]
 struct Check {
     lba: Lba,
-    came_true: bool,
+    found: CheckedPlace,
+}
+
+/// Where a block was found that was checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CheckedPlace {
+    /// Where it should be.
+    There,
+    /// Farther away, but on its track: the bounds are right, and the angle is not exact.
+    Beside,
+    /// Elsewhere.
+    Elsewhere,
 }
 
 async fn check_all(prober: &Prober, seeds: Range<u64>) -> Vec<Check> {
@@ -97,47 +114,63 @@ async fn check_all(prober: &Prober, seeds: Range<u64>) -> Vec<Check> {
             let known = findings.map.known();
             findings.map.boundary(known, seed)
         });
-        let Boundary { blocks, within } = boundary?;
-        let lba = blocks[1].0;
-        for (lba, end) in blocks {
-            if !is_there(prober, lba, end, within).await? {
-                let came_true = false;
-                return Some(Check { lba, came_true });
+        let boundary = boundary?;
+        let mut check = Check {
+            lba: boundary.blocks[1].0,
+            found: CheckedPlace::There,
+        };
+        for (lba, end) in boundary.blocks {
+            let found = place_of(prober, lba, end, &boundary).await?;
+            if found != CheckedPlace::There {
+                check.found = found;
+            }
+            if found == CheckedPlace::Elsewhere {
+                check.lba = lba;
+                break;
             }
         }
-        let came_true = true;
-        Some(Check { lba, came_true })
+        Some(check)
     });
     let made = prober.rounds(work.collect()).await;
     made.into_iter().flatten().collect()
 }
 
-/// Whether a block ends at an angle. It does not if sightings are early, or if some are all late.
-async fn is_there(prober: &Prober, lba: Lba, end: Angle, within: f64) -> Option<bool> {
+/// Where a block is that should end at an angle. It is not there if sightings are early, or if some are all late.
+async fn place_of(
+    prober: &Prober,
+    lba: Lba,
+    end: Angle,
+    boundary: &Boundary,
+) -> Option<CheckedPlace> {
     let mut observer = Observer::new(prober);
     let mut early = 0;
+    let mut least = f64::INFINITY;
     for _ in 0..LATE {
         if observer.late() == 0.0 {
             // The checks may take longer than a spindle that drifts keeps its time, and a reference would
             // have to be evicted for each of them.
             let sighting = prober.sight(lba).await.ok()?;
             let clock = prober.findings(|findings| findings.clock)?;
-            if apart(end, clock.angle_at(sighting.at)).abs() <= within {
+            if apart(end, clock.angle_at(sighting.at)).abs() <= boundary.within {
                 prober.anchor(end, sighting.at);
-                return Some(true);
+                return Some(CheckedPlace::There);
             }
             continue;
         }
         let off = apart(end, observer.look(lba).await.ok()?);
-        if off.abs() <= within {
-            return Some(true);
+        if off.abs() <= boundary.within {
+            return Some(CheckedPlace::There);
         }
+        least = least.min(off.abs());
         early += u32::from(off < 0.0);
         if early == EARLY {
-            return Some(false);
+            break;
         }
     }
-    Some(false)
+    Some(match least <= boundary.beside {
+        true => CheckedPlace::Beside,
+        false => CheckedPlace::Elsewhere,
+    })
 }
 
 /// The blocks on both sides of a boundary of tracks, with the angles at which they end.
@@ -145,6 +178,8 @@ struct Boundary {
     blocks: [(Lba, Angle); 2],
     /// How far off they may be, in revolutions.
     within: f64,
+    /// How far off they are on these tracks all the same.
+    beside: f64,
 }
 
 impl crate::findings::TrackMap {
@@ -173,18 +208,20 @@ impl crate::findings::TrackMap {
             return Some(Boundary {
                 blocks: [(lba, end); 2],
                 within: CLOSE_BY_READS,
+                beside: BESIDE_BY_READS,
             });
         };
         let width = Angle::fraction(1, u64::from(track.sectors));
         let skew = apart(last.1 + width, first.1).abs();
-        let within = match skew > 2.0 * width.revolutions() {
-            true => CLOSE_BY_READS.min(skew * OF_SKEW),
+        let most = match skew > 2.0 * width.revolutions() {
+            true => skew * OF_SKEW,
             // The boundary shows at no angle.
-            false => CLOSE_BY_READS,
+            false => f64::INFINITY,
         };
         Some(Boundary {
             blocks: [last, first],
-            within,
+            within: CLOSE_BY_READS.min(most),
+            beside: BESIDE_BY_READS.min(most),
         })
     }
 
@@ -193,7 +230,7 @@ impl crate::findings::TrackMap {
         let mut from = Lba(0);
         let mut failed = false;
         for check in checks {
-            if check.came_true {
+            if check.found != CheckedPlace::Elsewhere {
                 if failed {
                     self.discard(from, check.lba);
                 }

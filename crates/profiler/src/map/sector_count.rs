@@ -1,0 +1,174 @@
+//! How many sectors a turn has, where a host delays sightings.
+//!
+//! Where sectors are wide, the ends of one line tell. Where delays hide them, a track's blocks are counted, and all
+//! tracks together tell how many sectors a track has besides.
+
+use block::Lba;
+use drive::Angle;
+
+use super::line::{DOUBT, FIRSTS, LineBegin, NoTrack, SectorLine, WIDTHS};
+use super::observer::{BESIDE, Observer};
+use super::spares::SpareSectors;
+use crate::clock::{apart, forward, median};
+
+/// Sightings near the ends of a line take no more than this part of it. A choice.
+const ENDS: u64 = 8;
+
+/// The number of sectors on a turn is told by so many sightings of each end at most. A choice: two
+/// seconds of the drive's time.
+const MOST: usize = 97;
+
+/// How exactly the ends of a line are told for the number of its sectors, as a share of one of them. A
+/// choice: with a seventh of a sector at both ends the number is wrong once in a hundred times, and it is told
+/// twice.
+const POINTS: f64 = 0.15;
+
+/// Two tellings of the number of sectors before a third. A choice.
+const TELLINGS: usize = 4;
+
+/// Lines of which fewer sightings tell the number of sectors are counted one by one. A choice: a telling of
+/// more takes as long as ten tracks that are walked.
+const FEW: usize = 16;
+
+/// Sightings of each end of a line that add to what all tracks tell of their spare sectors. A choice.
+const BATCH: usize = 8;
+
+/// Most such batches of one line, before it is counted alone. A choice: as many sightings as that takes.
+const BATCHES: usize = 12;
+
+/// Where a line begins, and how many sectors a turn has. A line that begins with its track has as many blocks as
+/// the track, and the others tell how many sectors it has besides.
+pub(super) async fn count(
+    observer: &mut Observer,
+    line: &mut SectorLine,
+    mut pitch: f64,
+    begin: LineBegin,
+) -> Result<(), NoTrack> {
+    let on = u64::from(line.blocks) - 1;
+    let sector = pitch * (on as f64 * pitch).min(1.0);
+    if observer.sightings(POINTS * sector, usize::MAX) <= FEW {
+        return count_alone(observer, line, pitch).await;
+    }
+    let before = match begin {
+        // As good as it is for where the next track begins.
+        LineBegin::Anywhere => {
+            line.doubt = 0.0;
+            return Ok(());
+        }
+        LineBegin::Track(before) => before,
+    };
+    let blocks = f64::from(line.blocks) + before as f64;
+    let mut error = observer.error_of(FIRSTS) / sector;
+    for _ in 0..BATCHES {
+        let spare = 1.0 / pitch - blocks;
+        if !SpareSectors::is_plausible(spare, error) {
+            return count_alone(observer, line, pitch).await;
+        }
+        if let Some(spares) = observer.spares(spare, error) {
+            line.sectors = blocks as u32 + spares;
+            line.doubt = 0.0;
+            return Ok(());
+        }
+        let ends = ends_of(observer, line, (on, pitch), BATCH).await?;
+        pitch = (pitch + (ends.1 - ends.0) / on as f64).max(WIDTHS.0);
+        error = observer.error_of(BATCH / 2) / sector;
+    }
+    count_alone(observer, line, pitch).await
+}
+
+/// The same, of the line alone, by two tellings that agree. Those of lines that are too short for it are left
+/// out.
+async fn count_alone(
+    observer: &mut Observer,
+    line: &mut SectorLine,
+    mut pitch: f64,
+) -> Result<(), NoTrack> {
+    let on = u64::from(line.blocks) - 1;
+    let share = on as f64 * pitch;
+    let sightings = observer.sightings(POINTS * pitch * share.min(1.0), MOST);
+    line.doubt = observer.error_of(sightings) / (pitch * share);
+    if line.doubt > DOUBT {
+        return Ok(());
+    }
+    let mut told = None;
+    for _ in 0..TELLINGS {
+        let ends = ends_of(observer, line, (on, pitch), sightings).await?;
+        pitch = (pitch + (ends.1 - ends.0) / on as f64).max(WIDTHS.0);
+        line.end = line.end + forward(ends.0);
+        line.sectors = (1.0 / pitch).round() as u32;
+        if pitch <= WIDTHS.0 {
+            break;
+        }
+        if told.replace(line.sectors) == Some(line.sectors) {
+            return Ok(());
+        }
+    }
+    line.doubt = f64::INFINITY;
+    Ok(())
+}
+
+/// How exactly the ends of a track are told that has one number of sectors or another, as a share of the difference.
+/// A choice: the wrong one is taken once in two hundred times.
+const ONE_OF_TWO: f64 = 0.13;
+
+/// How many sectors a track has on a turn, if that is told: its first block ends at `end`. It has as many as were
+/// believed, and some blocks are missing, or it has no more than usual besides its blocks.
+pub(super) async fn recount(
+    observer: &mut Observer,
+    (first, end): (Lba, Angle),
+    blocks: u32,
+    sectors: u32,
+) -> Result<Option<u32>, NoTrack> {
+    let pitch = 1.0 / f64::from(sectors);
+    let mut line = SectorLine {
+        first,
+        end,
+        sectors,
+        blocks,
+        doubt: f64::INFINITY,
+    };
+    let on = u64::from(blocks.max(2)) - 1;
+    let Some(spares) = observer.spares_told() else {
+        count_alone(observer, &mut line, pitch).await?;
+        return Ok(line.is_long().then_some(line.sectors));
+    };
+    let other = blocks + spares;
+    let apart = 1.0 / f64::from(other) - pitch;
+    let share = ONE_OF_TWO * apart.abs() * on as f64;
+    if other == sectors || share == 0.0 {
+        return Ok(Some(sectors));
+    }
+    let sightings = observer.sightings(share, MOST);
+    let ends = ends_of(observer, &line, (on, pitch), sightings).await?;
+    let wider = (ends.1 - ends.0) / on as f64;
+    let is_other = (wider - apart).abs() < wider.abs();
+    Ok(Some(if is_other { other } else { sectors }))
+}
+
+/// How far off both ends of a line are, by the medians of sightings near them: of other blocks each time,
+/// so that the buffer holds none.
+async fn ends_of(
+    observer: &mut Observer,
+    line: &SectorLine,
+    (on, pitch): (u64, f64),
+    sightings: usize,
+) -> Result<(f64, f64), NoTrack> {
+    let places = (on / ENDS / BESIDE).clamp(1, sightings as u64);
+    let (mut begins, mut ends) = (Vec::new(), Vec::new());
+    // In turn, so that a correction of the clock is in both.
+    for sighting in 0..sightings as u64 {
+        let place = sighting % places;
+        // Look-ahead reads what is above: where that stays in the buffer, downwards.
+        let above = match observer.forgets_soon() {
+            true => place,
+            false => places - 1 - place,
+        };
+        let (below, above) = (on - place * BESIDE, above * BESIDE);
+        for (block, offs) in [(below, &mut ends), (above, &mut begins)] {
+            let expected = line.end + forward(pitch * block as f64);
+            let seen = observer.look(Lba(line.first.0 + block)).await?;
+            offs.push(apart(expected, seen));
+        }
+    }
+    Ok((median(&mut begins), median(&mut ends)))
+}
