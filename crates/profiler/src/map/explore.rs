@@ -80,7 +80,7 @@ const SPREAD_GAIN: f64 = 0.1;
 
 /// The share of a landing's error that is believed behind a host that delays: of a leap that is longer than those
 /// before, and of others. A choice: the error of the turns grows with the leap, that of the landing does not.
-const LANDING_GAINS: (f64, f64) = (0.8, 0.25);
+const LANDING_GAINS: (f64, f64) = (0.8, 0.5);
 
 /// Leaps over so many tracks land by more sightings behind such a host: they tell where all of the tracks are. A
 /// choice.

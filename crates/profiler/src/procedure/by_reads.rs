@@ -16,8 +16,8 @@ use super::{
 };
 use crate::arm::Effort;
 use crate::findings::{Pattern, ProfilingStage};
-use crate::layout;
 use crate::prober::Prober;
+use crate::{layout, map};
 
 /// The arm is measured when one of so many blocks is known. A choice: the regions of an exploration are
 /// all over the drive then, and each has tens of cylinders.
@@ -43,6 +43,10 @@ const CHECKING: Duration = Duration::from_secs(20);
 /// Time for cylinders without blocks: two rounds of times at ten places, and the check of the layout. A choice.
 const SKIPPED: Duration = Duration::from_secs(60);
 
+/// Time for sighting the pieces of the map again behind a host that delays, and for their check. A choice: 40 s on a
+/// drive of 10,000 rpm.
+const SETTLING: Duration = Duration::from_secs(75);
+
 /// The part of a thorough measurement that is not for refining the seek curve.
 const UNREFINED: Duration = Duration::from_secs(80);
 
@@ -61,7 +65,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     find_layout(prober).await;
     arm_and_electronics(prober, Effort::QUICK).await;
     let mut measured = surfaces(prober);
-    let for_arm = for_arm(prober, left(prober, end)) + for_skipped(prober);
+    let for_arm = for_arm(prober, left(prober, end)) + for_skipped(prober) + for_settling(prober);
     let for_map = left(prober, end).saturating_sub(for_arm);
     let until = prober.now() + for_map;
     let length = part(for_map, PARTS).max(SHORTEST);
@@ -91,6 +95,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
             }
         }
     }
+    settle(prober, end).await;
     let has_skipped = prober.within(end, skip_cylinders(prober)).await.flatten();
     let is_known = prober.findings(|found| found.arm.is_some()) && has_skipped.is_none();
     let refining = left(prober, end).saturating_sub(UNREFINED);
@@ -104,6 +109,23 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     if !is_known || effort != Effort::QUICK {
         let work = arm_and_electronics(prober, effort);
         prober.within(end, work).await;
+    }
+}
+
+/// Makes the angles of the map more exact where a host delays sightings, and checks them.
+async fn settle(prober: &Prober, end: Instant) {
+    if !for_settling(prober).is_zero() {
+        begin(prober, ProfilingStage::Map);
+        prober.within(end, map::settle(prober)).await;
+        verify(prober).await;
+    }
+}
+
+/// How much of the time is for that.
+fn for_settling(prober: &Prober) -> Duration {
+    match map::needs_settling(prober) {
+        true => SETTLING,
+        false => Duration::ZERO,
     }
 }
 
