@@ -114,7 +114,7 @@ pub enum BackEnd {
         direct: Switch,
     },
     /// A file with the timing of a disk.
-    Emulated(Emulated),
+    Emulated(Box<Emulated>),
     /// A disk of this machine. Everything on it may be overwritten.
     Device(Device),
     /// An export of another NBD server.

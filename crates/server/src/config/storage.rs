@@ -10,8 +10,8 @@ use scheduler::policy::{self, NamedPolicy};
 use super::fields::{PATH, class_of, path, size, switch};
 use super::size::bytes;
 use super::{
-    ALIGN_BYTES, Access, BackEnd, Belief, Device, DriveConfig, DriveModel, Emulated, Export,
-    ExportClass, Places, Volume, Way,
+    ALIGN_BYTES, Access, BackEnd, Belief, Device, DriveConfig, DriveModel, Export, ExportClass,
+    Places, Volume, Way,
 };
 use super::{caching, emulated, foreseen, preemption, remote, streams};
 
@@ -115,7 +115,7 @@ fn back_end(
             size: table.get("size").map(|value| size(&value)).transpose()?,
             direct: switch(&table, "direct", Switch::On)?,
         },
-        Kind::Emulated => BackEnd::Emulated(emulated::emulated(&table, places)?),
+        Kind::Emulated => BackEnd::Emulated(Box::new(emulated::emulated(&table, places)?)),
         Kind::Device => BackEnd::Device(device(&table)?),
         Kind::Nbd => BackEnd::Nbd(remote::remote(&table, places)?),
     })
@@ -277,15 +277,15 @@ fn fits(table: &Section<'_>, volume: &Volume, back_end: &BackEnd) -> Result<(), 
     let capacity = match back_end {
         BackEnd::Memory { size } => Some(*size),
         BackEnd::File { size, .. } => *size,
-        BackEnd::Emulated(Emulated {
-            drive: DriveModel::Shipped(name),
-            ..
-        }) => {
-            let profile = drive::catalog::find(name)
-                .ok()
-                .and_then(|entry| entry.profile().ok());
-            profile.map(|profile| profile.capacity_bytes())
-        }
+        BackEnd::Emulated(emulated) => match &emulated.drive {
+            DriveModel::Shipped(name) => {
+                let profile = drive::catalog::find(name)
+                    .ok()
+                    .and_then(|entry| entry.profile().ok());
+                profile.map(|profile| profile.capacity_bytes())
+            }
+            _ => None,
+        },
         _ => None,
     };
     let least = volume
