@@ -32,6 +32,18 @@ pub struct HostJitter {
     pub longest_stall: Duration,
     /// The path with whose measured delays each command and each outcome is delayed besides.
     pub measured: Option<MeasuredPath>,
+    /// How the usual delay changes.
+    pub shifts: DelayShifts,
+}
+
+/// A host whose usual delay changes, as one whose load does: outcomes are later by a delay that is drawn again from
+/// time to time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelayShifts {
+    /// The largest delay; they are evenly distributed up to it.
+    pub most: Duration,
+    /// How long each lasts.
+    pub every: Duration,
 }
 
 impl HostJitter {
@@ -76,6 +88,8 @@ pub(crate) struct HostQueues {
     to_program: BinaryHeap<Reverse<Delayed<Outcome>>>,
     /// When commands were given that have not set out for the program again.
     given: Vec<(CommandId, Instant)>,
+    /// By how much the usual delay is longer at present, and since which of its changes.
+    shift: (u64, Duration),
 }
 
 /// Something on its way, ordered by arrival.
@@ -117,6 +131,7 @@ impl HostQueues {
                 to_drive: BinaryHeap::new(),
                 to_program: BinaryHeap::new(),
                 given: Vec::new(),
+                shift: (0, Duration::ZERO),
             })
         })
     }
@@ -157,7 +172,9 @@ impl HostQueues {
 
     /// The drive has ended a command. Its account has the delays as waiting time.
     pub(crate) fn ended(&mut self, outcome: Outcome) {
-        let mut arrives = outcome.at + self.delay() + self.measured(MeasuredPath::to_program);
+        let usual = self.shift_at(outcome.at);
+        let mut arrives =
+            outcome.at + usual + self.delay() + self.measured(MeasuredPath::to_program);
         if self.uniform() * 1e6 <= f64::from(self.jitter.stalls_ppm) {
             let longest = self.jitter.longest_stall.as_nanos() as f64;
             arrives += Duration::from_nanos((self.uniform() * longest) as u64);
@@ -192,6 +209,20 @@ impl HostQueues {
     pub(crate) fn delivered(&mut self, now: Instant) -> Option<Outcome> {
         self.next_outcome().filter(|arrives| *arrives <= now)?;
         self.to_program.pop().map(|Reverse(next)| next.what)
+    }
+
+    /// By how much the usual delay is longer at a time.
+    fn shift_at(&mut self, now: Instant) -> Duration {
+        let DelayShifts { most, every } = self.jitter.shifts;
+        if every.is_zero() {
+            return Duration::ZERO;
+        }
+        let change = now.as_nanos() / every.as_nanos() + 1;
+        if self.shift.0 != change {
+            let nanos = self.uniform() * most.as_nanos() as f64;
+            self.shift = (change, Duration::from_nanos(nanos as u64));
+        }
+        self.shift.1
     }
 
     /// A number evenly drawn from (0, 1].

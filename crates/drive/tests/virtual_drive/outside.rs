@@ -4,7 +4,7 @@
 
 use block::{Account, Action, Duration, Instant};
 use drive::firmware::LookAhead;
-use drive::host::MeasuredPath;
+use drive::host::{DelayShifts, MeasuredPath};
 use drive::imperfection::{AheadTrigger, HeldLookAhead, Periodic, UnalignedWrites};
 use drive::{HostJitter, Imperfections, Profile, VirtualDrive};
 
@@ -221,4 +221,38 @@ fn a_host_only_delays_by_as_much_as_it_is_told_and_loses_nothing() {
     // The end of a read follows its sector: only the outcome's delay is left.
     assert!((mean_of / expected - 1.0).abs() < 0.1, "{mean_of}");
     assert_eq!(took(exponential), took(exponential), "the same seed");
+}
+
+/// Each delay lasts for its time, and they are spread evenly up to the longest.
+#[test]
+fn a_host_whose_usual_delay_changes_delays_all_outcomes_of_a_time_alike() {
+    let (most, apart) = (micros(80), Duration::from_nanos(3 * REVOLUTION));
+    let shifts = DelayShifts {
+        most,
+        every: apart * 5,
+    };
+    let host = HostJitter {
+        shifts,
+        ..HostJitter::default()
+    };
+    let mut plain = imperfect(bare(), Imperfections::default());
+    let end = plain.serve(Instant::ZERO, read(0, 2)).outcome.at;
+    let mut play = imperfect(bare(), behind(host));
+    let mut levels: Vec<(u64, u64)> = Vec::new();
+    for turn in 0..2_000 {
+        let at = Instant::ZERO + apart * turn;
+        let late = play
+            .serve(at, read(0, 2))
+            .outcome
+            .at
+            .since(end + apart * turn);
+        let during = (end + apart * turn).as_nanos() / shifts.every.as_nanos();
+        match levels.last() {
+            Some((level, before)) if *level == during => assert_eq!(late.as_nanos(), *before),
+            _ => levels.push((during, late.as_nanos())),
+        }
+    }
+    let mean = levels.iter().map(|level| level.1).sum::<u64>() / levels.len() as u64;
+    assert!(levels.iter().all(|level| level.1 <= most.as_nanos()));
+    assert!((35_000..45_000).contains(&mean), "{mean}");
 }

@@ -52,6 +52,10 @@ const BUSY: HostJitter = HostJitter {
     stalls_ppm: 5_000,
     longest_stall: Duration::from_millis(4),
     measured: None,
+    shifts: drive::host::DelayShifts {
+        most: Duration::ZERO,
+        every: Duration::ZERO,
+    },
 };
 
 #[test]
