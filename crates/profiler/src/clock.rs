@@ -148,6 +148,9 @@ pub struct ReferenceSightings {
     /// The block that is sighted, and where it ends: one for all, so that an error of its angle is in all angles
     /// alike.
     pub reference: Option<(Lba, Angle)>,
+    /// Sightings in a row that were too late or too early for any delay, all by about as much, and that much.
+    doubts: u8,
+    doubtful: f64,
 }
 
 /// A sighting, by a clock that is not corrected.
@@ -216,8 +219,10 @@ impl ReferenceSightings {
         self.at = at;
         let late = apart(angle, clock.angle_at(at));
         if late.abs() > DOUBTFUL {
+            self.doubt(clock, angle, at, late);
             return;
         }
+        self.doubts = 0;
         let (base, line) = match (self.base, self.set) {
             (Some(base), Some((set, line))) if set == *clock => (base, line),
             // Another procedure has corrected the clock.
@@ -237,6 +242,17 @@ impl ReferenceSightings {
         let angle = base.angle_at(at) - forward(line.at(at));
         *clock = PlatterClock::new(period.round() as u64, angle, at);
         (self.base, self.set) = (Some(base), Some((*clock, line)));
+    }
+
+    /// A sighting that no usual delay explains. If some in a row agree, the clock has lost the platter: it is set again.
+    fn doubt(&mut self, clock: &mut PlatterClock, angle: Angle, at: Instant, late: f64) {
+        let agrees = (late - self.doubtful).abs() < AGREEING;
+        self.doubts = if agrees { self.doubts + 1 } else { 1 };
+        self.doubtful = late;
+        if self.doubts >= CONFIRMED {
+            *clock = PlatterClock::new(clock.spindle.period_ps(), angle, at);
+            self.doubts = 0;
+        }
     }
 
     /// Forgets what is old, and what the platter has done before it changed its speed; answers the line with
@@ -391,6 +407,25 @@ mod tests {
         clock.anchor(Angle::fraction(1, 4), at(2));
         clock.anchor(Angle::fraction(1, 4), at(3));
         assert_eq!(clock.angle_at(at(3)), Angle::fraction(1, 4));
+    }
+
+    #[test]
+    fn a_clock_that_has_lost_the_platter_is_set_by_three_sightings_that_agree() {
+        let at = |turn: u64| Instant::from_nanos(turn * 6_000_000);
+        let mut clock = PlatterClock::new(6_000_000_000, Angle::ZERO, Instant::ZERO);
+        let mut sightings = ReferenceSightings::default();
+        let before = clock;
+        // One stall after the other.
+        for turn in 1..50 {
+            let stalled = Angle::fraction(turn * 37 % 90 + 5, 100);
+            sightings.take(&mut clock, stalled, at(turn), 0.005);
+            assert_eq!(clock, before);
+        }
+        for turn in 51..=60 {
+            sightings.take(&mut clock, Angle::fraction(1, 10), at(turn), 0.005);
+        }
+        let off = apart(clock.angle_at(at(60)), Angle::fraction(1, 10));
+        assert!(off.abs() < 1e-9, "{off}");
     }
 
     /// The errors of a clock in revolutions, by sightings every half second with exponentially distributed

@@ -87,8 +87,8 @@ const LANDING_GAINS: (f64, f64) = (0.8, 0.5);
 const LONG_LEAP: u64 = 8;
 
 /// How much farther off a landing may be behind such a host if its leap is so many times as long as those before.
-/// A choice.
-const MOST_GROWN: f64 = 3.0;
+/// A choice: with more, leaps by a mean of turns pass over longer turns between cylinders.
+const MOST_GROWN: f64 = 1.5;
 
 /// How far off it may be besides, as a share of the skew before it: a boundary one block farther is not taken
 /// for it. A choice: less than half.

@@ -70,8 +70,8 @@ pub(super) async fn count(
             return Ok(());
         }
         let ends = ends_of(observer, line, (on, pitch), BATCH).await?;
-        pitch = (pitch + (ends.1 - ends.0) / on as f64).max(WIDTHS.0);
-        error = observer.error_of(BATCH / 2) / sector;
+        pitch = (pitch + ends.wider).max(WIDTHS.0);
+        error = observer.error_of(BATCH / 2) / (sector * ends.span);
     }
     count_alone(observer, line, pitch).await
 }
@@ -93,8 +93,8 @@ async fn count_alone(
     let mut told = None;
     for _ in 0..TELLINGS {
         let ends = ends_of(observer, line, (on, pitch), sightings).await?;
-        pitch = (pitch + (ends.1 - ends.0) / on as f64).max(WIDTHS.0);
-        line.end = line.end + forward(ends.0);
+        pitch = (pitch + ends.wider).max(WIDTHS.0);
+        line.end = line.end + forward(ends.begin);
         line.sectors = (1.0 / pitch).round() as u32;
         if pitch <= WIDTHS.0 {
             break;
@@ -107,9 +107,15 @@ async fn count_alone(
     Ok(())
 }
 
-/// How exactly the ends of a track are told that has one number of sectors or another, as a share of the difference.
-/// A choice: the wrong one is taken once in two hundred times.
-const ONE_OF_TWO: f64 = 0.13;
+/// How likely it is, as the logarithm of the odds, that tracks have no more than usual besides their blocks. A choice: ten
+/// to one. Two tracks in a row that miss equally many blocks are rare.
+const USUAL: f64 = 2.3;
+
+/// The number of sectors is told at such odds, as a logarithm. A choice: a hundred to one.
+const ODDS: f64 = 4.6;
+
+/// Most sightings of each end for that, in such parts. A choice: eight seconds of the drive's time.
+const PARTS: usize = 5;
 
 /// How many sectors a track has on a turn, if that is told: its first block ends at `end`. It has as many as were
 /// believed, and some blocks are missing, or it has no more than usual besides its blocks.
@@ -134,25 +140,42 @@ pub(super) async fn recount(
     };
     let other = blocks + spares;
     let apart = 1.0 / f64::from(other) - pitch;
-    let share = ONE_OF_TWO * apart.abs() * on as f64;
-    if other == sectors || share == 0.0 {
+    if apart == 0.0 {
         return Ok(Some(sectors));
     }
-    let sightings = observer.sightings(share, MOST);
-    let ends = ends_of(observer, &line, (on, pitch), sightings).await?;
-    let wider = (ends.1 - ends.0) / on as f64;
-    let is_other = (wider - apart).abs() < wider.abs();
-    Ok(Some(if is_other { other } else { sectors }))
+    let mut odds = USUAL;
+    for _ in 0..PARTS {
+        let ends = ends_of(observer, &line, (on, pitch), MOST).await?;
+        // One sector more or less, as a share of what shows it, and the error of that.
+        let seen = ends.wider / apart;
+        let error = observer.error_of(MOST / 2) / (apart * on as f64 * ends.span);
+        odds += (seen - 0.5) / (error * error);
+        if odds.abs() >= ODDS {
+            break;
+        }
+    }
+    Ok(Some(if odds > 0.0 { other } else { sectors }))
 }
 
-/// How far off both ends of a line are, by the medians of sightings near them: of other blocks each time,
-/// so that the buffer holds none.
+/// The ends of a line, by sightings near them.
+#[derive(Clone, Copy, Debug)]
+struct LineEnds {
+    /// How far off the beginning is, in revolutions.
+    begin: f64,
+    /// How much wider the blocks are, in revolutions.
+    wider: f64,
+    /// How far apart the sightings were, as a share of the line.
+    span: f64,
+}
+
+/// How far off a line is, by the medians of sightings near its ends: of other blocks each time, so that the buffer
+/// holds none.
 async fn ends_of(
     observer: &mut Observer,
     line: &SectorLine,
     (on, pitch): (u64, f64),
     sightings: usize,
-) -> Result<(f64, f64), NoTrack> {
+) -> Result<LineEnds, NoTrack> {
     let places = (on / ENDS / BESIDE).clamp(1, sightings as u64);
     let (mut begins, mut ends) = (Vec::new(), Vec::new());
     // In turn, so that a correction of the clock is in both.
@@ -170,5 +193,14 @@ async fn ends_of(
             offs.push(apart(expected, seen));
         }
     }
-    Ok((median(&mut begins), median(&mut ends)))
+    // Sightings are of each place in turn.
+    let inwards = (places - 1) as f64 / 2.0 * BESIDE as f64;
+    let between = on as f64 - 2.0 * inwards;
+    let begin = median(&mut begins);
+    let wider = (median(&mut ends) - begin) / between;
+    Ok(LineEnds {
+        begin: begin - wider * inwards,
+        wider,
+        span: between / on as f64,
+    })
 }

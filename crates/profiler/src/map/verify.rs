@@ -7,7 +7,7 @@ use drive::Angle;
 
 use super::line::NoTrack;
 use super::observer::{Care, Observer};
-use crate::clock::apart;
+use crate::clock::{apart, median};
 use crate::confidence::Confidence;
 use crate::device::Offers;
 use crate::prober::Prober;
@@ -68,9 +68,16 @@ const AGAIN: u64 = 2;
 /// stalls of the host fail some.
 const FAILING: usize = 100;
 
-/// Tracks beside their places stay while not more than one of so many checks finds them. If more do, the angles are
-/// not what positioning needs, and the map gets half of its confidence. A choice.
-const BESIDE: usize = 33;
+/// A track beside its place stays on the map, and is as many failed checks more. A choice: where a sixteenth of the
+/// tracks are, positions are not what scheduling needs, and the map gets half of its confidence.
+const BESIDE_COSTS: usize = 7;
+
+/// Fewest checks whose common error is the clock's. A choice: fewer may be of one piece of the map.
+const FEWEST: usize = 20;
+
+/// A map of a smaller part of the blocks has no confidence: few gaps are between known blocks. A choice: one of a
+/// hundred.
+const LEAST_KNOWN: u64 = 100;
 
 /// The same where reads in between have to evict the blocks, and where a host delays some sightings. The
 /// blocks are those on both sides of a boundary of two tracks: angles within a track would be right also
@@ -83,16 +90,21 @@ async fn verify_in_rounds(prober: &Prober, checks: u32, seed: u64) -> Confidence
         let mut made = check_all(prober, first..first + u64::from(checks)).await;
         let count = |found| made.iter().filter(|check| check.found == found).count();
         let came_true = count(CheckedPlace::There);
-        let is_beside = count(CheckedPlace::Beside) * BESIDE > made.len();
-        let believed = if is_beside { came_true / 2 } else { came_true };
-        confidence = Confidence::of(believed as u32, made.len() as u32);
+        let beside = count(CheckedPlace::Beside) * BESIDE_COSTS;
+        confidence = Confidence::of(came_true.saturating_sub(beside) as u32, made.len() as u32);
         if count(CheckedPlace::Elsewhere) * FAILING <= made.len() {
             break;
         }
         made.sort_unstable_by_key(|check| check.lba);
         prober.findings(|findings| findings.map.discard_failed(&made));
     }
-    prober.findings(|findings| findings.map_confidence = confidence);
+    let blocks = prober.device().blocks;
+    prober.findings(|findings| {
+        if findings.map.known() < blocks / LEAST_KNOWN {
+            confidence = Confidence::NONE;
+        }
+        findings.map_confidence = confidence;
+    });
     confidence
 }
 
@@ -119,54 +131,46 @@ async fn check_all(prober: &Prober, seeds: Range<u64>) -> Vec<Check> {
         let boundary = prober.findings(|findings| {
             let known = findings.map.known();
             findings.map.boundary(known, seed)
-        });
-        let boundary = boundary?;
-        let mut check = Check {
-            lba: boundary.blocks[1].0,
-            found: CheckedPlace::There,
-        };
-        for (lba, end) in boundary.blocks {
-            let found = place_of(prober, lba, end, &boundary).await?;
-            if found != CheckedPlace::There {
-                check.found = found;
-            }
-            if found == CheckedPlace::Elsewhere {
-                check.lba = lba;
-                break;
-            }
+        })?;
+        let mut offs = [0.0; 2];
+        for (off, (lba, end)) in offs.iter_mut().zip(boundary.blocks) {
+            *off = off_of(prober, lba, end, &boundary).await?;
         }
-        Some(check)
+        Some((boundary, offs))
     });
     let made = prober.rounds(work.collect()).await;
-    made.into_iter().flatten().collect()
+    let made: Vec<(Boundary, [f64; 2])> = made.into_iter().flatten().collect();
+    let (close, shifts) = match Observer::new(prober).late() == 0.0 {
+        true => (CLOSE_BY_READS, [0.0; 2]),
+        false => (CLOSE, shifts(&made)),
+    };
+    let judged = made
+        .iter()
+        .map(|(boundary, offs)| boundary.judge(*offs, shifts, close));
+    judged.collect()
 }
 
-/// Where a block is that should end at an angle.
-async fn place_of(
-    prober: &Prober,
-    lba: Lba,
-    end: Angle,
-    boundary: &Boundary,
-) -> Option<CheckedPlace> {
+/// By how much the first blocks and the second blocks of all checks are off alike; nothing with few of them.
+fn shifts(made: &[(Boundary, [f64; 2])]) -> [f64; 2] {
+    match made.len() < FEWEST {
+        true => [0.0; 2],
+        false => [0, 1].map(|side| {
+            let mut offs: Vec<f64> = made.iter().map(|(_, offs)| offs[side]).collect();
+            median(&mut offs)
+        }),
+    }
+}
+
+/// How far off a block is that should end at an angle, in revolutions.
+async fn off_of(prober: &Prober, lba: Lba, end: Angle, boundary: &Boundary) -> Option<f64> {
     let mut observer = Observer::new(prober);
-    let off = match observer.late() == 0.0 {
-        true => off_at_once(prober, lba, end, boundary).await?,
+    match observer.late() == 0.0 {
+        true => off_at_once(prober, lba, end, boundary).await,
         false => {
             let seen = observer.typical(lba, SIGHTINGS).await.ok()?;
-            apart(end, seen).abs()
+            Some(apart(end, seen))
         }
-    };
-    let within = match observer.late() == 0.0 {
-        true => boundary.within.min(CLOSE_BY_READS),
-        false => boundary.within,
-    };
-    Some(if off <= within {
-        CheckedPlace::There
-    } else if off <= boundary.beside {
-        CheckedPlace::Beside
-    } else {
-        CheckedPlace::Elsewhere
-    })
+    }
 }
 
 /// How far off a block is that no host delays, by the best of some sightings: the drive may need a second attempt. One
@@ -193,6 +197,32 @@ struct Boundary {
     within: f64,
     /// How far off they are on these tracks all the same.
     beside: f64,
+}
+
+impl Boundary {
+    /// Where the tracks are whose blocks were so far off. Behind a host all checks are off alike by `shifts`, if its
+    /// usual delay has changed or the clock is not exact: they are made at the same time, and that says nothing about
+    /// the map. Not farther off than `close` is where they should be.
+    fn judge(&self, offs: [f64; 2], shifts: [f64; 2], close: f64) -> Check {
+        let within = self.within.min(close);
+        let mut check = Check {
+            lba: self.blocks[1].0,
+            found: CheckedPlace::There,
+        };
+        for ((lba, _), (off, shift)) in self.blocks.iter().zip(offs.into_iter().zip(shifts)) {
+            let off = (off - shift).abs();
+            if off > self.beside {
+                return Check {
+                    lba: *lba,
+                    found: CheckedPlace::Elsewhere,
+                };
+            }
+            if off > within {
+                check.found = CheckedPlace::Beside;
+            }
+        }
+        check
+    }
 }
 
 impl crate::findings::TrackMap {
@@ -266,5 +296,52 @@ impl crate::findings::TrackMap {
             place -= piece.blocks();
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(number: u64, off: f64) -> (Boundary, [f64; 2]) {
+        let boundary = Boundary {
+            blocks: [0, 1].map(|side| (Lba(number * 100 + side), Angle::ZERO)),
+            within: CLOSE,
+            beside: BESIDE_BY_READS,
+        };
+        (boundary, [off; 2])
+    }
+
+    fn places(made: &[(Boundary, [f64; 2])]) -> Vec<CheckedPlace> {
+        let shifts = shifts(made);
+        let judged = made
+            .iter()
+            .map(|(boundary, offs)| boundary.judge(*offs, shifts, CLOSE).found);
+        judged.collect()
+    }
+
+    #[test]
+    fn a_clock_that_is_off_fails_no_check_and_hides_no_track() {
+        use CheckedPlace::{Beside, Elsewhere, There};
+        for clock in [0.0, 0.004, -0.02, 0.1] {
+            let offs = |number: u64| match number % 10 {
+                0 => clock + 0.012,
+                1 => clock - 0.03,
+                _ => clock + number as f64 * 1e-5,
+            };
+            let made: Vec<_> = (0..100).map(|number| check(number, offs(number))).collect();
+            let places = places(&made);
+            for (number, place) in places.iter().enumerate() {
+                let is = match number % 10 {
+                    0 => Beside,
+                    1 => Elsewhere,
+                    _ => There,
+                };
+                assert_eq!(*place, is, "{number} of a clock that is {clock} off");
+            }
+        }
+        // A few may be of one piece, which is off itself.
+        let few: Vec<_> = (0..5).map(|number| check(number, 0.02)).collect();
+        assert_eq!(places(&few), [Elsewhere; 5]);
     }
 }

@@ -151,7 +151,9 @@ impl Explorer {
         let usual = self.observer.spares_told();
         let is_unusual = usual.is_some_and(|spares| traced.blocks + spares != self.sectors);
         let told = Some((self.sectors, traced.blocks));
-        let is_asked = again && (is_other || is_unusual) && self.recounted != told;
+        let is_usual_here = expected.is_some() && !is_other;
+        let is_asked = (again && is_other) || (is_unusual && (again || is_usual_here));
+        let is_asked = is_asked && self.recounted != told;
         if !is_asked || !self.observer.is_blurred(self.sectors) {
             return Ok(());
         }

@@ -65,8 +65,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     find_layout(prober).await;
     arm_and_electronics(prober, Effort::QUICK).await;
     let mut measured = surfaces(prober);
-    let for_arm = for_arm(prober, left(prober, end)) + for_skipped(prober) + for_settling(prober);
-    let for_map = left(prober, end).saturating_sub(for_arm);
+    let for_map = for_map(prober, left(prober, end));
     let until = prober.now() + for_map;
     let length = part(for_map, PARTS).max(SHORTEST);
     let mut again = false;
@@ -149,6 +148,17 @@ async fn arm_and_electronics(prober: &Prober, effort: Effort) {
     if !is_known {
         begin(prober, ProfilingStage::Firmware);
         find_firmware(prober).await;
+    }
+}
+
+/// How much of the time that is left is for the map. Behind a host that delays it is half of that at least: of all that
+/// a profile needs, unknown blocks cost a service most.
+fn for_map(prober: &Prober, left: Duration) -> Duration {
+    let settling = for_settling(prober);
+    let rest = left.saturating_sub(for_arm(prober, left) + for_skipped(prober) + settling);
+    match settling.is_zero() {
+        true => rest,
+        false => rest.max(part(left, 2)),
     }
 }
 
