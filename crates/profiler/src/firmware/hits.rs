@@ -25,8 +25,8 @@ const ANSWERS: usize = 25;
 /// Maximum blocks per request, if the buffer has them.
 const MOST: u64 = 6144;
 
-/// Blocks of the first request, and the maximum if the segment size is unknown: all known segments
-/// hold three times as many.
+/// Blocks of the first request, and the maximum if the segment size is unknown, as by reads alone: all known
+/// segments hold three times as many.
 const FEW: u64 = 16;
 
 /// The required precision of the bus, as a fraction of the cost of the blocks.
@@ -103,7 +103,7 @@ pub(super) async fn measure_bus(
         return;
     };
     let most = match buffer.segment_blocks {
-        0 => FEW,
+        0 | 1 => FEW,
         blocks => (u64::from(blocks) * 3 / 4).clamp(1, MOST),
     };
     let mut blocks = most.min(FEW);
