@@ -15,19 +15,17 @@ mod line;
 mod observer;
 mod regions;
 mod sector_count;
+mod sector_line;
 mod settle;
-mod spares;
 mod survey;
 mod track;
 mod track_cycle;
 mod verify;
 mod walk;
 
-pub(crate) use spares::SpareSectors;
-
 pub use explore::{Explored, explore};
-pub use line::NoTrack;
 pub use regions::explore_regions;
+pub use sector_line::NoTrack;
 pub use settle::{needs_settling, settle};
 pub use survey::survey;
 pub use verify::verify;

@@ -15,13 +15,14 @@ use drive::Angle;
 use crate::clock::ReferenceSightings;
 use crate::device::{DriveIdentity, Offers};
 use crate::findings::Findings;
-use crate::map::SpareSectors;
 use crate::sighting::Sighting;
 
 mod rounds;
+mod spares;
 mod turn_queue;
 
 pub(crate) use rounds::MOST_AT_ONCE;
+pub(crate) use spares::SpareSectors;
 use turn_queue::TurnQueue;
 
 /// The timing of one command, as observed by the host.

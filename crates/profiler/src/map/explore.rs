@@ -14,8 +14,9 @@
 use block::Lba;
 use drive::Angle;
 
-use super::line::{LineBegin, NoTrack, beginning};
+use super::line::beginning;
 use super::observer::{Care, Observer, width};
+use super::sector_line::{LineBegin, NoTrack};
 use super::track_cycle::{History, Landings, TrackCycle, TrackKind};
 use crate::clock::{apart, forward};
 use crate::findings::MapPiece;

@@ -12,67 +12,12 @@ use drive::Angle;
 
 use super::observer::{Care, Observer, SAME, width};
 use super::sector_count::count;
+use super::sector_line::{FIRSTS, LONG_ENOUGH, LineBegin, NoTrack, SectorLine, WIDTHS};
 use crate::clock::{apart, forward};
-use crate::prober::Unseen;
-
-/// Why a track could not be made out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoTrack {
-    /// A block could not be sighted.
-    Unseen(Unseen),
-    /// The blocks there do not follow each other at equal angles.
-    NoLine,
-}
-
-impl From<Unseen> for NoTrack {
-    fn from(unseen: Unseen) -> Self {
-        NoTrack::Unseen(unseen)
-    }
-}
-
-/// Blocks that follow each other at equal angles.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SectorLine {
-    pub(super) first: Lba,
-    /// Where the first of them ends.
-    pub(super) end: Angle,
-    pub(super) sectors: u32,
-    pub(super) blocks: u32,
-    /// How far off the number of sectors usually is before it is rounded, because a host delays sightings.
-    pub(super) doubt: f64,
-}
-
-/// Where the first block of a line is on its track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LineBegin {
-    /// It is the track's first, or follows such blocks that are elsewhere: so many.
-    Track(u64),
-    /// Anywhere.
-    Anywhere,
-}
-
-impl SectorLine {
-    /// Whether it tells how many sectors there are on a turn.
-    pub(super) fn is_long(&self) -> bool {
-        self.blocks >= LONG_ENOUGH && self.doubt <= DOUBT
-    }
-}
-
-/// Lines whose number of sectors is usually farther off do not tell it. A choice: both ends are late by
-/// exponentially distributed times, whose difference is half a sector once in thirty times then, and the
-/// number is told twice.
-pub(super) const DOUBT: f64 = 0.15;
-
-/// The widths of sectors in revolutions: more than 10 on a track and fewer than 20,000, twice what
-/// drives of 2020 have.
-pub(super) const WIDTHS: (f64, f64) = (1.0 / 20_000.0, 1.0 / 10.0);
 
 /// Two sightings of a block agree within that, in revolutions, before any width is known. A
 /// choice: a second attempt at a sector is off by more.
 const ROUGH: f64 = 5e-4;
-
-/// Lines of fewer blocks do not tell how many sectors there are on a turn. A choice.
-const LONG_ENOUGH: u32 = 16;
 
 /// Follows the line that begins with a block: the distance doubles while the angle is as
 /// expected; then its end is searched. Behind a host that delays sightings it matters where the line begins.
@@ -124,10 +69,6 @@ pub(super) async fn trace(
         doubt: 0.0,
     })
 }
-
-/// Sightings of the first block of a line behind a host that delays them. A choice: the line of all sightings
-/// tells where it begins.
-pub(super) const FIRSTS: usize = 3;
 
 /// How much farther than nearly all delays the next point of a line may be while it is known to half of that
 /// distance only. A choice: the error of a line grows with the distance, by less than half.

@@ -6,10 +6,10 @@
 use block::Lba;
 use drive::Angle;
 
-use super::line::{DOUBT, FIRSTS, LineBegin, NoTrack, SectorLine, WIDTHS};
 use super::observer::{BESIDE, Observer};
-use super::spares::SpareSectors;
+use super::sector_line::{DOUBT, FIRSTS, LineBegin, NoTrack, SectorLine, WIDTHS};
 use crate::clock::{apart, forward, median};
+use crate::prober::SpareSectors;
 
 /// Sightings near the ends of a line take no more than this part of it. A choice.
 const ENDS: u64 = 8;

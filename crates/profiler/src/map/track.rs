@@ -3,8 +3,8 @@
 use block::Lba;
 use drive::Angle;
 
-use super::line::NoTrack;
 use super::observer::{Care, Observer, SAME, width};
+use super::sector_line::NoTrack;
 use crate::clock::{apart, forward};
 use crate::findings::Slip;
 

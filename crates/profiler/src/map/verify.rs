@@ -5,8 +5,8 @@ use std::ops::Range;
 use block::Lba;
 use drive::Angle;
 
-use super::line::NoTrack;
 use super::observer::{Care, Observer};
+use super::sector_line::NoTrack;
 use crate::clock::{apart, median};
 use crate::confidence::Confidence;
 use crate::device::Offers;

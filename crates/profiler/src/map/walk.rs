@@ -4,9 +4,10 @@ use block::Lba;
 use drive::Angle;
 
 use super::explore::Explorer;
-use super::line::{self, LineBegin, NoTrack, SectorLine, beginning};
+use super::line::{self, beginning};
 use super::observer::{Care, SAME, width};
 use super::sector_count;
+use super::sector_line::{LineBegin, NoTrack, SectorLine};
 use super::track::{Traced, Tracing};
 use super::track_cycle::{KindRun, TrackCycle, TrackKind};
 use crate::clock::{apart, forward};
