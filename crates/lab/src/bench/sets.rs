@@ -110,6 +110,8 @@ impl SetsBench {
             let at = task.shares[place]?;
             Some(busy.megabytes((blocks as f64 * share) as u64) / at.as_secs_f64())
         };
+        // Slices at the ends of pieces are read as a whole, and count for their part in the set.
+        let delivered = task.delivered as f64 / task.asked as f64;
         Ok(SetsFigures {
             drive: self.drive.clone(),
             policy: self.policy.clone(),
@@ -120,8 +122,8 @@ impl SetsBench {
             piece_kib,
             half_mb_s: until(0.5, 0),
             nine_tenths_mb_s: until(0.9, 1),
-            run_mb_s: busy.megabytes(task.delivered) / run.end.as_secs_f64(),
-            read_percent: task.delivered as f64 * 100.0 / task.asked as f64,
+            run_mb_s: busy.megabytes(blocks) * delivered / run.end.as_secs_f64(),
+            read_percent: delivered * 100.0,
             estimated_loss_percent: run.losses.share() * 100.0,
             budget_percent: f64::from(self.impact_ppm) / 1e4,
         })
