@@ -8,6 +8,7 @@ use scheduler::PieceId;
 use std::collections::VecDeque;
 
 use block::{CommandId, Duration, Extent, Instant};
+use scheduler::freeblock::GapUse;
 
 use crate::command::{Draft, Purpose, SentCommand, StageAnswer};
 use crate::intake::limits::Limits;
@@ -49,6 +50,14 @@ impl Dispatch {
     pub fn is_background(&self, id: CommandId) -> bool {
         let mut at_drive = self.at_drive.iter();
         at_drive.any(|sent| sent.id == id && sent.purpose.piece().is_none())
+    }
+
+    /// Whether a command at the drive reads ahead of a request, in slack that nothing else wanted.
+    ///
+    /// # Panics
+    /// If the command is not at the drive.
+    pub fn is_read_ahead(&self, id: CommandId) -> bool {
+        matches!(self.find(id).purpose, Purpose::ReadAhead)
     }
 
     /// The blocks that a command at the drive reads in the background, by itself or merged with those
@@ -131,6 +140,20 @@ impl Dispatch {
         match self.chosen.back() {
             Some(&Draft::Request { piece, .. }) => Some(piece),
             Some(_) | None => None,
+        }
+    }
+
+    /// Whether a free read has been given to the drive for the chosen piece, which is then the best that
+    /// can follow it.
+    pub(crate) fn is_read_given(&self) -> bool {
+        let is_read = |sent: &SentCommand| matches!(sent.purpose, Purpose::Background(_));
+        match self.chosen.front() {
+            Some(Draft::Request { unplanned, .. }) => {
+                unplanned.is_some_and(|unplanned| matches!(unplanned.gap, GapUse::Apart(_)))
+            }
+            // Another stop of the same plan is about to be given.
+            Some(Draft::Background(_)) => self.last().is_some_and(is_read),
+            Some(_) | None => false,
         }
     }
 

@@ -367,4 +367,52 @@ mod tests {
         // A head that lands inside the blocks of a write may begin with others.
         assert!(right * 100 >= pairs * 97, "{right} of {pairs}");
     }
+
+    /// Block by block: each of a write's blocks is on the bus before its sector comes.
+    #[test]
+    fn the_medium_waits_until_no_block_of_any_track_will_be_missing() {
+        let entry = catalog::find("quantum-atlas-10k").expect("a shipped drive");
+        let belief = entry.profile().expect("a valid profile");
+        let block = belief.bus.write_block.as_nanos() as i64;
+        let mut crossing = 0;
+        for n in 0..2_000_u64 {
+            let first = Lba(n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 17_000_000);
+            let extent = Extent::new(first, Sectors(1 + n % 96)).expect("blocks");
+            let route = Route::new(&belief, extent, Direction::Write).expect("mapped blocks");
+            let Pace::Bus(lead) = route.pace else {
+                panic!("the bus of the Atlas 10K is slower than its medium");
+            };
+            // The sectors of the first track, and those behind the way to each other one.
+            let (mut at, mut on, mut carried, mut needed) = (None, route.target().position, 0, 0);
+            let mut begins = Instant::ZERO;
+            for run in belief.geometry.runs(extent) {
+                let start = match at {
+                    None => Instant::ZERO + belief.spindle.wait(Instant::ZERO, run.start),
+                    Some(at) => {
+                        let pass = belief.pass(on, at, &run, Direction::Write);
+                        at + pass.seek + pass.rotation
+                    }
+                };
+                if at.is_none() {
+                    begins = start;
+                }
+                let sweep = belief.spindle.time_of(run.sweep);
+                for sector in 0..u64::from(run.blocks) {
+                    carried += block;
+                    let passed = sweep.as_nanos() * sector / u64::from(run.blocks);
+                    let comes = (start.since(begins).as_nanos() + passed) as i64;
+                    needed = needed.max(carried - comes);
+                }
+                on = drive::SeekTarget::from(&run).position;
+                at = Some(start + sweep);
+            }
+            crossing += u32::from(!route.rest.is_zero());
+            let off = lead.as_nanos() as i64 - needed;
+            assert!(
+                off.abs() < 2_000,
+                "{extent}: {lead:?}, {needed} ns are needed"
+            );
+        }
+        assert!(crossing > 100, "{crossing}");
+    }
 }

@@ -112,6 +112,59 @@ fn rare_long_delays_do_not_drive_the_guard_away() {
     assert!(lateness.guard(0.6 * PERIOD.as_nanos() as f64) < Duration::from_micros(400));
 }
 
+/// A revolution in nanoseconds, three times in ten.
+fn anyway(dice: &mut Dice) -> i64 {
+    match dice.below(10) {
+        0..3 => PERIOD.as_nanos() as i64,
+        _ => 0,
+    }
+}
+
+#[test]
+fn commands_that_are_late_whatever_their_slack_say_nothing_of_seeks() {
+    let late = |dice: &mut Dice| dice.noise(60_000) + anyway(dice);
+    let lateness = taught(6, 200_000, late);
+    assert!((lateness.late_anyway() - 0.3).abs() < 0.03);
+    for (slack, low, high) in [(0, 0.35, 0.55), (60_000, 0.06, 0.22), (300_000, 0.0, 0.04)] {
+        let chance = lateness.chance(slack);
+        assert!((low..=high).contains(&chance), "{slack}: {chance}");
+    }
+}
+
+#[test]
+fn reads_tell_how_late_the_seeks_of_writes_are_that_are_late_anyway() {
+    let guards = |drowned: u64| {
+        let mut guards = Conservatism::new(Caution::default(), PERIOD, 10_000);
+        let mut dice = Dice(7);
+        for n in 0..100_000 {
+            let (wait, noise) = (dice.below(PERIOD.as_nanos()), dice.noise(60_000));
+            let direction = [Direction::Read, Direction::Write][n % 2];
+            let late = match direction {
+                Direction::Read => noise,
+                // The sector is read before it is written.
+                Direction::Write if dice.below(10) < drowned => noise + PERIOD.as_nanos() as i64,
+                Direction::Write => noise / 2,
+            };
+            guards.observe(&ObservedSeek {
+                direction,
+                ..seek(
+                    Delivery::Queued,
+                    100,
+                    (Duration::from_nanos(wait), lost(wait, late)),
+                )
+            });
+        }
+        for _ in 0..512 {
+            guards.finished(Duration::from_millis(60), 0, 1);
+        }
+        guards.guards()
+    };
+    let [read, _, write, _] = guards(9);
+    assert_eq!(read, write);
+    let [read, _, write, _] = guards(0);
+    assert!(write < read, "{write:?} {read:?}");
+}
+
 fn seek(delivery: Delivery, distance: u32, (wait, revolutions): (Duration, i64)) -> ObservedSeek {
     ObservedSeek {
         direction: Direction::Read,

@@ -11,7 +11,7 @@ use block::{Direction, Duration, Extent, Instant, Lba, Outcome};
 use drive::firmware::Overheads;
 use drive::{Certainty, Profile, SeekCurve};
 use profiler::Confidence;
-use profiler::tracker::{Arrival, BeliefMode, PredictionOutcome, Tracker, Travel};
+use profiler::tracker::{ArrivalSlack, BeliefMode, PredictionOutcome, Tracker, Travel};
 use scheduler::policy::{NamedPolicy, find};
 
 use super::DriveBelief;
@@ -120,13 +120,13 @@ impl DriveFollower {
         course: &Course,
         route: &Route,
         period: Duration,
-    ) -> Arrival {
+    ) -> ArrivalSlack {
         let electronics = &self.electronics.0;
         let overhead = electronics.before_positioning(route.direction(), before.previous);
         let latest = course.start + course.pass.rotation;
         let slack = latest.as_nanos() as i64 - (given + overhead).as_nanos() as i64;
         let is_free = before.free + period <= latest;
-        Arrival {
+        ArrivalSlack {
             slack,
             earlier: is_free.then_some(slack - period.as_nanos() as i64),
         }

@@ -1,7 +1,10 @@
 //! The stage alone: room at the drive, rest, and what the end of a command moves.
 
+use scheduler::background::Means;
+use scheduler::freeblock::Kind;
+
 use super::*;
-use crate::command::{Planned, UnplannedEnd};
+use crate::command::{BackgroundRead, Planned, UnplannedEnd};
 use crate::context::tests::{StageBench, blocks};
 
 const LIMITS: Limits = Limits {
@@ -81,7 +84,7 @@ fn the_end_of_a_command_shifts_what_was_expected_after_it() {
         after: Some((before, at(500))),
         luck: Duration::ZERO,
         paid: 0,
-        gap: scheduler::freeblock::GapUse::UnusedAtEdge,
+        gap: GapUse::UnusedAtEdge,
         on_bus: Duration::ZERO,
     };
     let piece = bench.submit_chosen(block::Direction::Read, blocks(800, 8));
@@ -106,4 +109,43 @@ fn the_end_of_a_command_shifts_what_was_expected_after_it() {
         };
         assert_eq!(now.end, at(920));
     }
+}
+
+#[test]
+fn a_free_read_is_given_for_what_is_chosen_once_its_draft_is_gone() {
+    let mut bench = StageBench::new();
+    let piece = bench.submit_chosen(block::Direction::Read, blocks(800, 8));
+    let read = BackgroundRead {
+        extent: blocks(400, 8),
+        kind: Kind::Detour,
+        means: Means::Free,
+    };
+    let request = |gap| Draft::Request {
+        piece,
+        planned: Planned::Yes,
+        was_held: false,
+        merged: None,
+        unplanned: Some(UnplannedEnd {
+            end: Instant::ZERO,
+            after: None,
+            luck: Duration::ZERO,
+            paid: 0,
+            gap,
+            on_bus: Duration::ZERO,
+        }),
+    };
+    let planned = request(GapUse::Apart(Duration::ZERO));
+    for (drafts, is_given) in [
+        (vec![request(GapUse::Unused)], false),
+        (vec![request(GapUse::Merged(Duration::ZERO))], false),
+        (vec![Draft::Background(read), planned], false),
+        (vec![planned], true),
+    ] {
+        bench.dispatch.chosen = drafts.into();
+        assert_eq!(bench.dispatch.is_read_given(), is_given);
+    }
+    // The first of two stops is at the drive.
+    bench.dispatch.chosen.push_front(Draft::Background(read));
+    bench.send(Purpose::Background(read), read.extent);
+    assert!(bench.dispatch.is_read_given());
 }

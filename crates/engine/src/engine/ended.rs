@@ -95,8 +95,10 @@ impl Stages<'_> {
     pub(super) fn adapt(&mut self, learned: &Learned) {
         let cx = &mut self.cx;
         if learned.policy.is_some() || learned.is_refined || learned.is_delayed {
-            // What was chosen by the belief is chosen again.
-            cx.put_back_chosen();
+            // What was chosen by the belief is chosen again, unless its free read has been given for it.
+            if learned.policy.is_some() || !cx.dispatch.is_read_given() {
+                cx.put_back_chosen();
+            }
             cx.dispatch.settled = false;
         }
         if let Some(policy) = learned.policy {

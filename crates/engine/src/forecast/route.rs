@@ -63,9 +63,20 @@ impl Route {
         let mut passed = u64::from(first.blocks);
         let mut held = part(sweep, watermark.min(passed), first.blocks);
         let mut carried = at;
+        let width = belief.spindle.time_of(first.width);
+        let bus = belief.bus.write_block;
+        let leads = direction == Direction::Write && bus > width;
+        let mut ahead = match leads {
+            true => lead(bus, &first, (0, Duration::ZERO), sweep),
+            false => Duration::ZERO,
+        };
         for run in runs {
             let pass = belief.pass(last, at, &run, direction);
             let begins = at + pass.seek + pass.rotation;
+            if leads {
+                let before = (passed, sweep + begins.since(Instant::ZERO + left));
+                ahead = ahead.max(lead(bus, &run, before, pass.transfer));
+            }
             let sector = belief.spindle.time_of(run.width);
             carried = carried.max(begins + sector + belief.bus.read_block * (blocks - passed));
             if watermark > passed {
@@ -77,13 +88,8 @@ impl Route {
             at += pass.total();
             last = SeekTarget::from(&run).position;
         }
-        let width = belief.spindle.time_of(first.width);
-        let bus = belief.bus.write_block;
         let pace = match direction {
-            Direction::Write if bus > width => {
-                let medium = sweep + at.since(Instant::ZERO + left);
-                Pace::Bus((bus * blocks + width).saturating_sub(medium).max(bus))
-            }
+            Direction::Write if leads => Pace::Bus(ahead),
             Direction::Read if belief.bus.read_block > width => Pace::Bus(Duration::ZERO),
             _ => Pace::Medium,
         };
@@ -206,7 +212,10 @@ impl Route {
                 let whole = block * self.blocks;
                 // The last one has to be there when its own sector begins.
                 let sector = belief.spindle.time_of(self.first.width);
-                let held = (whole + sector).saturating_sub(self.sweep(belief));
+                let held = match self.pace {
+                    Pace::Bus(lead) => lead,
+                    Pace::Medium => (whole + sector).saturating_sub(self.sweep(belief)),
+                };
                 let early = u64::from(belief.buffer.write_watermark) * self.blocks / 1000;
                 belief.bus.read_block + held.max(block * early.max(1))
             }
@@ -250,6 +259,22 @@ impl Route {
     pub fn target(&self) -> SeekTarget {
         SeekTarget::from(&self.first)
     }
+}
+
+/// From a write's first block on the bus until the medium may begin with its first sector, so that every block
+/// of one of its parts is there before its sector. So many blocks are `before` the part, which begins so
+/// long after the first sector. Between two parts the medium waits, and the bus does not.
+fn lead(
+    bus: Duration,
+    part: &TrackExtent,
+    (before, begins): (u64, Duration),
+    transfer: Duration,
+) -> Duration {
+    let blocks = u64::from(part.blocks);
+    let width = Duration::from_nanos(transfer.as_nanos() / blocks.max(1));
+    let first = (bus * (before + 1)).saturating_sub(begins);
+    let last = (bus * (before + blocks) + width).saturating_sub(begins + transfer);
+    first.max(last)
 }
 
 /// The time in which so many of the blocks of a transfer pass.

@@ -123,7 +123,7 @@ pub(crate) struct GapBefore<'a> {
 pub(crate) struct FreeBlocks {
     rules: Rules,
     pub(crate) tasks: BackgroundTasks,
-    pub(crate) planner: Planner,
+    pub(super) planner: Planner,
     conservatism: Conservatism,
     pub(crate) account: Account,
     pub(crate) gaps: Gaps,

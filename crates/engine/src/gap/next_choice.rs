@@ -24,7 +24,8 @@ pub(crate) struct ReadEnd {
 }
 
 /// A request is chosen that is believed to go like `course`, behind what leaves the head as `head`.
-/// Without the free read that has just ended, it would have been chosen before that, in time. Returns the plan's kind if a delay of the host makes the request later than that.
+/// Without the free read that has just ended, it would have been chosen before that, in time. Returns
+/// the plan's kind if a delay of the host makes the request later than that.
 pub(super) fn charge_late_choice(
     (read_end, conservatism): (Option<ReadEnd>, &mut Conservatism),
     cx: &StageContext<'_>,

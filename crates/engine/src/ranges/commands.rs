@@ -19,6 +19,15 @@ impl Engine {
         self.arm(side).dispatch().is_background(id)
     }
 
+    /// Whether a command at the drive reads ahead of a request, in slack that nothing else wanted.
+    ///
+    /// # Panics
+    /// If the command is not at the drive.
+    pub fn is_read_ahead(&self, id: CommandId) -> bool {
+        let (side, id) = self.side_of(id);
+        self.arm(side).dispatch().is_read_ahead(id)
+    }
+
     /// The blocks that a command at the drive reads in the background, by itself or merged with those
     /// of a request; `None` if it reads none. The owner of its bytes has them when it ends.
     ///

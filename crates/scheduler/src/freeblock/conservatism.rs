@@ -75,6 +75,14 @@ const ADVANCE: f64 = 1_280.0;
 /// The first of the classes of seeks that begin on arrival.
 const IMMEDIATE: usize = 4;
 
+/// The bit of the classes of writes.
+const WRITES: usize = 2;
+
+/// Above this share of writes that are late whatever their seek, reads tell how late seeks are. A choice: a
+/// drive that reads sectors before it writes them makes most writes late, and those few that are left would
+/// take hours to show the chance of one miss in a hundred.
+const DROWNED: f64 = 0.25;
+
 /// A guard and its learned state.
 #[derive(Clone, Debug)]
 pub struct Conservatism {
@@ -84,6 +92,8 @@ pub struct Conservatism {
     short: u32,
     /// By direction, then short and long seeks; those that wait at the drive, then those that do not.
     lateness: [Lateness; 8],
+    /// In the same order: the class whose lateness holds for it.
+    told_by: [u8; 8],
     price: f64,
     /// In the same order; given or learned.
     guards: [Duration; 8],
@@ -146,6 +156,7 @@ impl Conservatism {
             // A choice: the part of a seek curve that is proportional to the root of the distance.
             short: cylinders / 16,
             lateness: std::array::from_fn(|_| Lateness::default()),
+            told_by: std::array::from_fn(|class| class as u8),
             price: PRICE,
             guards: [Duration::ZERO; 8],
             widening: 1.0,
@@ -310,7 +321,8 @@ impl Conservatism {
             .source
             .cylinder
             .abs_diff(gap.destination.position.cylinder);
-        self.lateness[self.class(direction, distance, delivery)].chance(slack)
+        let class = self.class(direction, distance, delivery);
+        self.lateness[usize::from(self.told_by[class])].chance(slack)
     }
 
     /// The duration of so many revolutions.
@@ -440,6 +452,10 @@ impl Conservatism {
         for lateness in &mut self.lateness {
             lateness.learn();
         }
+        self.told_by = std::array::from_fn(|class| {
+            let is_drowned = self.lateness[class].late_anyway() > DROWNED;
+            (if is_drowned { class & !WRITES } else { class }) as u8
+        });
         self.set_guards();
     }
 
@@ -448,7 +464,8 @@ impl Conservatism {
             Caution::Fixed { guard, .. } => [guard; 8],
             Caution::Learned { .. } => {
                 let price = self.price * self.period.as_nanos() as f64;
-                std::array::from_fn(|class| self.lateness[class].guard(price))
+                self.told_by
+                    .map(|class| self.lateness[usize::from(class)].guard(price))
             }
         };
     }
@@ -457,6 +474,6 @@ impl Conservatism {
         let long = usize::from(distance > self.short);
         let write = usize::from(direction == Direction::Write);
         let immediate = usize::from(delivery == Delivery::Immediate);
-        IMMEDIATE * immediate + 2 * write + long
+        IMMEDIATE * immediate + WRITES * write + long
     }
 }

@@ -14,6 +14,9 @@
 //!                     early  0   late ->     slack
 //! ```
 //!
+//! Some delays have nothing to do with the seek: sectors that are read before they are written, a scan of the
+//! drive's own. They show where no seek is late, at slacks beyond the last bin, and their share is taken out.
+//!
 //! Observations are counted in bins of slack. The probability is the decreasing function with the
 //! best fit (pool adjacent violators: Ayer et al., Annals of Mathematical Statistics 26, 1955).
 
@@ -41,12 +44,17 @@ const MOST_IN_BIN: f64 = 4096.0;
 /// many.
 const DOUBTED: f64 = 8.0;
 
+/// The weight of the assumption that nothing but seeks makes commands late, in observations. A choice.
+const CALM: f64 = 64.0;
+
 /// The probability of each lateness.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     seen: [f64; BINS],
     late: [f64; BINS],
     chance: [f64; BINS],
+    /// Commands with more slack than any seek needs, and those that were late all the same.
+    with_slack: (f64, f64),
 }
 
 /// The same for commands that the host delays as well: 96 us. A choice for round trips of 50 to 300 us over a
@@ -83,6 +91,7 @@ impl Lateness {
             seen: [PRIOR_WEIGHT; BINS],
             late: later.map(|chance| chance * PRIOR_WEIGHT),
             chance: later,
+            with_slack: (CALM, 0.0),
         }
     }
 
@@ -95,7 +104,17 @@ impl Lateness {
     }
 
     fn count(&mut self, slack: i64, was_later: bool) {
-        let Some(bin) = bin(slack) else { return };
+        let Some(bin) = bin(slack) else {
+            if slack > 0 {
+                let (seen, late) = self.with_slack;
+                let kept = if seen > MOST_IN_BIN { 0.5 } else { 1.0 };
+                self.with_slack = (
+                    seen * kept + 1.0,
+                    late * kept + f64::from(u8::from(was_later)),
+                );
+            }
+            return;
+        };
         self.seen[bin] += 1.0;
         self.late[bin] += f64::from(u8::from(was_later));
         if self.seen[bin] > MOST_IN_BIN {
@@ -131,11 +150,18 @@ impl Lateness {
             blocks[used] = block;
             used += 1;
         }
+        let anyway = self.late_anyway();
         let mut bin = 0;
         for &(late, seen, bins) in &blocks[..used] {
-            self.chance[bin..bin + bins].fill(late / seen);
+            let of_seek = (late / seen - anyway) / (1.0 - anyway);
+            self.chance[bin..bin + bins].fill(of_seek.max(0.0));
             bin += bins;
         }
+    }
+
+    /// The share of commands that are late whatever their slack.
+    pub fn late_anyway(&self) -> f64 {
+        self.with_slack.1 / self.with_slack.0
     }
 
     /// The probability that the head is late by more than `slack` nanoseconds. For negative slack:
