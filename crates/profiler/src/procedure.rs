@@ -26,9 +26,7 @@ mod by_reads;
 pub async fn complete(prober: Prober, budget: Duration) {
     let begun = prober.now();
     let end = begun + budget;
-    begin(&prober, ProfilingStage::Spindle);
-    if let Err(why) = find_spindle(&prober).await {
-        fail(&prober, ProfilingStage::Spindle, of_spindle(why));
+    if !find_spindle(&prober, end).await {
         begin(&prober, ProfilingStage::Done);
         return;
     }
@@ -71,19 +69,50 @@ fn retry(prober: &Prober, step: ProfilingStage) {
     prober.findings(|findings| findings.progress.failed.retain(|(other, _)| *other != step));
 }
 
-/// The blocks for finding the spindle, in thirds of the drive: the second is used if the first
-/// cannot be read. A choice: far from where file systems write most.
-const THIRDS: [u64; 2] = [1, 2];
+/// Attempts to find the spindle, each with a block of its own. A choice: a disk has no time for so many in ten minutes, and
+/// what is no disk answers all of them in seconds.
+const ATTEMPTS: u64 = 64;
 
-async fn find_spindle(prober: &Prober) -> Result<(), NotFound> {
+/// Attempts that may end with too little confidence. A choice: a host that spoils three of them spoils more.
+const DOUBTED: u64 = 3;
+
+/// The confidence with which the spindle is not looked for again: half, which beliefs need.
+const ENOUGH_PPM: u32 = 500_000;
+
+/// Finds the spindle; a stage that has failed is begun again at another place, until the end. Answers whether it was found.
+async fn find_spindle(prober: &Prober, end: Instant) -> bool {
+    begin(prober, ProfilingStage::Spindle);
     let blocks = prober.device().blocks;
-    let mut found = Err(NotFound::NoCommonMeasure);
-    for thirds in THIRDS {
-        if found.is_err() {
-            found = spindle::find(prober, Lba(blocks / 3 * thirds)).await;
+    let mut doubted = 0;
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 && prober.now() >= end {
+            break;
+        }
+        let found = spindle::find(prober, spindle_block(blocks, attempt)).await;
+        retry(prober, ProfilingStage::Spindle);
+        if let Err(why) = found {
+            fail(prober, ProfilingStage::Spindle, of_spindle(why));
+            continue;
+        }
+        doubted += 1;
+        let sure = prober.findings(|found| found.spindle.confidence.ppm() >= ENOUGH_PPM);
+        if sure || doubted >= DOUBTED {
+            return true;
         }
     }
-    found
+    prober.findings(|found| found.clock.is_some())
+}
+
+/// The block for an attempt to find the spindle: a third of the drive, two thirds, and then by the golden section. A choice:
+/// the first ones are far from where file systems write most.
+fn spindle_block(blocks: u64, attempt: u64) -> Lba {
+    match attempt {
+        0 | 1 => Lba(blocks / 3 * (attempt + 1)),
+        _ => {
+            let spread = attempt.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            Lba(((u128::from(spread) * u128::from(blocks)) >> 64) as u64)
+        }
+    }
 }
 
 /// The reason for a missing period, for users.

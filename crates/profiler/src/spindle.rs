@@ -7,14 +7,17 @@
 use block::{Duration, Extent, Instant, Lba};
 use drive::Angle;
 
-use crate::clock::{DOUBTFUL, PlatterClock, apart};
+use crate::clock::{PlatterClock, apart};
 use crate::confidence::Confidence;
 use crate::device::Offers;
 use crate::findings::Steadiness;
 use crate::prober::{Prober, Unseen};
 
-mod delays;
+mod by_reads;
+mod comb;
 mod eviction;
+
+pub use by_reads::keeps_time;
 
 /// The range of periods, in nanoseconds: 3,000 to 20,000 rpm with a margin, all drives ever sold.
 const PERIODS: (f64, f64) = (2.9e6, 20.1e6);
@@ -53,12 +56,15 @@ pub async fn find(prober: &Prober, lba: Lba) -> Result<(), NotFound> {
         }
     }
     let period = found.ok_or(NotFound::NoCommonMeasure)?.period;
-    let (first, last) = steady(&times, period);
-    let mut clock = PlatterClock::new((period * 1e3).round() as u64, Angle::ZERO, last);
-    let mut steadiness = follow(prober, lba, &mut clock, (first, &times)).await?;
-    if prober.device().offers == Offers::Nothing {
-        delays::measure(prober, lba, &times, (&mut clock, &mut steadiness)).await?;
-    }
+    let (clock, steadiness) = match prober.device().offers {
+        Offers::Nothing => by_reads::follow(prober, lba, times, period).await?,
+        Offers::CacheControl => {
+            let (first, last) = steady(&times, period);
+            let mut clock = PlatterClock::new((period * 1e3).round() as u64, Angle::ZERO, last);
+            let steadiness = follow(prober, lba, &mut clock, first).await?;
+            (clock, steadiness)
+        }
+    };
     prober.findings(|findings| {
         findings.clock = Some(clock);
         findings.spindle = steadiness;
@@ -153,17 +159,39 @@ fn steady(times: &[Instant], period: f64) -> (Instant, Instant) {
     (*first, *steady.next_back().unwrap_or(first))
 }
 
-/// The longest period of which nearly all intervals from the first moment are multiples, in
-/// nanoseconds.
+/// Moments from which intervals are counted. A choice: a host stalls the first of them once in a hundred times, and
+/// three of three never.
+const ORIGINS: usize = 3;
+
+/// The longest period of which nearly all intervals are multiples, in nanoseconds: from the first moment, or from another
+/// one if few moments are whole revolutions from that.
+fn common_measure(times: &[Instant]) -> Option<PeriodFit> {
+    let mut found: Option<PeriodFit> = None;
+    for origin in times.iter().take(ORIGINS) {
+        let most = found.as_ref().map_or(0, |fit| fit.moments);
+        if most * 8 >= times.len() * 7 {
+            break;
+        }
+        let fit = measure_from(*origin, times);
+        found = fit.filter(|fit| fit.moments > most).or(found);
+    }
+    found
+}
+
+/// The longest period of which nearly all intervals from a moment are multiples, in nanoseconds.
 ///
 /// Halves and thirds of it fit as well, and others nearly, where the intervals are similar. The
 /// result is the longest period that fits about as well as the best, and as many of the moments.
-fn common_measure(times: &[Instant]) -> Option<PeriodFit> {
-    let span = times[times.len() - 1].since(times[0]).as_nanos() as f64;
+fn measure_from(origin: Instant, times: &[Instant]) -> Option<PeriodFit> {
+    let span = times[times.len() - 1].since(origin).as_nanos() as f64;
+    let after: Vec<f64> = times
+        .iter()
+        .map(|at| at.as_nanos() as f64 - origin.as_nanos() as f64)
+        .collect();
     let mut period = PERIODS.1;
     let mut fits: Vec<PeriodFit> = Vec::new();
     while period > PERIODS.0 {
-        fits.extend(fitted(times, period));
+        fits.extend(fitted(&after, period));
         // A step that moves the last moment by 2 % of a revolution.
         period -= 0.02 * period * period / span.max(period);
     }
@@ -193,29 +221,28 @@ struct PeriodFit {
 /// retry of the drive costs at least some tens of microseconds besides its revolutions.
 const NEAR: [f64; 2] = [0.05, 0.015];
 
-/// The best fit near `period`, if the moments fit it.
-fn fitted(times: &[Instant], mut period: f64) -> Option<PeriodFit> {
-    let after = |at: &Instant| at.since(times[0]).as_nanos() as f64;
-    let off = |at: &Instant, period: f64| {
-        let turns = after(at) / period;
+/// The best fit near `period`, if the moments fit it: `after` has the nanoseconds from the origin to each of them.
+fn fitted(after: &[f64], mut period: f64) -> Option<PeriodFit> {
+    let off = |after: &f64, period: f64| {
+        let turns = after / period;
         (turns - turns.round()).abs()
     };
     let mut moments = 0;
     for near in NEAR {
         let (mut sum_kk, mut sum_kt, mut count) = (0.0, 0.0, 0);
-        for at in times.iter().filter(|at| off(at, period) < near) {
-            let whole = (after(at) / period).round();
+        for after in after.iter().filter(|after| off(after, period) < near) {
+            let whole = (after / period).round();
             sum_kk += whole * whole;
-            sum_kt += whole * after(at);
+            sum_kt += whole * after;
             count += 1;
         }
         // A third of them may be spoilt: of so many the rest do not agree by chance.
-        if (times.len() - count) * 3 > times.len() || sum_kk == 0.0 {
+        if (after.len() - count) * 3 > after.len() || sum_kk == 0.0 {
             return None;
         }
         (period, moments) = (sum_kt / sum_kk, count);
     }
-    let mut offs: Vec<f64> = times.iter().map(|at| off(at, period)).collect();
+    let mut offs: Vec<f64> = after.iter().map(|after| off(after, period)).collect();
     offs.sort_by(f64::total_cmp);
     Some(PeriodFit {
         period,
@@ -224,19 +251,14 @@ fn fitted(times: &[Instant], mut period: f64) -> Option<PeriodFit> {
     })
 }
 
-/// A greater error of the clock is none of its period, but a stall of the host. A choice: periods are
-/// told to a hundredth of a revolution over the time before each pause.
-const STALL: f64 = 0.1;
-
 /// Tracks the spindle over growing pauses: pauses, sights the block, and corrects the clock. `first` is
 /// one of the sightings before.
 async fn follow(
     prober: &Prober,
     lba: Lba,
     clock: &mut PlatterClock,
-    (first, before): (Instant, &[Instant]),
+    first: Instant,
 ) -> Result<Steadiness, Unseen> {
-    let by_reads = prober.device().offers == Offers::Nothing;
     let mut pause = Duration::from_millis(100);
     let (mut close, mut checks) = (0, 0);
     let mut wander: f64 = 0.0;
@@ -246,12 +268,7 @@ async fn follow(
     let mut span = (first, from);
     while long < LONG_PAUSES {
         prober.pause(pause).await;
-        let believed = *clock;
-        let (error, seen) = middle_error(prober, lba, clock).await?;
-        if by_reads && (DOUBTFUL..STALL).contains(&error.abs()) {
-            let (_, again) = middle_error(prober, lba, clock).await?;
-            refit(clock, &believed, before, [seen, again]);
-        }
+        let error = middle_error(prober, lba, clock).await?;
         checks += 1;
         close += u32::from(error.abs() < 0.01);
         let at = clock.anchored_at();
@@ -278,53 +295,18 @@ async fn follow(
     })
 }
 
-/// Corrects period and phase by the earlier of two sightings: the period is the middle one of those from the first
-/// sightings to that one. Behind a host that delays they tell it to 100 ppm among themselves; each pause is
-/// about as long as all of the time before it, so that turns are counted right.
-fn refit(
-    clock: &mut PlatterClock,
-    believed: &PlatterClock,
-    before: &[Instant],
-    seen: [Instant; 2],
-) {
-    let late = |at: &Instant| apart(Angle::ZERO, believed.angle_at(*at));
-    let [one, other] = seen;
-    let at = if late(&one) < late(&other) {
-        one
-    } else {
-        other
-    };
-    let period = |from: &Instant| {
-        let passed = at.since(*from).as_nanos() as f64;
-        passed / (passed / believed.period()).round().max(1.0)
-    };
-    let mut periods: Vec<f64> = before.iter().map(period).collect();
-    periods.sort_by(f64::total_cmp);
-    let middle = periods[periods.len() / 2];
-    *clock = PlatterClock::new((middle * 1e3).round() as u64, Angle::ZERO, at);
-}
-
-/// Sights a block and corrects the clock. Returns the previous error, and the time. With cache control it is the
-/// median of three sightings; without, each sighting would cost the reads that empty the buffer.
-async fn middle_error(
-    prober: &Prober,
-    lba: Lba,
-    clock: &mut PlatterClock,
-) -> Result<(f64, Instant), Unseen> {
-    let times = match prober.device().offers {
-        Offers::CacheControl => 3,
-        Offers::Nothing => 1,
-    };
-    let mut seen = Vec::with_capacity(times);
-    for _ in 0..times {
+/// Sights a block three times and corrects the clock. Returns the previous error, the median of three.
+async fn middle_error(prober: &Prober, lba: Lba, clock: &mut PlatterClock) -> Result<f64, Unseen> {
+    let mut seen = [(0.0, Instant::ZERO); 3];
+    for sighted in &mut seen {
         let at = prober.sight(lba).await?.at;
-        seen.push((apart(clock.angle_at(at), Angle::ZERO), at));
+        *sighted = (apart(clock.angle_at(at), Angle::ZERO), at);
     }
     for (_, at) in &seen {
         clock.anchor(Angle::ZERO, *at);
     }
     seen.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Ok(seen[times / 2])
+    Ok(seen[1].0)
 }
 
 #[cfg(test)]
@@ -375,6 +357,22 @@ mod tests {
         nanos[7] += 2_500_000;
         let times = nanos.map(Instant::from_nanos);
         assert_eq!(steady(&times, 6e6), (times[1], times[6]));
+    }
+
+    /// The first sighting of all was stalled by 3 ms: no other was whole revolutions from it, and there was no period.
+    #[test]
+    fn a_stalled_first_moment_hides_no_measure() {
+        let turns = [
+            0u64, 2, 3, 7, 12, 13, 17, 20, 21, 26, 31, 33, 40, 41, 47, 50,
+        ];
+        for (first, second) in [(3_000_000, 0), (700_000, 2_500_000)] {
+            let mut nanos = turns.map(|turn| turn * 8_333_333 + 5_000_000);
+            nanos[0] += first;
+            nanos[1] += second;
+            let times = nanos.map(Instant::from_nanos);
+            let found = common_measure(&times).expect("a measure").period;
+            assert!((found / 8_333_333.0 - 1.0).abs() < 1e-6, "{found}");
+        }
     }
 
     #[test]

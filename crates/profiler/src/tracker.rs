@@ -24,7 +24,7 @@ mod host;
 mod shift;
 
 pub use arm::Travel;
-pub use host::Arrival;
+pub use host::ArrivalSlack;
 
 /// The permitted use of a belief.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -245,7 +245,7 @@ impl Tracker {
     pub fn travelled(
         &mut self,
         outcome: Option<PredictionOutcome>,
-        (travel, arrival): (Option<&Travel>, Option<&Arrival>),
+        (travel, arrival): (Option<&Travel>, Option<&ArrivalSlack>),
         revolutions: i64,
     ) {
         let before = self.head;

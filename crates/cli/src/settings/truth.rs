@@ -28,7 +28,7 @@ pub struct TruthArguments {
     pub read_first: Option<SwitchWord>,
     /// Mean delay in microseconds that the host adds to each command and to each outcome, exponentially
     /// distributed, with stalls of up to 4 ms; or delays as `headtime bench jitter` measured them:
-    /// measured-nbd, measured-fuse-loop [default: 0]
+    /// measured-nbd, measured-fuse-loop, measured-fuse-loop-busy [default: 0]
     #[arg(long, help_heading = HEADING, value_name = "US|PATH", value_parser = HostDelays::parse)]
     pub host_jitter: Option<HostDelays>,
     /// The drive's look-ahead [default: on, if the drive has it]

@@ -25,7 +25,7 @@ impl Default for HostDelays {
 const MOST_US: f64 = 100_000.0;
 
 impl HostDelays {
-    /// Parses `30`, `measured-nbd` or `measured-fuse-loop`.
+    /// Parses `30` or the word of a measured path, such as `measured-nbd`.
     ///
     /// # Errors
     /// The expected values.
@@ -34,8 +34,8 @@ impl HostDelays {
             return Ok(HostDelays::Measured(*path));
         }
         text.parse().map(HostDelays::Exponential).map_err(|_| {
-            let [(first, _), (second, _)] = MeasuredPath::ALL;
-            format!("expected microseconds, such as 30, or {first}, or {second}")
+            let words = MeasuredPath::ALL.map(|(word, _)| word).join(", or ");
+            format!("expected microseconds, such as 30, or {words}")
         })
     }
 

@@ -19,6 +19,7 @@ use block::{Extent, Lba};
 
 use super::Prober;
 use super::turn_queue::TurnGrant;
+use crate::clock::ReferenceSightings;
 
 /// Most procedures at a time that explore. A choice: each has to begin, which takes some hundred sightings behind
 /// a host.
@@ -143,6 +144,11 @@ impl Prober {
             }
         })
         .await
+    }
+
+    /// Forgets the reference block and its sightings: the clock is started anew, and no procedure runs.
+    pub(crate) fn forget_time(&self) {
+        self.desk().sightings = ReferenceSightings::default();
     }
 
     /// Makes the buffer discard a block, by a read of another one: as fast as a stream of blocks that are

@@ -9,15 +9,26 @@
 //! A service uses the gaps between known blocks. A small part of the map with a seek table is therefore
 //! worth more than a complete map without one.
 
+use std::future::Future;
+use std::pin::Pin;
+
 use block::{Duration, Instant};
 
 use super::{
-    begin, explore_rest, find_arm, find_firmware, find_layout, limit_arm, take_up_map, verify,
+    begin, explore_rest, fail, find_arm, find_firmware, find_layout, find_spindle, limit_arm,
+    spindle_block, take_up_map, verify,
 };
 use crate::arm::Effort;
 use crate::findings::{Pattern, ProfilingStage};
 use crate::prober::Prober;
-use crate::{layout, map};
+use crate::{layout, map, spindle};
+
+/// How long no track may be found before the spindle is doubted; twice as long each time. A choice: most drives show one
+/// within 30 s, and a look at the clock takes 5 s.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The reason for a missing map, for users.
+const NO_TRACK: &str = "no track could be made out so far";
 
 /// The arm is measured when one of so many blocks is known. A choice: the regions of an exploration are
 /// all over the drive then, and each has tens of cylinders.
@@ -54,14 +65,7 @@ const UNREFINED: Duration = Duration::from_secs(80);
 pub(super) async fn complete(prober: &Prober, end: Instant) {
     begin(prober, ProfilingStage::Map);
     take_up_map(prober).await;
-    let half = prober.now() + part(left(prober, end), 2);
-    let some = prober.device().blocks / FIRST_PART;
-    let enough = |prober: &Prober| {
-        prober.now() >= half || prober.findings(|found| found.map.known()) >= some
-    };
-    let mut map = Box::pin(explore_rest(prober, end));
-    let mut explored = prober.part(enough, map.as_mut()).await;
-    verify(prober).await;
+    let (mut map, mut explored) = first_tracks(prober, end).await;
     find_layout(prober).await;
     arm_and_electronics(prober, Effort::QUICK).await;
     let mut measured = surfaces(prober);
@@ -73,7 +77,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         begin(prober, ProfilingStage::Map);
         let stop = until.min(prober.now() + length).saturating_sub(CHECKING);
         explored = prober
-            .part(|prober| prober.now() >= stop, map.as_mut())
+            .part(|prober| prober.now() >= stop, Pin::new(&mut map))
             .await;
         verify(prober).await;
         prober.within(end, place(prober)).await;
@@ -89,7 +93,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
             again = true;
             let known = prober.findings(|found| found.map.known());
             if known < prober.device().blocks {
-                map = Box::pin(explore_rest(prober, end));
+                map = exploration(prober, end);
                 explored = None;
             }
         }
@@ -108,6 +112,49 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     if !is_known || effort != Effort::QUICK {
         let work = arm_and_electronics(prober, effort);
         prober.within(end, work).await;
+    }
+}
+
+/// An exploration of all unknown blocks, on its way.
+type Exploration<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+fn exploration(prober: &Prober, end: Instant) -> Exploration<'_> {
+    Box::pin(explore_rest(prober, end))
+}
+
+/// Finds the first tracks everywhere. While there is none, the clock is doubted; if it does not keep the time, or the
+/// exploration has given up, all begins anew. Answers the exploration, and whether it has ended.
+async fn first_tracks(prober: &Prober, end: Instant) -> (Exploration<'_>, Option<()>) {
+    let half = prober.now() + part(left(prober, end), 2);
+    let (mut map, mut patience) = (exploration(prober, end), PATIENCE);
+    loop {
+        let stop = prober.now() + patience;
+        let enough = |prober: &Prober| has_enough(prober, half, stop);
+        let explored = prober.part(enough, Pin::new(&mut map)).await;
+        verify(prober).await;
+        prober.findings(|found| found.progress.failed.retain(|(_, why)| why != NO_TRACK));
+        if prober.findings(|found| found.map.known() > 0) || prober.now() >= end {
+            return (map, explored);
+        }
+        fail(prober, ProfilingStage::Map, NO_TRACK.to_owned());
+        patience = patience + patience;
+        let block = spindle_block(prober.device().blocks, 0);
+        if explored.is_some() || !spindle::keeps_time(prober, block).await {
+            prober.forget_time();
+            find_spindle(prober, end).await;
+            begin(prober, ProfilingStage::Map);
+            map = exploration(prober, end);
+        }
+    }
+}
+
+/// Whether the first tracks suffice, or half of the time is over, or no track was found until `stop`.
+fn has_enough(prober: &Prober, half: Instant, stop: Instant) -> bool {
+    let now = prober.now();
+    let some = prober.device().blocks / FIRST_PART;
+    match prober.findings(|found| found.map.known()) {
+        0 => now >= stop,
+        known => known >= some || now >= half,
     }
 }
 

@@ -18,7 +18,7 @@ use super::shift::{Band, CensoredTime, Odds, step_of};
 
 /// The slack of a command that may begin on arrival, against a belief without the delay, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ArrivalSlack {
     /// From the end of the electronics' work to the last moment at which the arm has to leave.
     pub slack: i64,
     /// The same for the pass of the sector before that, if the arm was free for it.
@@ -57,7 +57,7 @@ impl HostDelay {
     }
 
     /// Records a command that took `revolutions` revolutions more than predicted.
-    pub(super) fn observe(&mut self, arrival: &Arrival, revolutions: i64) {
+    pub(super) fn observe(&mut self, arrival: &ArrivalSlack, revolutions: i64) {
         if !arrival.is_informative() || !(-1..=1).contains(&revolutions) {
             return;
         }
@@ -88,7 +88,7 @@ impl HostDelay {
     }
 }
 
-impl Arrival {
+impl ArrivalSlack {
     /// Whether a delay decides between two passes of the sector.
     pub(super) fn is_informative(&self) -> bool {
         step_of(self.slack).is_some() || self.earlier.and_then(step_of).is_some()
@@ -115,7 +115,7 @@ mod tests {
             let later = delay(n) - (share.ln() * scatter) as i64 + noise * 60 + stall;
             let slack = believed + (dice(14) as i64 * 7_919) % most;
             let revolutions = (later - slack).div_euclid(TURN) + 1;
-            let arrival = Arrival {
+            let arrival = ArrivalSlack {
                 slack,
                 earlier: Some(slack - TURN),
             };
@@ -154,7 +154,7 @@ mod tests {
     fn commands_with_much_slack_say_nothing() {
         let mut host = HostDelay::new();
         for n in 0..1_000 {
-            let arrival = Arrival {
+            let arrival = ArrivalSlack {
                 slack: 3_000_000,
                 earlier: None,
             };

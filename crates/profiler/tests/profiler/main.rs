@@ -1,6 +1,7 @@
 //! The profiler on drives whose truth is known: each stage by itself, then the whole procedure.
 
 mod arm;
+mod bad_beginning;
 mod behind_load;
 mod belief;
 mod compact;
