@@ -52,6 +52,6 @@ fn stack_distances(bencher: Bencher) {
         for &block in &demands {
             distances.demand(block);
         }
-        distances.hits(u64::from(OBJECTS) / 10)
+        distances.curve().hits(u64::from(OBJECTS) / 10)
     });
 }

@@ -65,11 +65,31 @@ impl StackDistances {
         self.last.len() as u64
     }
 
-    /// The number of demands that a cache of `frames` frames under LRU would hit.
+    /// The hits of caches of all sizes under LRU.
+    pub fn curve(&self) -> HitCurve {
+        let mut sum = 0;
+        let more = self.at.iter().map(|at| {
+            sum += at;
+            sum
+        });
+        HitCurve {
+            hits: std::iter::once(0).chain(more).collect(),
+        }
+    }
+}
+
+/// The hits of LRU by the size of the cache.
+#[derive(Clone, Debug)]
+pub struct HitCurve {
+    /// By the number of frames, from none to one for each block.
+    hits: Vec<u64>,
+}
+
+impl HitCurve {
+    /// The number of demands that a cache of `frames` frames would hit.
     pub fn hits(&self, frames: u64) -> u64 {
-        let most =
-            usize::try_from(frames).map_or(self.at.len(), |frames| frames.min(self.at.len()));
-        self.at[..most].iter().sum()
+        let most = self.hits.len() - 1;
+        self.hits[usize::try_from(frames).map_or(most, |frames| frames.min(most))]
     }
 }
 
@@ -125,7 +145,7 @@ mod tests {
             }
             let mut lru = Cache::named("lru", frames, FirstTouch::default()).expect("a policy of the table");
             let demands: Vec<u64> = blocks.iter().map(|&block| u64::from(block)).collect();
-            prop_assert_eq!(distances.hits(frames), lru.replay(&demands).expect("blocks that exist"));
+            prop_assert_eq!(distances.curve().hits(frames), lru.replay(&demands).expect("blocks that exist"));
         }
     }
 
@@ -139,8 +159,9 @@ mod tests {
             (distances.demands(), distances.distinct()),
             (100_000, 1_000)
         );
-        assert_eq!(distances.hits(999), 0);
-        assert_eq!(distances.hits(1_000), 99_000);
-        assert_eq!(distances.hits(u64::MAX), 99_000);
+        let curve = distances.curve();
+        assert_eq!(curve.hits(999), 0);
+        assert_eq!(curve.hits(1_000), 99_000);
+        assert_eq!(curve.hits(u64::MAX), 99_000);
     }
 }

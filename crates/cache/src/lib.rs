@@ -36,7 +36,7 @@ pub mod settings;
 pub mod write_back;
 
 pub use cache::{Cache, Evicted};
-pub use curve::StackDistances;
+pub use curve::{HitCurve, StackDistances};
 pub use level::{Composition, Level, Stack};
 pub use replacement::{FirstTouch, Pattern, Refusal, Replacement, Verdict};
 pub use residency::{BlockState, FetchOrigin, FrameId, MAX_BLOCK, Residency};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lab::cache_curve::{
-    BLOCK_BYTES, CurveSettings, MissCurves, MissRatio, PrefetchFigures, Sampling, Worth,
+    BLOCK_BYTES, CurveSettings, CurveSummary, MissCurves, MissRatio, PrefetchFigures, Sampling,
 };
 use lab::plot::{self, Curve};
 use serde::Serialize;
@@ -176,7 +176,7 @@ const WIDTH: usize = 9;
 
 /// What the curves say.
 fn sentences(curves: &MissCurves) -> String {
-    let Worth {
+    let CurveSummary {
         first_demands,
         memory,
         better,

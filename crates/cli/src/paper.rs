@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use lab::claims::{self, Paper};
 use lab::paper::{
-    Effort, JudgedFinding, LEAST_REQUESTS, MeasuredFigure, PaperSettings, Results, Selection,
-    Table, Verdict, measured_claims, note, rounded, written,
+    ClaimVerdict, Effort, JudgedFinding, LEAST_REQUESTS, MeasuredFigure, PaperSettings, Results,
+    Selection, Table, measured_claims, note, rounded, written,
 };
 use lab::plot;
 
@@ -148,14 +148,14 @@ fn text(results: &Results) -> String {
     let _ = writeln!(
         text,
         "\n{} of {} hold",
-        count(judged, Verdict::Holds),
+        count(judged, ClaimVerdict::Holds),
         judged.len()
     );
     let _ = writeln!(
         text,
         "{} differ, {} are not comparable",
-        count(judged, Verdict::Differs),
-        count(judged, Verdict::NotComparable)
+        count(judged, ClaimVerdict::Differs),
+        count(judged, ClaimVerdict::NotComparable)
     );
     for table in &results.tables {
         text.push('\n');
@@ -164,7 +164,7 @@ fn text(results: &Results) -> String {
     text
 }
 
-fn count(all: &[JudgedFinding], verdict: Verdict) -> usize {
+fn count(all: &[JudgedFinding], verdict: ClaimVerdict) -> usize {
     let with = all.iter().filter(|judged| judged.verdict == verdict);
     with.count()
 }
@@ -174,9 +174,9 @@ fn finding(judged: &JudgedFinding) -> String {
     let JudgedFinding { claim, finding, .. } = judged;
     let mode = finding.mode.map_or("", |mode| mode.name());
     let verdict = match judged.verdict {
-        Verdict::Holds => "holds",
-        Verdict::Differs => "DIFFERS",
-        Verdict::NotComparable => "NOT COMPARABLE",
+        ClaimVerdict::Holds => "holds",
+        ClaimVerdict::Differs => "DIFFERS",
+        ClaimVerdict::NotComparable => "NOT COMPARABLE",
     };
     let mut text = format!("\n{}  {mode}  {verdict}\n", claim.id);
     text.push_str(&wrapped(&format!("{}: {}", claim.place, claim.text)));

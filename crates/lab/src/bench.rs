@@ -20,6 +20,7 @@ pub mod simulate;
 pub mod streams;
 
 mod loop_device;
+mod never_idle;
 mod rig;
 
 pub use loop_device::LEAST;

@@ -14,7 +14,7 @@
 
 use std::path::PathBuf;
 
-use cache::{Cache, FirstTouch, StackDistances, replacement};
+use cache::{Cache, FirstTouch, HitCurve, StackDistances, replacement};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ use crate::{Failure, Progress};
 use demands::Demands;
 
 pub use ahead::PrefetchFigures;
-pub use answer::{Better, MemoryWorth, Worth};
+pub use answer::{Better, CurveSummary, MemoryWorth};
 pub use demands::Sampling;
 
 mod ahead;
@@ -91,7 +91,9 @@ pub struct MissCurves {
 /// LRU at every size.
 #[derive(Clone, Debug)]
 struct LruCurve {
-    distances: StackDistances,
+    hits: HitCurve,
+    /// Demands of the sample.
+    demands: u64,
     sampling: Sampling,
     /// Demands that the sample stands for, as the sample would have them.
     expected: f64,
@@ -204,7 +206,8 @@ impl LruCurve {
             distances.demand(block as u32);
         }
         LruCurve {
-            distances,
+            hits: distances.curve(),
+            demands: distances.demands(),
             sampling,
             expected: sampling.part(demands.all),
         }
@@ -212,7 +215,7 @@ impl LruCurve {
 
     fn miss_ratio(&self, blocks: u64) -> f64 {
         let frames = self.sampling.part(blocks).ceil() as u64;
-        let misses = self.distances.demands() - self.distances.hits(frames);
+        let misses = self.demands - self.hits.hits(frames);
         (misses as f64 / self.expected).min(1.0)
     }
 }

@@ -38,7 +38,7 @@ use crate::plot::Panel;
 use crate::{Failure, Progress};
 
 pub use finding::{Finding, JudgedFinding, MeasuredFigure, ShapeVerdict, rounded, written};
-pub use grounds::{Grounds, OtherSetup, Verdict};
+pub use grounds::{ClaimVerdict, Grounds, OtherSetup};
 pub use report::{FindingRow, note};
 pub use table::Table;
 

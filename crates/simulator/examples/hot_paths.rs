@@ -21,7 +21,7 @@ use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::{NamedPolicy, find};
 use simulator::driver::Driver;
 use simulator::ledger::Ledger;
-use simulator::run::{AfterLoad, Options, run};
+use simulator::run::{Options, run};
 use simulator::scenario::{Background, Scenario};
 use simulator::workload::{BuiltInWorkload, Overrides, Synthetic};
 
@@ -145,13 +145,10 @@ fn scan(requests: u64) -> u64 {
         policy,
         limits: Limits::suited_to(policy, &profile),
         preemption: None,
-        background: Some(Background {
-            rules: Rules::default(),
-            wanted: WantedBlocks::all(&profile.geometry),
-            deadline: None,
-            hundredths: 100,
-            after_load: AfterLoad::Stop,
-        }),
+        background: Some(Background::new(
+            Rules::default(),
+            WantedBlocks::all(&profile.geometry),
+        )),
     };
     let options = Options {
         requests: Some(requests),

@@ -57,6 +57,19 @@ pub struct Background {
     pub after_load: AfterLoad,
 }
 
+impl Background {
+    /// A task without a deadline, beside requests until the load ends.
+    pub fn new(rules: Rules, wanted: WantedBlocks) -> Self {
+        Background {
+            rules,
+            wanted,
+            deadline: None,
+            hundredths: 100,
+            after_load: AfterLoad::Stop,
+        }
+    }
+}
+
 /// The results of a run.
 #[derive(Clone, Debug)]
 pub struct ScenarioResult {

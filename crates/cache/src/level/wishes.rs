@@ -199,6 +199,21 @@ impl Level {
         Some(frame)
     }
 
+    /// Offers a block whose bytes the owner has read ahead, in head time that nothing else wanted. An
+    /// absent block gets a frame as one that was prefetched, is valid at once, and its frame is returned.
+    pub fn offer_ahead(&mut self, block: u64) -> Option<FrameId> {
+        if let Some(frame) = self.offer(block) {
+            return Some(frame);
+        }
+        if self.residency().is_resident(block) {
+            return None;
+        }
+        let frame = self.admit(block, FetchOrigin::Prefetch)?;
+        self.cache.complete_frame(frame);
+        self.counts.prefetched += 1;
+        Some(frame)
+    }
+
     /// Ends the wishes for these blocks, because they change or were requested. Later offers of
     /// them are refused.
     #[inline]

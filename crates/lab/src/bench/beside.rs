@@ -8,15 +8,11 @@ use drive::{Certainty, Imperfections, Profile};
 use engine::{Limits, Rules};
 use scheduler::NamedPolicy;
 use scheduler::freeblock::{Caution, SameTrack, WantedBlocks};
-use simulator::run::{AfterLoad, Options, Watch};
+use simulator::run::{Options, Watch};
 use simulator::scenario::{Background, Scenario};
-use simulator::workload::{BuiltInWorkload, Overrides, Synthetic};
 
+use super::never_idle;
 use crate::{Failure, Label, named};
-
-/// The load of all cases: OLTP without think times, ten requests always active (Lumb et al., FAST
-/// 2002, 5.1).
-const LOAD: &str = "oltp";
 
 /// One drive, what is believed of it, and the rules of the scan.
 #[derive(Clone, Debug)]
@@ -182,36 +178,22 @@ impl BesideCase {
             policy: self.policy,
             limits: Limits::suited_to(self.policy, &self.belief),
             preemption: None,
-            background: Some(Background {
-                rules: Rules {
+            background: Some(Background::new(
+                Rules {
                     caution: Caution::Learned {
                         impact_ppm: self.impact_ppm,
                     },
                     same_track: self.same_track,
                     ..Rules::default()
                 },
-                wanted: WantedBlocks::all(&self.belief.geometry),
-                deadline: None,
-                hundredths: 100,
-                after_load: AfterLoad::Stop,
-            }),
+                WantedBlocks::all(&self.belief.geometry),
+            )),
         }
     }
 
     /// The response times, and the free bandwidth in MB/s with the engine's estimate of the loss.
     fn play(&self, scenario: &Scenario) -> Result<(ResponseWindows, (f64, f64)), Failure> {
-        let load = BuiltInWorkload::find(LOAD)
-            .ok_or_else(|| Failure::failed(format!("{LOAD} is not built in")))?;
-        let active = Overrides {
-            seed: Some(self.seed),
-            think_ms: Some(0.0),
-            ..Overrides::default()
-        };
-        let load = load.workload().and_then(|load| load.with(&active));
-        let load = load.map_err(Failure::failed)?;
-        let capacity = self.truth.geometry.sectors().0;
-        let mut load =
-            Synthetic::new(&load, self.truth.block_bytes, capacity).map_err(Failure::failed)?;
+        let mut load = never_idle::load(Some(self.seed), &self.truth)?;
         let options = Options {
             until: Some(Instant::ZERO + self.length),
             ..Options::default()

@@ -16,15 +16,13 @@ use scheduler::NamedPolicy;
 use scheduler::background::{DeclaredSet, Order, SetProgress, TaskId, TaskPhase};
 use scheduler::freeblock::{Caution, Losses, WantedBlocks};
 use simulator::driver::{Activity, Driver, Host};
-use simulator::run::{AfterLoad, Demand, Load as _, LoadPart, Options, RunError};
+use simulator::run::{Demand, Load as _, LoadPart, Options, RunError};
 use simulator::scenario::{Background, Scenario};
-use simulator::workload::{BuiltInWorkload, Overrides, Synthetic};
+use simulator::workload::Synthetic;
 
+use super::never_idle;
 use crate::dice::SplitMix;
 use crate::{Failure, Label, Progress, profiled};
-
-/// The load: OLTP without think times, ten requests always active (Lumb et al., FAST 2002, 5.1).
-const LOAD: &str = "oltp";
 
 /// The standard deviation of seek times, which no belief has: ../shared/specs/scheduling.md, 7.
 const SEEK_NOISE: Duration = Duration::from_micros(60);
@@ -214,7 +212,7 @@ impl BusyDrive {
         let truth = Arc::clone(&self.truth);
         let drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
         let mut host = BusyHost {
-            load: self.load()?,
+            load: never_idle::load(Some(self.seed), &self.truth)?,
             ready: VecDeque::new(),
             has_begun: false,
             submitted: 0,
@@ -248,34 +246,17 @@ impl BusyDrive {
             policy: self.policy,
             limits: Limits::suited_to(self.policy, &self.belief),
             preemption: None,
-            background: Some(Background {
-                rules: Rules {
+            background: Some(Background::new(
+                Rules {
                     caution: Caution::Learned {
                         impact_ppm: self.impact_ppm,
                     },
                     ..Rules::default()
                 },
                 // The tasks are begun one by one.
-                wanted: WantedBlocks::none(&self.belief.geometry),
-                deadline: None,
-                hundredths: 100,
-                after_load: AfterLoad::Stop,
-            }),
+                WantedBlocks::none(&self.belief.geometry),
+            )),
         }
-    }
-
-    fn load(&self) -> Result<Synthetic, Failure> {
-        let load = BuiltInWorkload::find(LOAD)
-            .ok_or_else(|| Failure::failed(format!("{LOAD} is not built in")))?;
-        let active = Overrides {
-            seed: Some(self.seed),
-            think_ms: Some(0.0),
-            ..Overrides::default()
-        };
-        let load = load.workload().and_then(|load| load.with(&active));
-        let load = load.map_err(Failure::failed)?;
-        let capacity = self.truth.geometry.sectors().0;
-        Synthetic::new(&load, self.truth.block_bytes, capacity).map_err(Failure::failed)
     }
 }
 

@@ -14,10 +14,11 @@ use scheduler::freeblock::{ANYTIME_TRACKS, WantedBlocks};
 use serde::Serialize;
 use simulator::driver::Driver;
 use simulator::ledger::Ledger;
-use simulator::run::{self, AfterLoad, Options};
+use simulator::run::{self, Options};
 use simulator::scenario::{Background, Scenario};
-use simulator::workload::{BuiltInWorkload, Overrides, Synthetic};
+use simulator::workload::{BuiltInWorkload, Synthetic};
 
+use super::never_idle;
 use crate::{Failure, cpu_time};
 
 /// The settings of the benchmark.
@@ -110,16 +111,7 @@ fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result
     let mut profile = profile.switched(Switch::On, Switch::Off);
     profile.bus = FREE_BLOCKS_BUS;
     let profile = Arc::new(profile);
-    let load = BuiltInWorkload::find(FREE_BLOCKS_LOAD)
-        .ok_or_else(|| Failure::failed(format!("{FREE_BLOCKS_LOAD} is not built in")))?;
-    let always_active = Overrides {
-        think_ms: Some(0.0),
-        ..Overrides::default()
-    };
-    let load = load.workload().and_then(|load| load.with(&always_active));
-    let load = load.map_err(Failure::failed)?;
-    let capacity = profile.geometry.sectors().0;
-    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).map_err(Failure::failed)?;
+    let mut load = never_idle::load(None, &profile)?;
     let policy = scheduler::policy::find("sptf").map_err(Failure::failed)?;
     let scenario = Scenario {
         belief: Arc::clone(&profile),
@@ -129,16 +121,13 @@ fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result
         policy,
         limits: Limits::suited_to(policy, &profile),
         preemption: None,
-        background: Some(Background {
-            rules: Rules {
+        background: Some(Background::new(
+            Rules {
                 tracks: limit.tracks,
                 ..Rules::default()
             },
-            wanted: WantedBlocks::all(&profile.geometry),
-            deadline: None,
-            hundredths: 100,
-            after_load: AfterLoad::Stop,
-        }),
+            WantedBlocks::all(&profile.geometry),
+        )),
     };
     let options = Options {
         until: Some(block::Instant::ZERO + virtual_time),
@@ -251,10 +240,8 @@ const LONG: SpeedCase = SpeedCase {
     rounds: 1,
 };
 
-/// The drive and the load of the freeblock paper, ten requests always active (Lumb et al., FAST
-/// 2002, 5.1).
+/// The drive of the freeblock paper (Lumb et al., FAST 2002, 5.1).
 const FREE_BLOCKS_DRIVE: &str = "quantum-atlas-10k";
-const FREE_BLOCKS_LOAD: &str = "oltp";
 
 /// Ultra2 Wide SCSI, 80 MB/s: the profile's own bus is that of the system on which it was measured.
 const FREE_BLOCKS_BUS: Bus = Bus {

@@ -9,7 +9,7 @@ use cache::{Level, Stack};
 use rayon::prelude::*;
 use serde::Serialize;
 use simulator::caching::{CacheArrival, traced};
-use simulator::trace::{OnBad, Record, TraceReader};
+use simulator::trace::Record;
 
 use super::{CurveSettings, LRU, Sampling};
 use crate::{Failure, Progress};
@@ -84,13 +84,8 @@ impl CurveSettings {
 
     /// The requests of the trace, each device a volume.
     fn arrivals(&self) -> Result<Vec<CacheArrival>, Failure> {
-        let on_bad = match self.skip_bad {
-            true => OnBad::Skip,
-            false => OnBad::Refuse,
-        };
-        let reader =
-            TraceReader::open(&self.trace, self.requests()?, on_bad).map_err(Failure::input)?;
-        let records: Vec<Record> = reader.collect::<Result<_, _>>().map_err(Failure::input)?;
+        let records = self.reader()?.collect::<Result<Vec<Record>, _>>();
+        let records = records.map_err(Failure::input)?;
         let arrivals = traced::arrivals(&records, DISK, 1);
         arrivals.map_err(|error| Failure::input(format!("{}: {error}", self.trace.display())))
     }

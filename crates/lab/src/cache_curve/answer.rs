@@ -4,7 +4,7 @@ use super::{LRU, LruCurve, MissCurves, MissRatio};
 
 /// What memory is worth.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Worth {
+pub struct CurveSummary {
     /// The share of demands that are the first for their block, which no cache hits without prefetching.
     pub first_demands: f64,
     /// Under LRU, the least memory for shares of what a cache can hit.
@@ -33,7 +33,7 @@ pub struct Better {
     pub lru_blocks: u64,
 }
 
-/// The shares of [`Worth::memory`]. A choice.
+/// The shares of [`CurveSummary::memory`]. A choice.
 const SHARES: [f64; 3] = [0.5, 0.9, 0.99];
 
 /// The least difference of miss ratios that is worth a sentence. A choice: half a point.
@@ -41,7 +41,7 @@ const NOTABLE: f64 = 0.005;
 
 impl MissCurves {
     /// What memory is worth.
-    pub fn worth(&self) -> Worth {
+    pub fn worth(&self) -> CurveSummary {
         let first_demands = self.lru.miss_ratio(self.distinct);
         let memory = SHARES.map(|share| MemoryWorth {
             share,
@@ -59,7 +59,7 @@ impl MissCurves {
                 lru: self.lru.miss_ratio(point.blocks),
                 lru_blocks: self.lru.blocks_for(point.miss_ratio, self.distinct),
             });
-        Worth {
+        CurveSummary {
             first_demands,
             memory: memory.to_vec(),
             better,

@@ -158,29 +158,26 @@ impl CurveSettings {
         }
     }
 
-    /// The format of a trace of block requests, if it is given.
-    pub(super) fn requests(&self) -> Result<Option<&'static Format>, Failure> {
-        let Some(name) = &self.format else {
-            return Ok(None);
-        };
+    /// The reader of a trace of block requests.
+    pub(super) fn reader(&self) -> Result<TraceReader, Failure> {
         let own = simulator::trace::ALL.iter().map(|format| format.name);
-        match Format::named(name) {
-            Some(format) => Ok(Some(format)),
-            None => {
+        let format = match &self.format {
+            None => None,
+            Some(name) => Some(Format::named(name).ok_or_else(|| {
                 let names: Vec<&str> = own.chain([ORACLE_GENERAL, CSV]).collect();
-                Err(Failure::unknown("trace format", name, &names))
-            }
-        }
-    }
-
-    /// Reads a trace of block requests: each touched block is demanded. Returns the number of skipped lines.
-    fn read_requests(&self, numbering: &mut Numbering) -> Result<u64, Failure> {
+                Failure::unknown("trace format", name, &names)
+            })?),
+        };
         let on_bad = match self.skip_bad {
             true => OnBad::Skip,
             false => OnBad::Refuse,
         };
-        let mut reader =
-            TraceReader::open(&self.trace, self.requests()?, on_bad).map_err(Failure::input)?;
+        TraceReader::open(&self.trace, format, on_bad).map_err(Failure::input)
+    }
+
+    /// Reads a trace of block requests: each touched block is demanded. Returns the number of skipped lines.
+    fn read_requests(&self, numbering: &mut Numbering) -> Result<u64, Failure> {
+        let mut reader = self.reader()?;
         for record in reader.by_ref() {
             let record = record.map_err(Failure::input)?;
             let device = record.device.place() as u64;

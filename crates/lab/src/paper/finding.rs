@@ -3,7 +3,7 @@
 use crate::claims::{Claim, Theirs};
 
 pub use super::figure::{MeasuredFigure, ShapeVerdict, rounded};
-use super::grounds::{Grounds, OtherSetup, Verdict, agrees};
+use super::grounds::{ClaimVerdict, Grounds, OtherSetup, agrees};
 use crate::{Failure, Label};
 
 /// The finding of a measurement on one claim.
@@ -31,13 +31,13 @@ pub struct JudgedFinding {
     /// Our finding.
     pub finding: Finding,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// The reading of the claim, with its rule.
     pub reading: String,
     /// The reason, unless the claim holds.
     pub reason: Option<String>,
     /// The verdicts on the other setups, in their order.
-    pub setups: Vec<Verdict>,
+    pub setups: Vec<ClaimVerdict>,
 }
 
 impl Finding {
@@ -98,18 +98,18 @@ impl Finding {
         let of = |ours: &[MeasuredFigure], shape| {
             let is_so = agrees(claim, ours, shape).ok_or_else(|| self.astray())?;
             Ok::<_, Failure>(match is_so {
-                true => Verdict::Holds,
-                false => Verdict::Differs,
+                true => ClaimVerdict::Holds,
+                false => ClaimVerdict::Differs,
             })
         };
         let setups = self.grounds.setups.iter();
         let setups = setups.map(|setup| of(&setup.ours, setup.shape));
         let setups = setups.collect::<Result<Vec<_>, _>>()?;
         let (verdict, reason) = match (of(&self.ours, self.shape)?, self.grounds.incomparable) {
-            (_, Some(why)) => (Verdict::NotComparable, Some(why.to_owned())),
-            (Verdict::Differs, None) => {
+            (_, Some(why)) => (ClaimVerdict::NotComparable, Some(why.to_owned())),
+            (ClaimVerdict::Differs, None) => {
                 let reason = self.grounds.reason(claim, &self.ours);
-                (Verdict::Differs, Some(reason))
+                (ClaimVerdict::Differs, Some(reason))
             }
             (verdict, None) => (verdict, None),
         };
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn holds(finding: Finding) -> Option<bool> {
-        judged(finding).map(|judged| judged.verdict == Verdict::Holds)
+        judged(finding).map(|judged| judged.verdict == ClaimVerdict::Holds)
     }
 
     fn reason(finding: Finding) -> Option<String> {
@@ -213,8 +213,11 @@ mod tests {
         let setups = || [("far", 20.0), ("near", 10.5)].map(|(name, of)| OtherSetup::one(name, of));
         let differs = one(12.0).beside(setups()).read_as("whole disk");
         let verdicts = judged(differs).expect("its figure");
-        assert_eq!(verdicts.verdict, Verdict::Differs);
-        assert_eq!(verdicts.setups, [Verdict::Differs, Verdict::Holds]);
+        assert_eq!(verdicts.verdict, ClaimVerdict::Differs);
+        assert_eq!(
+            verdicts.setups,
+            [ClaimVerdict::Differs, ClaimVerdict::Holds]
+        );
         assert_eq!(verdicts.reading, "whole disk; within 15 % of theirs");
         assert_eq!(verdicts.reason.as_deref(), Some("holds with: near"));
         assert_eq!(reason(one(10.0).beside(setups())), None);
@@ -246,7 +249,7 @@ mod tests {
         let mut finding = one(10.0);
         finding.grounds.incomparable = Some("another machine");
         let judged = judged(finding).expect("its figure");
-        assert_eq!(judged.verdict, Verdict::NotComparable);
+        assert_eq!(judged.verdict, ClaimVerdict::NotComparable);
         assert_eq!(judged.reason.as_deref(), Some("another machine"));
     }
 

@@ -8,7 +8,7 @@ use super::figure::{MeasuredFigure, ShapeVerdict, rounded};
 
 /// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// Our figures agree with the claim by its rule.
     Holds,
     /// They do not.
@@ -41,13 +41,13 @@ pub struct OtherSetup {
     pub shape: Option<ShapeVerdict>,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// The word in tables.
     pub const fn name(self) -> &'static str {
         match self {
-            Verdict::Holds => "holds",
-            Verdict::Differs => "differs",
-            Verdict::NotComparable => "not comparable",
+            ClaimVerdict::Holds => "holds",
+            ClaimVerdict::Differs => "differs",
+            ClaimVerdict::NotComparable => "not comparable",
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Effort;
 use super::finding::{JudgedFinding, MeasuredFigure, rounded};
-use super::grounds::Verdict;
+use super::grounds::ClaimVerdict;
 use crate::claims::{Claim, Theirs};
 
 /// A finding beside its claim, as a row of the JSON.
@@ -51,14 +51,14 @@ impl<'a> FindingRow<'a> {
             ours: ours(&finding.ours),
             unit: claim.unit(),
             verdict: verdict.name(),
-            holds: *verdict == Verdict::Holds,
+            holds: *verdict == ClaimVerdict::Holds,
             reading,
             reason: reason.as_deref(),
             setups: others
                 .map(|(setup, verdict)| SetupRow {
                     setup: &setup.name,
                     ours: ours(&setup.ours),
-                    holds: *verdict == Verdict::Holds,
+                    holds: *verdict == ClaimVerdict::Holds,
                 })
                 .collect(),
             note: note(&finding.note, claim, effort),

@@ -33,17 +33,17 @@ pub struct ObjectColumns {
     /// What separates fields.
     pub delimiter: u8,
     /// Whether the first line has names.
-    pub header: Header,
+    pub first_line: FirstLine,
 }
 
 /// The first line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Header {
+pub enum FirstLine {
     /// A demand, as all others.
     #[default]
-    Absent,
+    Demand,
     /// The names of the fields.
-    Present,
+    Names,
 }
 
 /// The error of a trace of objects.
@@ -90,7 +90,7 @@ impl ObjectColumns {
         let mut columns = ObjectColumns {
             object: 0,
             delimiter: b',',
-            header: Header::default(),
+            first_line: FirstLine::default(),
         };
         for word in text
             .split(',')
@@ -105,9 +105,9 @@ impl ObjectColumns {
                 "time-col" | "obj-size-col" | "op-col" | "tenant-col" => drop(column(key, value)?),
                 "obj-id-is-num" => drop(truth(key, value)?),
                 "has-header" => {
-                    columns.header = match truth(key, value)? {
-                        true => Header::Present,
-                        false => Header::Absent,
+                    columns.first_line = match truth(key, value)? {
+                        true => FirstLine::Names,
+                        false => FirstLine::Demand,
                     }
                 }
                 "delimiter" => columns.delimiter = delimiter(value)?,
@@ -262,7 +262,7 @@ fn lines(
                 return Err(bad("a longer line".to_owned(), expected));
             }
         };
-        if line.is_empty() || (place == 1 && columns.header == Header::Present) {
+        if line.is_empty() || (place == 1 && columns.first_line == FirstLine::Names) {
             continue;
         }
         let mut fields = line.split(|&byte| byte == columns.delimiter);

@@ -320,3 +320,17 @@ fn nothing_is_wished_beyond_the_file() {
     assert_eq!(wished_within(33), Some(Wish::Want(Interval::new(32, 33))));
     assert_eq!(wished_within(99), Some(Wish::Want(Interval::new(32, 39))));
 }
+
+#[test]
+fn what_the_owner_read_ahead_is_found_and_what_is_resident_stays() {
+    let mut level = scripted(4, 0);
+    for block in 7..11 {
+        assert!(level.offer_ahead(block).is_some());
+        assert!(level.offer_ahead(block).is_none(), "it is here");
+    }
+    assert!(level.residency().is_full());
+    assert!(level.offer_ahead(11).is_some());
+    assert_eq!(level.residency().state(7), BlockState::Absent);
+    let counts = level.counts();
+    assert_eq!((counts.prefetched, counts.ahead_evicted_unused), (5, 1));
+}
