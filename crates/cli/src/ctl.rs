@@ -1,16 +1,16 @@
 //! `headtime ctl`: inspects and controls a running service.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use headtime_client::{Listed, default_socket};
-use serde_json::Value;
+use server::control::Changes;
 use server::control::protocol::{Ask, DriveTasks};
-use server::control::{self, AskError, Changes};
 use server::status::{self, HeadKind, Status};
 use server::tasks::Steer;
 
 use crate::output::{self, Exit, grouped, time_left};
+use crate::service::{asked, understood};
 use crate::streams;
 
 mod learn;
@@ -183,22 +183,6 @@ enum Format {
     Text,
     /// For programs.
     Json,
-}
-
-fn asked(socket: &Path, ask: &Ask) -> Result<Value, Exit> {
-    control::ask(socket, ask).map_err(|error| match error {
-        AskError::Refused(_) => Exit::input(error),
-        _ => Exit::failed(error),
-    })
-}
-
-fn understood<T: serde::de::DeserializeOwned>(socket: &Path, outcome: Value) -> Result<T, Exit> {
-    serde_json::from_value(outcome).map_err(|error| {
-        let socket = socket.display();
-        Exit::failed(format!(
-            "{socket}: {error}: expected a service of this version"
-        ))
-    })
 }
 
 fn describe(status: &Status) -> String {

@@ -7,8 +7,8 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     (
         "Serve and operate",
         &[
-            "adopt", "serve", "ctl", "why", "streams", "play", "record", "scan", "emulate",
-            "replay", "demo",
+            "adopt", "serve", "ctl", "why", "streams", "play", "record", "scan", "scrub",
+            "emulate", "replay", "demo",
         ],
     ),
     (

@@ -18,7 +18,9 @@ mod paper;
 mod profile;
 mod replay;
 mod scan;
+mod scrub;
 mod serve;
+mod service;
 mod settings;
 mod simulate;
 mod streams;
@@ -81,6 +83,8 @@ enum HeadtimeCommand {
     Replay(replay::ReplayArgs),
     /// Read every block of a live volume in the gaps of its drive.
     Scan(scan::ScanArgs),
+    /// Verify the checksums of a live volume in the gaps of its drive.
+    Scrub(scrub::ScrubArgs),
     /// Serve drives over NBD and as files, from a configuration file.
     Serve(serve::ServeArgs),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
@@ -122,6 +126,7 @@ fn main() -> ExitCode {
         HeadtimeCommand::Record(arguments) => streams::record::run(&arguments),
         HeadtimeCommand::Replay(arguments) => replay::run(&arguments),
         HeadtimeCommand::Scan(arguments) => scan::run(&arguments),
+        HeadtimeCommand::Scrub(arguments) => scrub::run(&arguments),
         HeadtimeCommand::Serve(arguments) => serve::run(&arguments),
         HeadtimeCommand::Simulate(arguments) => simulate::run(&arguments),
         HeadtimeCommand::Streams(arguments) => streams::run(&arguments),

@@ -109,7 +109,8 @@ pub struct ProfileArgs {
         conflicts_with_all = ["device", "behind"]
     )]
     host_jitter_us: f64,
-    /// The same; or delays as `headtime bench jitter` measured them: measured-nbd, measured-fuse-loop
+    /// The same; or delays as `headtime bench jitter` measured them: measured-nbd, measured-fuse-loop,
+    /// measured-fuse-loop-busy
     #[arg(
         long,
         value_name = "US|PATH",

@@ -9,10 +9,11 @@ use clap::Args;
 use headtime_client::default_socket;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use server::control::protocol::{Ask, DriveTasks};
-use server::control::{self, AskError, Scan, ScanState, Sink};
+use server::control::{Scan, ScanState, Sink};
 use server::status::{Foreground, Task, TaskState};
 
 use crate::output::{Exit, grouped, print_answer, time_left};
+use crate::service::{asked, understood};
 
 /// The arguments of `headtime scan`.
 #[derive(Debug, Args)]
@@ -57,7 +58,7 @@ pub struct ScanArgs {
 /// If no service listens on the socket, the service refuses, or the scan is aborted.
 pub fn run(arguments: &ScanArgs) -> Result<(), Exit> {
     let socket = arguments.socket.clone().unwrap_or_else(default_socket);
-    let begun = ask(&socket, &Ask::Scan(order(arguments)?))?;
+    let begun = asked(&socket, &Ask::Scan(order(arguments)?))?;
     let number = begun["task"].as_u64().ok_or_else(|| {
         Exit::failed("an answer without a task: expected a service of this version")
     })?;
@@ -78,32 +79,34 @@ pub fn run(arguments: &ScanArgs) -> Result<(), Exit> {
 }
 
 fn order(arguments: &ScanArgs) -> Result<Scan, Exit> {
-    let whole = |file: &PathBuf| {
-        let name = file.display();
-        std::path::absolute(file).map_err(|error| Exit::input(format!("{name}: {error}")))
-    };
-    let file = arguments.state.as_ref().map(whole).transpose()?;
     Ok(Scan {
         volume: arguments.volume.clone(),
         set: None,
         priority: arguments.priority,
         deadline_s: arguments.deadline,
-        sink: match arguments.command.is_empty() {
-            true => Sink::Checksum,
-            false => Sink::Command(arguments.command.clone()),
-        },
-        state: file.map(|file| ScanState {
-            file,
-            every_s: arguments.save_every,
-        }),
+        sink: sink(&arguments.command),
+        state: state(arguments.state.as_deref(), arguments.save_every)?,
     })
 }
 
-fn ask(socket: &Path, ask: &Ask) -> Result<serde_json::Value, Exit> {
-    control::ask(socket, ask).map_err(|error| match error {
-        AskError::Refused(_) => Exit::input(error),
-        _ => Exit::failed(error),
-    })
+/// The receiver of a task's blocks: a checksum without a program.
+pub fn sink(command: &[String]) -> Sink {
+    match command.is_empty() {
+        true => Sink::Checksum,
+        false => Sink::Command(command.to_vec()),
+    }
+}
+
+/// The state file of a task, by its whole path.
+///
+/// # Errors
+/// If the path is empty.
+pub fn state(file: Option<&Path>, every_s: u64) -> Result<Option<ScanState>, Exit> {
+    let state = file.map(|file| match std::path::absolute(file) {
+        Ok(file) => Ok(ScanState { file, every_s }),
+        Err(error) => Err(Exit::input(format!("{}: {error}", file.display()))),
+    });
+    state.transpose()
 }
 
 /// Waits for a task's end, and shows its progress.
@@ -115,8 +118,8 @@ fn followed(socket: &Path, number: u64) -> Result<Task, Exit> {
         bar.set_style(style);
     }
     loop {
-        let tasks = ask(socket, &Ask::Tasks)?;
-        let drives: Vec<DriveTasks> = serde_json::from_value(tasks).map_err(Exit::failed)?;
+        let tasks = asked(socket, &Ask::Tasks)?;
+        let drives: Vec<DriveTasks> = understood(socket, tasks)?;
         let mut tasks = drives.into_iter().flat_map(|drive| drive.tasks);
         let Some(task) = tasks.find(|task| task.id == number) else {
             return Err(Exit::failed(format!("task {number} is gone")));

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use clap::Args;
 use headtime_client::default_socket;
 use server::control::protocol::Ask;
-use server::control::{self, AskError};
 use server::why::{Command, How, InDrive, Query, Slow};
 
 use crate::output::{Exit, grouped, print_answer};
+use crate::service::{asked, understood};
 
 /// The arguments of `headtime why`.
 #[derive(Debug, Args)]
@@ -55,19 +55,11 @@ pub fn run(arguments: &WhyArgs) -> Result<(), Exit> {
         slowest: arguments.request.is_none().then_some(arguments.slowest),
         request: arguments.request,
     };
-    let outcome = control::ask(&socket, &Ask::Why(query)).map_err(|error| match error {
-        AskError::Refused(_) => Exit::input(error),
-        _ => Exit::failed(error),
-    })?;
+    let outcome = asked(&socket, &Ask::Why(query))?;
     if arguments.json {
         return print_answer(&format!("{outcome:#}\n"));
     }
-    let all: Vec<Slow> = serde_json::from_value(outcome).map_err(|error| {
-        let socket = socket.display();
-        Exit::failed(format!(
-            "{socket}: {error}: expected a service of this version"
-        ))
-    })?;
+    let all: Vec<Slow> = understood(&socket, outcome)?;
     let texts: Vec<String> = all.iter().map(text).collect();
     print_answer(&texts.join("\n"))
 }

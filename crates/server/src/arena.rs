@@ -207,6 +207,12 @@ pub struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
+    /// No bytes.
+    pub const NONE: Memory = Memory {
+        at: std::ptr::null_mut(),
+        length: 0,
+    };
+
     /// The `length` bytes from `offset` on.
     ///
     /// # Panics

@@ -197,6 +197,8 @@ pub struct Volume {
     pub access: Access,
     /// The cache of the volume, if it has one.
     pub cache: Option<CacheSetting>,
+    /// The file of the volume's checksums, if they are kept.
+    pub checksums: Option<PathBuf>,
 }
 
 /// Whether a volume or export is writable.

@@ -26,10 +26,12 @@ pub use desk::Bounds;
 pub use learning::{Learn, LearningReport, MOST_GRANTED_PPM};
 pub use lease::Lease;
 pub use plane::{GRACE, Listeners, Plane, listen, listen_http};
+pub use protocol::ScrubOrder;
 
 use headtime_client::wire;
 use serde::{Deserialize, Serialize};
 
+pub use crate::checksums::report::ScrubReport;
 use crate::status::Status;
 use crate::tasks::Steer;
 pub use crate::tasks::scan::{PieceSet, Scan, ScanState, Sink};
@@ -46,6 +48,15 @@ pub trait Service: Send + Sync + 'static {
     /// # Errors
     /// The reason, and what was expected.
     fn scan(&self, order: Scan) -> Result<u64, String>;
+
+    /// Begins to verify a volume's checksums.
+    ///
+    /// # Errors
+    /// The reason, and what was expected.
+    fn scrub(&self, order: &ScrubOrder) -> Result<(), String>;
+
+    /// The scrubs since the service began, by volume.
+    fn scrubs(&self) -> Vec<ScrubReport>;
 
     /// Suspends, resumes, aborts or promotes a task.
     ///

@@ -13,11 +13,12 @@
     reason = "hands memory to the back end while commands are in flight"
 )]
 
-use block::{Account, Command, CommandId, Extent, Instant, Lba, Outcome, Status};
+use block::{Account, Command, CommandId, Extent, Instant, Lba, Outcome, RequestId, Status};
 use drive::Lost;
 use hdrhistogram::Histogram;
 use std::io;
 
+use self::back_end::checked::Checks;
 use self::back_end::{BackEnd, Ended, Punch, Run, Shape, Span};
 use self::learning::{Learning, LearningGrant};
 use self::taking_up::NextEngine;
@@ -50,6 +51,8 @@ pub(crate) struct Disk {
     learning: Option<Box<Learning>>,
     /// The engine that takes the place of the present one when that is idle.
     next: Option<NextEngine>,
+    /// The flush of checksums that has not ended yet.
+    checksum_flush: Option<RequestId>,
 }
 
 /// The memory of a command's blocks outside of its request.
@@ -68,6 +71,9 @@ impl Scratch {
 /// Bytes of memory for background reads: two commands at a time. The longest read in idle time has 2048
 /// blocks of 4096 bytes; tracks have less.
 const SPARE: usize = 4 * (2048 * 4096);
+
+/// The flush that checksums ask for. Operations have small numbers.
+const CHECKSUM_FLUSH: RequestId = RequestId(u64::MAX);
 
 impl Disk {
     /// An idle drive.
@@ -92,6 +98,7 @@ impl Disk {
             spare: Arena::map(SPARE)?,
             learning: None,
             next: None,
+            checksum_flush: None,
         })
     }
 
@@ -329,6 +336,29 @@ impl Disk {
         self.back_end.mapped()
     }
 
+    /// The checksums of volumes.
+    pub(crate) fn checks(&mut self) -> Option<&mut Checks> {
+        self.back_end.checks()
+    }
+
+    /// Writes checksums of what is durable, and flushes the drive if that makes more of it durable.
+    pub(crate) fn settle_checksums(&mut self) {
+        let now = self.now;
+        let Some(checks) = self.back_end.checks() else {
+            return;
+        };
+        if checks.settle(now) && self.checksum_flush.is_none() {
+            // Without room now it is asked again.
+            let asked = self.engine.flush(now, CHECKSUM_FLUSH);
+            self.checksum_flush = asked.ok().map(|()| CHECKSUM_FLUSH);
+        }
+    }
+
+    /// Whether a flush that has ended is the one of the checksums.
+    pub(crate) fn take_checksum_flush(&mut self, id: RequestId) -> bool {
+        self.checksum_flush.take_if(|flush| *flush == id).is_some()
+    }
+
     /// See [`BackEnd::lateness`].
     pub(crate) fn lateness(&self) -> Option<&Histogram<u64>> {
         self.back_end.lateness()
@@ -344,7 +374,7 @@ impl Disk {
 pub(crate) mod tests {
     use std::sync::Arc;
 
-    use block::{Class, Direction, Durability, Request, RequestId, Sectors};
+    use block::{Class, Direction, Durability, Request, Sectors};
     use drive::Profile;
     use engine::{Engine, Limits};
     use scheduler::policy::find;

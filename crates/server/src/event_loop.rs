@@ -40,6 +40,7 @@ use crate::capture::{LiveEngine, Recorder};
 use crate::clients::{Awaited, Bounds, Clients, Counts};
 use crate::clock::Clock;
 use crate::disk::Disk;
+use crate::disk::back_end::checked::Checks;
 use crate::disk::back_end::{BackEnd, Run};
 use crate::disk::learning::{Learned, LearningGrant};
 use crate::disk::taking_up::MakeEngine;
@@ -267,6 +268,7 @@ impl EventLoop {
         }
         disk.ring.submit_and_wait(rest, until)?;
         disk.now = disk.clock.now();
+        disk.settle_checksums();
         if self.tally.advance(disk.now) {
             self.tasks.company.advance(disk.now);
         }
@@ -414,6 +416,9 @@ impl EventLoop {
         }
         for resize in all {
             self.volumes.resize(resize);
+            if let Some(checks) = self.disk.checks() {
+                checks.resize(resize.offset, resize.to);
+            }
         }
         Ok(())
     }
@@ -458,6 +463,11 @@ impl EventLoop {
             self.disk.shape.block_bytes,
         );
         self.accounts.slowest(self.disk.now, volumes, query)
+    }
+
+    /// The volumes with checksums, if the drive has any.
+    pub fn checks(&mut self) -> Option<&mut Checks> {
+        self.disk.checks()
     }
 
     /// The background tasks.

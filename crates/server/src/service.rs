@@ -19,7 +19,7 @@ use tracing::info;
 use crate::clients::Seats;
 use crate::config::{Access, Config, Places};
 use crate::control::notify::Activated;
-use crate::control::{self, Changes, Learn, LearningReport};
+use crate::control::{self, Changes, Learn, LearningReport, ScrubOrder, ScrubReport};
 use crate::event_loop::EventLoop;
 use crate::event_loop::mailbox::Mailbox;
 use crate::front_end::fuse;
@@ -35,6 +35,7 @@ mod doors;
 mod drives;
 mod learning;
 mod reload;
+mod scrubs;
 mod slow;
 mod streams;
 mod tasks;
@@ -43,6 +44,7 @@ use devices::ExportedDevices;
 use doors::{Welcome, listen};
 use drives::Drive;
 use reload::{changes, same_but_for_what_changes};
+use scrubs::Scrubs;
 
 /// An error at the start or the end of a service.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +97,7 @@ pub struct Running {
     streams: Mutex<BTreeMap<u64, usize>>,
     /// The threads of scans.
     sinks: Mutex<Vec<SinkThread>>,
+    scrubs: Scrubs,
     reloads: AtomicU64,
     /// Clients that were refused during their handshake.
     refused: Arc<AtomicU64>,
@@ -149,7 +152,8 @@ impl Running {
             mount_folders,
             devices: ExportedDevices::begin(&config, &drives)?,
         };
-        Ok(Arc::new(Running {
+        Ok(Arc::new_cyclic(|this| Running {
+            scrubs: Scrubs::of(this),
             file,
             config: Mutex::new(config),
             drives,
@@ -193,8 +197,7 @@ impl Running {
             ended = ended.and(stopped.map_err(|error| ServeError::Ended { name, error }));
         }
         // Scans save the blocks that their programs have acknowledged.
-        let sinks = std::mem::take(&mut *locked(&self.sinks));
-        for sink in &sinks {
+        for sink in &std::mem::take(&mut *locked(&self.sinks)) {
             sink.leave();
         }
         info!("all drives have stopped");
@@ -272,8 +275,7 @@ impl Running {
 
 impl control::Service for Running {
     fn status(&self) -> Status {
-        let mut connections = Vec::new();
-        let mut drives = Vec::new();
+        let (mut connections, mut drives) = (Vec::new(), Vec::new());
         let (mut accepted, mut refused) = (0, self.refused.load(Ordering::Relaxed));
         for drive in &self.drives {
             let told = Self::asked(drive.mailbox(), |event_loop| {
@@ -302,6 +304,14 @@ impl control::Service for Running {
 
     fn scan(&self, order: control::Scan) -> Result<u64, String> {
         self.begin_scan(&order)
+    }
+
+    fn scrub(&self, order: &ScrubOrder) -> Result<(), String> {
+        self.begin_scrub(order)
+    }
+
+    fn scrubs(&self) -> Vec<ScrubReport> {
+        self.scrub_reports()
     }
 
     fn steer(&self, task: u64, action: Steer) -> Result<(), String> {

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use server::control::protocol::Ask;
-use server::control::{PieceSet, Scan, ScanState, Sink};
+use server::control::{PieceSet, Scan};
 
 use crate::output::Exit;
+use crate::scan;
 
 /// The arguments of `headtime ctl task`.
 #[derive(Clone, Debug, Args)]
@@ -97,17 +98,6 @@ impl StartArgs {
             (Some(file), _) => extents(file)?,
             (None, list) => blocks(list.as_deref().unwrap_or_default(), self.block_bytes)?,
         };
-        let state = match &self.state {
-            None => None,
-            Some(file) => {
-                let whole = std::path::absolute(file);
-                let whole = whole.map_err(|e| Exit::input(format!("{}: {e}", file.display())))?;
-                Some(ScanState {
-                    file: whole,
-                    every_s: self.save_every,
-                })
-            }
-        };
         Ok(Scan {
             volume: self.volume.clone(),
             set: Some(PieceSet {
@@ -116,11 +106,8 @@ impl StartArgs {
             }),
             priority: self.priority,
             deadline_s: self.deadline,
-            sink: match self.command.is_empty() {
-                true => Sink::Checksum,
-                false => Sink::Command(self.command.clone()),
-            },
-            state,
+            sink: scan::sink(&self.command),
+            state: scan::state(self.state.as_deref(), self.save_every)?,
         })
     }
 }

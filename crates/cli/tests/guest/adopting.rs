@@ -4,6 +4,7 @@
 
 use guest::{Guest, run};
 
+use crate::assert_says_in_order;
 use crate::device::headtime;
 
 const SCRIPT: &str = r#"
@@ -86,10 +87,5 @@ fn devices_that_are_no_disk_to_adopt_are_told_and_left_as_they_were() {
     let Some(text) = run(guest, SCRIPT) else {
         return;
     };
-    let mut rest = text.as_str();
-    for expected in EXPECTED {
-        let after = rest.split_once(expected);
-        let after = after.unwrap_or_else(|| panic!("no `{expected}` there in:\n{text}"));
-        rest = after.1;
-    }
+    assert_says_in_order(&text, EXPECTED);
 }

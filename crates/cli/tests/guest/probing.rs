@@ -3,6 +3,7 @@
 
 use guest::{Guest, run};
 
+use crate::assert_says_in_order;
 use crate::device::headtime;
 
 /// `scsi_debug` answers after a jiffy, 4 ms, so that its reads seem to come from a medium. It has a write
@@ -86,7 +87,7 @@ const EXPECTED: &[&str] = &[
     "code 1",
     "the write cache was on before, and is not switched back",
     "error: /dev/sda: ",
-    "reads failed",
+    "reads in a row failed",
     "the path is gone",
     "end",
 ];
@@ -104,11 +105,6 @@ fn switches_are_as_before_after_signals_kills_and_unplugging() {
     let Some(text) = run(guest, SCRIPT) else {
         return;
     };
-    let mut rest = text.as_str();
-    for expected in EXPECTED {
-        let after = rest.split_once(expected);
-        let after = after.unwrap_or_else(|| panic!("no `{expected}` there in:\n{text}"));
-        rest = after.1;
-    }
+    assert_says_in_order(&text, EXPECTED);
     assert!(!text.contains("a profile"), "{text}");
 }

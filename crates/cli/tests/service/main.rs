@@ -10,6 +10,7 @@ mod recorded;
 mod resize;
 mod scan_resumed;
 mod scanned;
+mod scrubbed;
 mod serve;
 mod streams;
 mod two_writers;

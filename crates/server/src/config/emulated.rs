@@ -1,6 +1,6 @@
 //! An emulated drive in the configuration file: its model, and what no belief about it contains.
 
-use block::{Duration, Switch};
+use block::{Duration, Extent, Lba, Sectors, Switch};
 use document::{DocumentError, Field, Section};
 use drive::host::MeasuredPath;
 use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
@@ -10,7 +10,7 @@ use super::fields::{PATH, path, switch};
 use super::{DriveModel, Emulated, Places};
 
 /// The keys of the table.
-pub(super) const KEYS: [&str; 15] = [
+pub(super) const KEYS: [&str; 16] = [
     "kind",
     "drive",
     "image",
@@ -23,6 +23,7 @@ pub(super) const KEYS: [&str; 15] = [
     "held_ahead",
     "own_scan",
     "read_first",
+    "unreadable",
     "host_jitter",
     "host_jitter_us",
     "seed",
@@ -72,6 +73,7 @@ fn imperfections(table: &Section<'_>) -> Result<Imperfections, DocumentError> {
             Switch::On => UnalignedWrites::ReadFirst,
             Switch::Off => UnalignedWrites::Free,
         },
+        unreadable: unreadable(table)?,
         host: match table.get("host_jitter") {
             Some(field) => HostJitter {
                 measured: Some(field.choice(&MeasuredPath::ALL)?),
@@ -80,6 +82,18 @@ fn imperfections(table: &Section<'_>) -> Result<Imperfections, DocumentError> {
             None => HostJitter::exponential(micros("host_jitter_us")?),
         },
         ..Imperfections::default()
+    })
+}
+
+/// Blocks that cannot be read until they are written.
+fn unreadable(table: &Section<'_>) -> Result<Vec<Extent>, DocumentError> {
+    let Some(list) = table.get("unreadable") else {
+        return Ok(Vec::new());
+    };
+    list.list_of(|block| {
+        // Choice: more than any disk has.
+        let first = block.whole(0..=1 << 48, "the number of a block")?;
+        Extent::new(Lba(first), Sectors(1)).map_err(|error| block.error(error.to_string()))
     })
 }
 

@@ -69,7 +69,7 @@ fn drive(
     let same_track = table.get("same_track");
     let same_track = same_track.map(|value| value.choice(&SameTrackRule::ALL));
     let capture = table.get("capture").map(|value| path(&value, places));
-    let volumes = volumes(table, &back_end, (&belief, policy))?;
+    let volumes = volumes(table, &back_end, (&belief, policy), places)?;
     let taken = before.iter().flat_map(|drive| &drive.exports);
     let taken: Vec<&str> = taken.map(|export| export.name.as_str()).collect();
     Ok(DriveConfig {
@@ -231,6 +231,7 @@ fn volumes(
     drive: &Section<'_>,
     back_end: &BackEnd,
     (belief, policy): (&Belief, NamedPolicy),
+    places: &Places,
 ) -> Result<Vec<Volume>, DocumentError> {
     let tables = drive.sections("volume")?;
     if tables.is_empty() {
@@ -239,7 +240,7 @@ fn volumes(
     }
     let mut volumes: Vec<Volume> = Vec::new();
     for table in &tables {
-        table.only(&["name", "offset", "size", "read_only", "cache"])?;
+        table.only(&["name", "offset", "size", "read_only", "cache", "checksums"])?;
         let names = volumes.iter().map(|volume| volume.name.as_str());
         let offset = table.get("offset").map(|value| bytes(&value, ALIGN_BYTES));
         let volume = Volume {
@@ -248,6 +249,7 @@ fn volumes(
             size: table.get("size").map(|value| size(&value)).transpose()?,
             access: access(table)?,
             cache: caching::cache(table)?,
+            checksums: checksums(table, back_end, &volumes, places)?,
         };
         if let Some(other) = volumes.iter().find(|other| overlap(other, &volume)) {
             let problem = format!(
@@ -262,6 +264,27 @@ fn volumes(
     caching::beside_streams(drive, &tables)?;
     caching::on_free_blocks(&tables, belief, policy)?;
     Ok(volumes)
+}
+
+/// The file of a volume's checksums, which no other volume has.
+fn checksums(
+    table: &Section<'_>,
+    back_end: &BackEnd,
+    before: &[Volume],
+    places: &Places,
+) -> Result<Option<PathBuf>, DocumentError> {
+    let Some(field) = table.get("checksums") else {
+        return Ok(None);
+    };
+    let file = path(&field, places)?;
+    if matches!(back_end, BackEnd::Memory { .. }) {
+        return Err(field.mismatch("no checksums: memory does not outlive the service"));
+    }
+    let mut others = before.iter().filter_map(|volume| volume.checksums.as_ref());
+    match others.any(|other| *other == file) {
+        true => Err(field.mismatch("a file that no other volume has")),
+        false => Ok(Some(file)),
+    }
 }
 
 fn overlap(a: &Volume, b: &Volume) -> bool {

@@ -96,6 +96,11 @@ fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
             Ok(task) => Ok(serde_json::json!({ "task": task })),
             Err(problem) => return Answer::refusal(problem),
         },
+        Ask::Scrub(order) => match service.scrub(&order) {
+            Ok(()) => Ok(Value::Null),
+            Err(problem) => return Answer::refusal(problem),
+        },
+        Ask::Scrubs => serde_json::to_value(service.scrubs()),
         Ask::Steer { task, action } => match service.steer(task, action) {
             Ok(()) => Ok(Value::Null),
             Err(problem) => return Answer::refusal(problem),

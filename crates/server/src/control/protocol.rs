@@ -33,6 +33,10 @@ pub enum Ask {
     Tasks,
     /// Begins to read a volume. The answer is `{"task":ID}`.
     Scan(Scan),
+    /// Begins to verify a volume's checksums.
+    Scrub(ScrubOrder),
+    /// The scrubs since the service began: a list of [`super::ScrubReport`].
+    Scrubs,
     /// Steers a task.
     Steer {
         /// The number of the task.
@@ -89,9 +93,28 @@ impl Ask {
     pub fn only_looks(&self) -> bool {
         matches!(
             self,
-            Ask::Status | Ask::Tasks | Ask::Why(_) | Ask::Streams | Ask::Learned { .. }
+            Ask::Status
+                | Ask::Tasks
+                | Ask::Scrubs
+                | Ask::Why(_)
+                | Ask::Streams
+                | Ask::Learned { .. }
         )
     }
+}
+
+/// An order to verify a volume's checksums.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScrubOrder {
+    /// The name of the volume.
+    pub volume: String,
+    /// The priority among tasks; 0 is the highest.
+    #[serde(default)]
+    pub priority: u8,
+    /// The deadline, in seconds from now.
+    #[serde(default)]
+    pub deadline_s: Option<u64>,
 }
 
 /// An answer.

@@ -15,11 +15,13 @@ use crate::arena::Memory;
 use crate::ring::Ring;
 use block::operation::{OperationError, ZeroingPace};
 
+pub mod checked;
 pub mod disk;
 pub mod emulated;
 pub mod file;
 pub mod memory;
 pub mod nbd;
+mod pieces;
 pub mod scsi;
 
 /// The properties of a device.
@@ -158,6 +160,11 @@ pub trait BackEnd {
     /// Cuts the power of an emulated drive and switches it on again. The answer is what was lost. Commands
     /// in flight fail.
     fn power_cut(&mut self, _now: Instant, _ring: &mut Ring) -> Option<Lost> {
+        None
+    }
+
+    /// The volumes with checksums.
+    fn checks(&mut self) -> Option<&mut checked::Checks> {
         None
     }
 

@@ -20,7 +20,7 @@ impl EventLoop {
         volumes.poll_streams(disk);
         while let Some(command) = disk.engine.poll(disk.now) {
             is_any = true;
-            let mut memory = [NOTHING; 3];
+            let mut memory = [Memory::NONE; 3];
             let mut count = 0;
             for piece in volumes.lay_out(disk, &command).into_iter().flatten() {
                 memory[count] = piece;
@@ -141,7 +141,9 @@ impl EventLoop {
         }
         while let Some(flushed) = disk.engine.poll_flushed() {
             is_any = true;
-            volumes.flushed(disk, &flushed);
+            if !disk.take_checksum_flush(flushed.id) {
+                volumes.flushed(disk, &flushed);
+            }
         }
         while let Some((key, result)) = disk.poll_punched() {
             is_any = true;
@@ -155,8 +157,3 @@ impl EventLoop {
         is_any
     }
 }
-
-const NOTHING: Memory = Memory {
-    at: std::ptr::null_mut(),
-    length: 0,
-};

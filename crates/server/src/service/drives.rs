@@ -29,6 +29,7 @@ use tracing::info;
 
 mod behind;
 mod caching;
+mod checking;
 mod device;
 mod exports;
 mod following;
@@ -107,6 +108,7 @@ impl Drive {
         let is_rotational = parts.is_rotational;
         let following = FollowedBelief::of(config, parts.belief.as_deref());
         let caches = caching::caches(&volumes);
+        let parts = checking::checked(config, &volumes, parts)?;
         let station = station(config, limits, parts, exports, caches)?;
         let places = config.exports.iter().cloned().zip(0..).collect();
         Ok(Drive {
@@ -159,7 +161,12 @@ impl Drive {
         Some((volume.offset, length))
     }
 
-    fn found(&self, name: &str) -> Option<(config::Volume, u64)> {
+    pub(super) fn block_bytes(&self) -> u32 {
+        self.block_bytes
+    }
+
+    /// A volume and its length in bytes.
+    pub(super) fn found(&self, name: &str) -> Option<(config::Volume, u64)> {
         let volumes = self.all_volumes();
         volumes
             .iter()

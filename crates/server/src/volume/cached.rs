@@ -34,6 +34,9 @@
 //!     '--offer: still wanted, and nothing has changed meanwhile? a frame, a page ----'
 //! ```
 //!
+//! Blocks that the engine reads ahead in slack (`free_prefetch`) take the same way without a wish: absent ones
+//! become pages, counted as prefetched.
+//!
 //! No other party may change the volume: no other client of a server behind it, and no other drive's volume
 //! of the same file.
 
@@ -42,11 +45,11 @@ use std::io;
 use block::operation::OperationError;
 use block::{Class, Direction, Extent, Instant, Interval, Request, RequestId};
 use cache::coordinator::{Purpose, UpperRequest};
-use cache::level::{Ending, FetchId, LevelRefused, Wish};
+use cache::level::{Ending, FetchId, LevelRefused};
 use tracing::error;
 
 use crate::arena::Memory;
-use crate::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
+use crate::cache_setting::{CacheSetting, PAGE, Writes};
 
 mod background;
 mod changes;
@@ -55,6 +58,7 @@ mod pages;
 mod readers;
 mod status;
 mod transfers;
+mod unordered;
 mod volume;
 
 use background::{BackgroundReads, JoinedPiece};
@@ -65,7 +69,7 @@ pub use readers::ServedRead;
 pub use transfers::Upgrade;
 use transfers::{CacheTransfers, FetchOutcome, LONGEST_PIECE, PieceWork};
 use volume::blocks_of;
-pub use volume::{BackgroundReadId, CachedVolume, owner};
+pub use volume::{BackgroundReadId, BackgroundReadKind, CachedVolume, owner};
 
 /// The cache of one volume.
 pub struct Cached {
@@ -434,61 +438,6 @@ impl Cached {
         let then = self.contents.unwritten()?.next_due()?;
         // A write that is due and cannot begin waits for the end of another request.
         (then > now).then_some(then)
-    }
-}
-
-/// Background reads of blocks that the coordinator wants.
-impl Cached {
-    /// The next change for the engine's standing task.
-    pub fn poll_wanted(&mut self) -> Option<WantedChange> {
-        let wanted = self.contents.poll_wanted()?;
-        Some(match wanted {
-            Wish::Want(blocks) => WantedChange::More(self.volume.extent_of(blocks)),
-            Wish::Unwant(blocks) => WantedChange::Less(self.volume.extent_of(blocks)),
-        })
-    }
-
-    /// A background read of `length` bytes is dispatched.
-    pub fn background_read_dispatched(&mut self, read: BackgroundReadId, length: u64) {
-        if self.setting.readmore == Readmore::Ordinary {
-            return;
-        }
-        let blocks = self.volume.whole_blocks(read.start, length);
-        if !blocks.is_empty() {
-            let changes = self.contents.changes().blocks();
-            self.background.dispatched(read, blocks, changes);
-        }
-    }
-
-    /// A background read has ended, with these bytes or with none. Joined pieces and wanted blocks get its
-    /// bytes.
-    pub fn background_read_ended(
-        &mut self,
-        now: Instant,
-        read: BackgroundReadId,
-        memory: Option<Memory>,
-    ) {
-        while let Some(joined) = self.background.take_joined(read) {
-            let Some(memory) = memory else {
-                self.transfers.queue(joined.piece, joined.purpose);
-                continue;
-            };
-            let piece = self.transfers.remove(joined.piece);
-            let part = self.volume.part_of_read(read, memory, piece.blocks);
-            self.background.count_served(piece.blocks.len());
-            if let PieceWork::Fetch(id) = piece.work {
-                let bytes = VolumeBytes::page(piece.blocks.first, part);
-                self.piece_ended(now, id, &bytes, Ok(()));
-            }
-        }
-        self.collect_answers();
-        while let Some(blocks) = self.background.take_unchanged(read) {
-            if let Some(memory) = memory {
-                let part = self.volume.part_of_read(read, memory, blocks);
-                let bytes = VolumeBytes::page(blocks.first, part);
-                self.contents.fill_wanted(&bytes);
-            }
-        }
     }
 }
 

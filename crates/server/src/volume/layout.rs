@@ -8,6 +8,7 @@
 use block::{Action, Command, Lba, Sectors};
 
 use super::Volumes;
+use super::cached::BackgroundReadKind;
 use crate::arena::Memory;
 use crate::disk::Disk;
 
@@ -30,12 +31,16 @@ impl Volumes {
             pieces[1] = Some(self.memory_of(&request, own));
             Some(own)
         });
+        let kind = match disk.engine.is_read_ahead(command.id) {
+            true => BackgroundReadKind::Ahead,
+            false => BackgroundReadKind::Task,
+        };
         let mut scratch = |start: Lba, blocks: Sectors| {
             let block = disk.block();
             let length = (blocks.0 * block) as usize;
             let memory = disk.scratch(command.id, start, length);
             self.caches
-                .background_read_dispatched(command.id, start.0 * block, length);
+                .background_read_dispatched((command.id, kind), start.0 * block, length);
             memory
         };
         let Some(own) = own else {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use headtime_client::wire;
-use server::control::{Changes, Learn, LearningReport, Scan, Service};
+use server::control::{Changes, Learn, LearningReport, Scan, ScrubOrder, ScrubReport, Service};
 use server::status::{
     ByKind, Cache, Connection, DriveStatus, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
     Impact, Latency, Lateness, Mode, Queue, ServiceState, Standing, Status, StreamTotals, Task,
@@ -58,6 +58,21 @@ impl Service for Fake {
                 "no volume is called \"{other}\": expected one of db"
             )),
         }
+    }
+
+    fn scrub(&self, order: &ScrubOrder) -> Result<(), String> {
+        self.hear(format!("scrub {order:?}"));
+        match order.volume.as_str() {
+            "db" => Ok(()),
+            other => Err(format!(
+                "no volume is called \"{other}\": expected one of db"
+            )),
+        }
+    }
+
+    fn scrubs(&self) -> Vec<ScrubReport> {
+        self.hear("scrubs".to_owned());
+        Vec::new()
     }
 
     fn steer(&self, task: u64, action: Steer) -> Result<(), String> {

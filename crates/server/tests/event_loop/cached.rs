@@ -8,6 +8,7 @@ use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
 use crate::random::{BLOCKS, play_on, play_on_volumes, steps, steps_beside_streams};
 use crate::station::{BLOCK, Medium, Served};
 
+mod ahead;
 mod beside;
 mod flushes;
 mod order;

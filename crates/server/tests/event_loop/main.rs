@@ -4,6 +4,7 @@ mod amid;
 mod bytes;
 mod cached;
 mod capture;
+mod checked;
 mod client;
 mod drives;
 mod fickle;

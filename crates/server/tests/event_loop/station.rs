@@ -4,8 +4,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock, mpsc};
 
+use ::drive::{Profile, VirtualDrive};
 use block::Class;
-use drive::{Imperfections, Profile, VirtualDrive};
 use engine::explanation::Known;
 use engine::{Engine, Limits};
 use nbd::Context;
@@ -33,6 +33,10 @@ use crate::fickle::{Fickle, Mood};
 use crate::gate::{COARSE, Closed, Gate};
 use crate::shuffled::Shuffled;
 use crate::streams;
+
+mod drive;
+
+use self::drive::drive_in;
 
 pub const BLOCK: u64 = 512;
 
@@ -284,22 +288,6 @@ impl Served {
         })
     }
 
-    /// An emulated drive, behind a cache, with free blocks for background tasks.
-    pub fn swept(cache: CacheSetting, scale: f64, bytes: u64) -> Served {
-        let folder = tempfile::tempdir().expect("a folder");
-        let truth = streams::drive();
-        let drive = drive_in(&folder, Arc::clone(&truth), 0);
-        let block = truth.block_bytes;
-        let scale = TimeScale::new(scale).expect("a scale");
-        Served::build(folder, &[bytes], block, move |mailbox| {
-            let policy = find("sptf-sw60").expect("a policy");
-            let limits = Limits::suited_to(policy, &truth);
-            let engine = Engine::new(truth, &|| policy.make(), limits);
-            let engine = engine.with_background(engine::Rules::default());
-            event_loop(engine, drive(), scale, &[bytes], mailbox)?.with_caches(&[(cache, 0, bytes)])
-        })
-    }
-
     /// Why memory has no such cache before it.
     pub fn refuses(cache: CacheSetting, bytes: u64) -> String {
         let build = move |mailbox| {
@@ -319,7 +307,7 @@ impl Served {
     }
 
     /// What `back_end` makes, on the loop's thread.
-    fn start_behind(
+    pub fn start_behind(
         cache: Option<CacheSetting>,
         folder: TempDir,
         policy: &str,
@@ -425,21 +413,6 @@ impl Served {
         self.listener.take();
         let ended = self.station.take().expect("it runs").stop();
         (self.folder, ended)
-    }
-}
-
-/// A drive with its image in the folder.
-fn drive_in(
-    folder: &TempDir,
-    truth: Arc<Profile>,
-    seed: u64,
-) -> impl FnOnce() -> Box<dyn BackEnd> + Send + 'static {
-    let image = folder.path().join("image");
-    move || {
-        let blocks = truth.geometry.sectors().0;
-        let image = Image::open_or_make(&image, truth.block_bytes, blocks);
-        let drive = VirtualDrive::imperfect(truth, Imperfections::default(), seed);
-        Box::new(Emulated::new(drive, image.expect("an image")).with_dice(seed))
     }
 }
 

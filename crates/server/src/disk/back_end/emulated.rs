@@ -25,6 +25,7 @@ use hdrhistogram::Histogram;
 use tracing::{error, warn};
 
 use super::file::Image;
+use super::pieces::{Pieces, held, in_a_row};
 use super::{BackEnd, Ended, Punch, Run, Shape, Span};
 use crate::arena::Memory;
 use crate::ring::Ring;
@@ -73,9 +74,6 @@ enum BytesState {
     /// The bytes have moved, or failed to.
     Moved(Result<(), OperationError>),
 }
-
-/// The memory of a command.
-type Pieces = [Option<Memory>; 3];
 
 /// A command that arrived while the power was off.
 struct DelayedCommand {
@@ -175,12 +173,7 @@ impl Emulated {
         memory: &Pieces,
         ring: &mut Ring,
     ) {
-        let mut pieces = [NOTHING; 3];
-        let mut count = 0;
-        for piece in memory.iter().flatten() {
-            pieces[count] = *piece;
-            count += 1;
-        }
+        let (pieces, count) = in_a_row(memory);
         // SAFETY: the caller's promise.
         unsafe { self.image.start(now, command, &pieces[..count], ring) };
     }
@@ -260,11 +253,6 @@ fn undone(id: CommandId, at: Instant) -> Outcome {
     }
 }
 
-const NOTHING: Memory = Memory {
-    at: std::ptr::null_mut(),
-    length: 0,
-};
-
 impl BackEnd for Emulated {
     fn depth(&self) -> u32 {
         self.drive.truth().queue.depth.max(1)
@@ -285,10 +273,7 @@ impl BackEnd for Emulated {
         memory: &[Memory],
         ring: &mut Ring,
     ) {
-        let mut pieces = [None; 3];
-        for (place, piece) in pieces.iter_mut().zip(memory) {
-            *place = Some(*piece);
-        }
+        let pieces = held(memory);
         if self.cut.is_some() {
             self.waiting.push_back(DelayedCommand {
                 command: *command,

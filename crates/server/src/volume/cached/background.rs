@@ -24,7 +24,7 @@
 use block::Interval;
 use cache::coordinator::Purpose;
 
-use super::volume::BackgroundReadId;
+use super::volume::{BackgroundReadId, BackgroundReadKind};
 
 /// Background reads in flight, and the pieces that wait for them.
 #[derive(Default)]
@@ -40,6 +40,7 @@ pub(super) struct BackgroundReads {
 #[derive(Clone, Copy, Debug)]
 struct UnchangedBlocks {
     read: BackgroundReadId,
+    kind: BackgroundReadKind,
     blocks: Interval,
 }
 
@@ -58,18 +59,22 @@ impl BackgroundReads {
     /// A read of these blocks is dispatched while these writes are in flight.
     pub(super) fn dispatched(
         &mut self,
-        read: BackgroundReadId,
+        (read, kind): (BackgroundReadId, BackgroundReadKind),
         blocks: Interval,
         changes: impl Iterator<Item = Interval>,
     ) {
-        self.in_flight.push(UnchangedBlocks { read, blocks });
+        self.in_flight.push(UnchangedBlocks { read, kind, blocks });
         changes.for_each(|changed| self.discard(changed));
     }
 
     /// The next unchanged blocks of a read that has ended, if there are any.
-    pub(super) fn take_unchanged(&mut self, read: BackgroundReadId) -> Option<Interval> {
+    pub(super) fn take_unchanged(
+        &mut self,
+        read: BackgroundReadId,
+    ) -> Option<(Interval, BackgroundReadKind)> {
         let place = self.in_flight.iter().position(|other| other.read == read)?;
-        Some(self.in_flight.remove(place).blocks)
+        let unchanged = self.in_flight.remove(place);
+        Some((unchanged.blocks, unchanged.kind))
     }
 
     /// Divides the blocks of a fetch. Its begin and its end may join background reads, and its middle is
@@ -202,7 +207,8 @@ mod tests {
         ) {
             let mut background = BackgroundReads::default();
             for (number, &blocks) in reads.iter().enumerate() {
-                background.dispatched(read(number as u64), blocks, before.iter().copied());
+                let task = (read(number as u64), BackgroundReadKind::Task);
+                background.dispatched(task, blocks, before.iter().copied());
             }
             for &blocks in &changes {
                 background.change(blocks, |_, _| unreachable!("no piece has joined"));
@@ -214,7 +220,7 @@ mod tests {
                 let expected: BTreeSet<u64> =
                     blocks.blocks().filter(|block| !is_changed(block)).collect();
                 let mut found = BTreeSet::new();
-                while let Some(blocks) = background.take_unchanged(read(number as u64)) {
+                while let Some((blocks, _)) = background.take_unchanged(read(number as u64)) {
                     prop_assert!(blocks.blocks().all(|block| found.insert(block)));
                 }
                 prop_assert_eq!(found, expected);
@@ -230,7 +236,8 @@ mod tests {
         ) {
             let mut background = BackgroundReads::default();
             for (number, &blocks) in reads.iter().enumerate() {
-                background.dispatched(read(number as u64), blocks, std::iter::empty());
+                let task = (read(number as u64), BackgroundReadKind::Task);
+                background.dispatched(task, blocks, std::iter::empty());
             }
             let parts = background.divide(fetch);
             let all = parts.iter().flat_map(|(blocks, _)| blocks.blocks());
@@ -247,7 +254,8 @@ mod tests {
     #[test]
     fn a_joined_piece_is_submitted_once_its_blocks_change() {
         let mut background = BackgroundReads::default();
-        background.dispatched(read(0), Interval::new(0, 9), std::iter::empty());
+        let task = (read(0), BackgroundReadKind::Task);
+        background.dispatched(task, Interval::new(0, 9), std::iter::empty());
         for (piece, block) in [(5, 2), (6, 4)] {
             background.join(JoinedPiece {
                 piece,

@@ -43,8 +43,8 @@ const AGE: Duration = Duration::from_secs(1);
 /// - Fetched bytes get the writes in flight before they become pages ([`CacheContents::fill`]). The engine
 ///   orders a fetch with writes, so these are the writes after the fetch; earlier ones change nothing.
 /// - Bytes of background reads, which the engine does not order, become pages only if no change has
-///   overlapped them during the read ([`CacheContents::fill_wanted`]). Blocks are not wanted while the volume
-///   lacks their latest bytes.
+///   overlapped them during the read ([`CacheContents::fill_wanted`], [`CacheContents::fill_ahead`]). Blocks
+///   are not wanted, and not kept, while the volume lacks their latest bytes.
 /// - After a trim, zeroes or a failed write the content of the volume is unknown. The caller discards the
 ///   pages ([`CacheContents::discard`]) and the fetches under way.
 ///
@@ -226,6 +226,20 @@ impl CacheContents {
                 return;
             }
             if let Some(frame) = self.level.offer(block) {
+                self.release_evicted();
+                let slot = self.pages.allocate(frame);
+                read.copy_to(&VolumeBytes::page(block, self.pages.memory(slot)));
+            }
+        }
+    }
+
+    /// Bytes that were read ahead, whole blocks: absent ones become pages, as prefetched ones do.
+    pub(super) fn fill_ahead(&mut self, read: &VolumeBytes) {
+        for block in read.blocks().blocks() {
+            if self.are_newer(Interval::new(block, block)) {
+                continue;
+            }
+            if let Some(frame) = self.level.offer_ahead(block) {
                 self.release_evicted();
                 let slot = self.pages.allocate(frame);
                 read.copy_to(&VolumeBytes::page(block, self.pages.memory(slot)));

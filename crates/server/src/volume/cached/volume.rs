@@ -35,6 +35,15 @@ pub struct BackgroundReadId {
     pub start: u64,
 }
 
+/// The reason of a background read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackgroundReadKind {
+    /// A task wants the blocks. The cache keeps those that its coordinator wished.
+    Task,
+    /// They follow a request, and were read in slack that nothing else wanted. The cache keeps them.
+    Ahead,
+}
+
 /// The bit that marks request ids of caches. Those of operations are indices, and much smaller.
 const CACHE_REQUEST: u64 = 1 << 63;
 

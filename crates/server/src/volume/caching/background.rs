@@ -7,7 +7,7 @@ use super::Caches;
 use crate::arena::Memory;
 use crate::disk::Disk;
 use crate::status::{Cache, Standing};
-use crate::volume::cached::{BackgroundReadId, WantedChange};
+use crate::volume::cached::{BackgroundReadId, BackgroundReadKind, WantedChange};
 
 /// The priority of the standing task, and the default of scans. Among equals the standing task comes first:
 /// its blocks are few, and useful for a short time.
@@ -68,13 +68,13 @@ impl Caches {
     /// A background read of `length` bytes from byte `start` of the drive on is dispatched.
     pub(crate) fn background_read_dispatched(
         &mut self,
-        command: CommandId,
+        (command, kind): (CommandId, BackgroundReadKind),
         start: u64,
         length: usize,
     ) {
         let read = BackgroundReadId { command, start };
         for cached in &mut self.all {
-            cached.background_read_dispatched(read, length as u64);
+            cached.background_read_dispatched((read, kind), length as u64);
         }
     }
 

@@ -120,7 +120,7 @@ impl BackEnd for Passthrough {
     unsafe fn start(&mut self, _: Instant, command: &Command, memory: &[Memory], ring: &mut Ring) {
         let pieces = match command.action.extent() {
             Some(_) => memory,
-            None => &[NOTHING],
+            None => &[Memory::NONE],
         };
         let job = self.jobs.insert(ScsiJob::Command {
             id: command.id,
@@ -158,11 +158,6 @@ impl BackEnd for Passthrough {
         self.punched.pop_front()
     }
 }
-
-const NOTHING: Memory = Memory {
-    at: std::ptr::null_mut(),
-    length: 0,
-};
 
 /// The part of a command that is about a piece of memory, with so many blocks before it.
 fn work(action: Action, before: u64, memory: Memory) -> Work {

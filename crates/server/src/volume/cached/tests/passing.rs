@@ -5,7 +5,7 @@ use block::{CommandId, Extent};
 use super::{SECTOR, World};
 use crate::arena::Buffer;
 use crate::volume::cached::pages::VolumeBytes;
-use crate::volume::cached::{BackgroundReadId, WantedChange};
+use crate::volume::cached::{BackgroundReadId, BackgroundReadKind, WantedChange};
 
 /// A read in the background.
 pub(super) struct Passing {
@@ -16,7 +16,7 @@ pub(super) struct Passing {
 }
 
 impl World {
-    pub(super) fn pass(&mut self, at: u64, count: u64) {
+    pub(super) fn pass(&mut self, kind: BackgroundReadKind, at: u64, count: u64) {
         let buffer = self.arena.allocate((count * SECTOR) as usize);
         let buffer = buffer.expect("memory");
         let id = CommandId(self.next as u64);
@@ -29,7 +29,8 @@ impl World {
             command: id,
             start: bytes.start,
         };
-        self.cached.background_read_dispatched(read, count * SECTOR);
+        self.cached
+            .background_read_dispatched((read, kind), count * SECTOR);
         self.wanted
             .retain(|sector| !(at..at + count).contains(sector));
         self.passing.push(Passing {

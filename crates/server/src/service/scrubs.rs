@@ -1,0 +1,403 @@
+//! Scrubs: a pass over a volume in the gaps of its drive, as tasks.
+//!
+//! ```text
+//!   begin --> task over all blocks --> what is left: being changed, differs once, failed --> task over these --> end
+//! ```
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, Weak};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use block::{Extent, Lba, Sectors};
+use scheduler::background::DeclaredSet;
+use scheduler::freeblock::WantedBlocks;
+use tracing::{info, warn};
+
+use super::drives::Drive;
+use super::{Running, locked};
+use crate::checksums::CHUNK;
+use crate::checksums::pass::{Damage, Pass, PassCounts};
+use crate::checksums::probing::Probing;
+use crate::checksums::report::{History, ScrubReport, ScrubState};
+use crate::control::ScrubOrder;
+use crate::disk::back_end::checked::CheckState;
+use crate::event_loop::EventLoop;
+use crate::event_loop::mailbox::Mailbox;
+use crate::status::TaskState;
+use crate::tasks::{HOLD, ROOM, SinkHandle, TaskRequest};
+
+/// The scrubs of a service, by volume.
+pub(super) struct Scrubs {
+    /// The service, which its scrubs do not keep alive.
+    service: Weak<Running>,
+    all: Mutex<BTreeMap<String, Arc<Mutex<ScrubReport>>>>,
+}
+
+/// A scrub under way.
+struct Scrub {
+    service: Weak<Running>,
+    mailbox: Mailbox,
+    order: ScrubOrder,
+    /// The first byte of the volume on the drive.
+    offset: u64,
+    block_bytes: u64,
+    history: PathBuf,
+    report: Arc<Mutex<ScrubReport>>,
+    begun: Instant,
+}
+
+/// The progress of a pass on the loop.
+struct Look {
+    left_bytes: u64,
+    counts: PassCounts,
+    is_comparing: bool,
+    state: CheckState,
+    waits_for_flush: bool,
+}
+
+/// The largest number of tasks of a scrub. A choice: what is being changed each time is left out.
+const MOST_ROUNDS: usize = 6;
+/// The interval of looks at the task. A choice.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// The same while single blocks are searched. A choice.
+const LOOK_SOON: Duration = Duration::from_millis(10);
+/// The time between two rounds in which flushes make changes durable. A choice.
+const BETWEEN: Duration = Duration::from_millis(1500);
+
+impl Scrubs {
+    /// No scrubs of a service.
+    pub(super) fn of(service: &Weak<Running>) -> Self {
+        Scrubs {
+            service: Weak::clone(service),
+            all: Mutex::default(),
+        }
+    }
+}
+
+impl Running {
+    /// Begins a scrub. A volume has one at a time.
+    ///
+    /// # Errors
+    /// The reason, and what was expected.
+    pub(super) fn begin_scrub(&self, order: &ScrubOrder) -> Result<(), String> {
+        let found = self.drives.iter().find_map(|drive| {
+            let (volume, length) = drive.found(&order.volume)?;
+            Some((drive, volume, length))
+        });
+        let Some((drive, volume, length)) = found else {
+            let volumes: Vec<String> = self.drives.iter().flat_map(Drive::volumes).collect();
+            let all = volumes.join(", ");
+            return Err(format!("no volume {}: expected one of {all}", order.volume));
+        };
+        let Some(file) = &volume.checksums else {
+            return Err(format!(
+                "volume {} keeps no checksums: expected `checksums = \"FILE\"` in its table, or `headtime scan`",
+                order.volume
+            ));
+        };
+        let history = History::beside(file);
+        let findings = History::load(&history)?.findings;
+        let mut all = locked(&self.scrubs.all);
+        if let Some(earlier) = all.get(&order.volume)
+            && locked(earlier).state == ScrubState::Running
+        {
+            return Err(format!("volume {} is being scrubbed already", order.volume));
+        }
+        let name = order.volume.clone();
+        let begun = Self::asked(drive.mailbox(), move |event_loop| {
+            event_loop.tasks().check()?;
+            begin_pass(event_loop, &name)
+        });
+        begun.unwrap_or_else(|| Err("the drive does not answer".to_owned()))?;
+        let report = Arc::new(Mutex::new(ScrubReport {
+            volume: order.volume.clone(),
+            state: ScrubState::Running,
+            begun_s: now_s(),
+            asked_bytes: length,
+            findings,
+            ..ScrubReport::default()
+        }));
+        all.insert(order.volume.clone(), Arc::clone(&report));
+        drop(all);
+        let scrub = Scrub {
+            service: self.scrubs.service.clone(),
+            mailbox: drive.mailbox().clone(),
+            order: order.clone(),
+            offset: volume.offset,
+            block_bytes: u64::from(drive.block_bytes()),
+            history,
+            report,
+            begun: Instant::now(),
+        };
+        let spawned = thread::Builder::new()
+            .name(format!("scrub {}", order.volume))
+            .spawn(move || scrub.run());
+        spawned.map_err(|error| format!("no thread for the scrub: {error}"))?;
+        Ok(())
+    }
+
+    /// The scrubs since the service began.
+    pub(super) fn scrub_reports(&self) -> Vec<ScrubReport> {
+        let all = locked(&self.scrubs.all);
+        all.values().map(|report| locked(report).clone()).collect()
+    }
+}
+
+fn begin_pass(event_loop: &mut EventLoop, volume: &str) -> Result<(), String> {
+    let checks = event_loop.checks();
+    let Some((keeper, state)) = checks.and_then(|checks| checks.volume(volume)) else {
+        return Err(format!(
+            "volume {volume} keeps no checksums since the service began: restart it"
+        ));
+    };
+    match state {
+        CheckState::On => keeper.begin_pass(),
+        CheckState::Off(why) | CheckState::Stuck(why) => {
+            return Err(format!(
+                "the checksums of volume {volume} cannot be kept: {why}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Scrub {
+    fn run(self) {
+        let ended = self.rounds();
+        let mut report = locked(&self.report);
+        report.elapsed_s = self.begun.elapsed().as_secs_f64();
+        match ended {
+            Ok(()) => {
+                report.state = ScrubState::Finished;
+                info!(
+                    volume = report.volume,
+                    findings = report.present().count(),
+                    "a scrub has ended"
+                );
+            }
+            Err(problem) => {
+                warn!(volume = report.volume, problem, "a scrub was given up");
+                report.state = ScrubState::Aborted;
+                report.problem = Some(problem);
+            }
+        }
+    }
+
+    fn rounds(&self) -> Result<(), String> {
+        self.wait_until(|look| !look.waits_for_flush)?;
+        for round in 0..MOST_ROUNDS {
+            let left = self.remaining()?;
+            if left.left() == 0 {
+                break;
+            }
+            if round > 0 {
+                thread::sleep(BETWEEN);
+            }
+            self.round(left, LOOK_AGAIN)?;
+            self.probe()?;
+            self.wait_until(|look| !look.is_comparing)?;
+        }
+        if !self.unreadable()?.is_empty() {
+            // The drive may have been without power for a moment.
+            thread::sleep(BETWEEN);
+            self.probe()?;
+            self.wait_until(|look| !look.is_comparing)?;
+        }
+        self.end()
+    }
+
+    /// Reads what could not be read in parts: one bad block fails the whole of a read.
+    fn probe(&self) -> Result<(), String> {
+        let mut probing = Probing::new(self.block_bytes, &self.unreadable()?);
+        loop {
+            let places = probing.next_places();
+            if places.is_empty() {
+                return Ok(());
+            }
+            self.round(self.wanted(move |_| places)?, LOOK_SOON)?;
+            probing.ended(&self.unreadable()?);
+        }
+    }
+
+    fn unreadable(&self) -> Result<Vec<Range<u64>>, String> {
+        let name = self.order.volume.clone();
+        let places = self.ask(move |event_loop| {
+            let (keeper, _) = event_loop.checks()?.volume(&name)?;
+            Some(keeper.pass()?.unreadable())
+        })?;
+        places.ok_or_else(|| "the volume was resized".to_owned())
+    }
+
+    /// Reads some blocks, and waits for the end.
+    fn round(&self, left: WantedBlocks, look: Duration) -> Result<(), String> {
+        let service = self.service.upgrade().ok_or("the service is stopping")?;
+        let number = service.tasks.fetch_add(1, Ordering::Relaxed);
+        drop(service);
+        let first = Lba(self.offset / self.block_bytes);
+        let count = Sectors(locked(&self.report).asked_bytes / self.block_bytes);
+        let whole = Extent::new(first, count).map_err(|error| error.to_string())?;
+        let task = TaskRequest {
+            number,
+            name: format!("scrub {}", self.order.volume),
+            set: DeclaredSet::all(vec![whole]).map_err(|refused| refused.to_string())?,
+            priority: self.order.priority,
+            deadline: self.order.deadline_s.map(block::Duration::from_secs),
+            left: Some(left),
+            sink: drain(number, &self.mailbox)?,
+        };
+        self.ask(move |event_loop| event_loop.tasks().begin(task))??;
+        locked(&self.report).task = number;
+        loop {
+            self.look()?;
+            let state = self.ask(move |event_loop| {
+                let tasks = event_loop.tasks().list();
+                let mut tasks = tasks.into_iter();
+                tasks.find(|task| task.id == number).map(|task| task.state)
+            })?;
+            match state {
+                Some(TaskState::Active | TaskState::Suspended) => thread::sleep(look),
+                Some(TaskState::Finished) => return Ok(()),
+                Some(TaskState::Aborted) | None => return Err("its task was given up".to_owned()),
+            }
+        }
+    }
+
+    fn wait_until(&self, is_over: impl Fn(&Look) -> bool) -> Result<(), String> {
+        while !is_over(&self.look()?) {
+            thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
+    /// Asks the loop for the pass, and notes its progress.
+    fn look(&self) -> Result<Look, String> {
+        let name = self.order.volume.clone();
+        let look = self.ask(move |event_loop| {
+            let (keeper, state) = event_loop.checks()?.volume(&name)?;
+            let pass = keeper.pass()?;
+            Some(Look {
+                left_bytes: pass.left() * CHUNK,
+                counts: pass.counts(),
+                is_comparing: pass.is_comparing(),
+                waits_for_flush: keeper.waits_for_flush(),
+                state: state.clone(),
+            })
+        })?;
+        let look = look.ok_or("the volume was resized")?;
+        if let CheckState::Off(why) | CheckState::Stuck(why) = &look.state {
+            return Err(format!("the checksums cannot be kept: {why}"));
+        }
+        let mut report = locked(&self.report);
+        report.elapsed_s = self.begun.elapsed().as_secs_f64();
+        report.verified_bytes = report.asked_bytes.saturating_sub(look.left_bytes);
+        let most = report.asked_bytes;
+        let bytes = |chunks: u64| (chunks * CHUNK).min(most);
+        report.adopted_bytes = bytes(look.counts.adopted);
+        report.adopted_after_crash_bytes = bytes(look.counts.adopted_after_crash);
+        report.undefined_bytes = bytes(look.counts.undefined);
+        report.transient_total = look.counts.transient;
+        drop(report);
+        Ok(look)
+    }
+
+    /// The blocks of the chunks that are not verified.
+    fn remaining(&self) -> Result<WantedBlocks, String> {
+        self.wanted(Pass::remaining_readable)
+    }
+
+    /// The blocks of some bytes of the volume.
+    fn wanted(
+        &self,
+        bytes: impl FnOnce(&Pass) -> Vec<Range<u64>> + Send + 'static,
+    ) -> Result<WantedBlocks, String> {
+        let (name, offset, block) = (self.order.volume.clone(), self.offset, self.block_bytes);
+        let wanted = self.ask(move |event_loop| {
+            let geometry = Arc::clone(&event_loop.engine().profile().geometry);
+            let (keeper, _) = event_loop.checks()?.volume(&name)?;
+            // What is durable gets its record: the next round can compare it.
+            keeper.hasten();
+            let mut wanted = WantedBlocks::none(&geometry);
+            for range in bytes(keeper.pass()?) {
+                let first = Lba((offset + range.start) / block);
+                let count = Sectors((range.end - range.start) / block);
+                let added = Extent::new(first, count)
+                    .ok()
+                    .and_then(|extent| wanted.add(extent).ok());
+                added?;
+            }
+            Some(wanted)
+        })?;
+        wanted.ok_or_else(|| "the volume was resized".to_owned())
+    }
+
+    /// Ends the pass, and adds what was found to the history.
+    fn end(&self) -> Result<(), String> {
+        let name = self.order.volume.clone();
+        let ended = self.ask(move |event_loop| {
+            let (keeper, _) = event_loop.checks()?.volume(&name)?;
+            let pass = keeper.pass_mut()?;
+            let left = pass.remaining();
+            pass.end();
+            Some((pass.damaged().to_vec(), left))
+        })?;
+        let (damaged, left): (Vec<Damage>, _) = ended.ok_or("the volume was resized")?;
+        let is_checked = |offset: u64| !left.iter().any(|range| range.contains(&offset));
+        let mut history = History::load(&self.history)?;
+        history.add(
+            now_s(),
+            &damaged,
+            (self.offset, self.block_bytes),
+            |finding| is_checked(finding.offset_bytes),
+        );
+        let saved = history.save(&self.history);
+        let mut report = locked(&self.report);
+        report.skipped_bytes = left.iter().map(|range| range.end - range.start).sum();
+        report.findings = history.findings;
+        saved.map_err(|error| format!("{}: {error}", self.history.display()))
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut EventLoop) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        Running::asked(&self.mailbox, what).ok_or_else(|| "the drive does not answer".to_owned())
+    }
+}
+
+/// A sink that has no use for the bytes: the back end has compared them.
+fn drain(number: u64, mailbox: &Mailbox) -> Result<SinkHandle, String> {
+    let (portions, received) = sync_channel(ROOM);
+    let outstanding = Arc::new(AtomicUsize::new(0));
+    let sink = SinkHandle {
+        portions,
+        outstanding: Arc::clone(&outstanding),
+        is_enough: Arc::default(),
+        outcome: Arc::default(),
+    };
+    let outcome = Arc::clone(&sink.outcome);
+    let mailbox = mailbox.clone();
+    let spawned = thread::Builder::new()
+        .name(format!("scrub {number}"))
+        .spawn(move || {
+            for portion in received {
+                drop(portion);
+                if outstanding.fetch_sub(1, Ordering::AcqRel) == HOLD / 2 {
+                    // A loop that has ended has no tasks.
+                    let _ = mailbox.call(move |event_loop| event_loop.tasks().caught_up(number));
+                }
+            }
+            let _ = outcome.set(Ok("read".to_owned()));
+        });
+    spawned.map_err(|error| format!("no thread for the scrub: {error}"))?;
+    Ok(sink)
+}
+
+fn now_s() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
