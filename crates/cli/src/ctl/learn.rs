@@ -9,8 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use server::control::protocol::Ask;
 use server::control::{self, AskError, Learn, LearningReport};
 
-use super::{Format, asked, parts_per_million, understood};
+use super::{Format, parts_per_million};
 use crate::output::{self, Exit, NewFile, grouped};
+use crate::service::{asked, understood};
 
 /// The arguments of `headtime ctl profile`.
 #[derive(Clone, Debug, Args)]
@@ -90,10 +91,14 @@ impl LearnArgs {
         if self.stop || !self.has_begun(socket)? {
             asked(socket, &order)?;
         }
-        let Some((path, file)) = output else {
-            return Ok((self.report(socket)?, String::new()));
+        let report = match self.detach {
+            true => self.report(socket)?,
+            // A read of the profiler may still be at the disk when it is told to stop.
+            false => self.wait(socket)?,
         };
-        let report = self.wait(socket)?;
+        let Some((path, file)) = output else {
+            return Ok((report, String::new()));
+        };
         let Some(profile) = &report.profile else {
             return Err(Exit::failed(refused(&report)));
         };
