@@ -11,6 +11,7 @@
 //! | `record` | the checksum of a chunk of 64 KiB in 12 bytes |
 //! | `cover` | checksums of pages from pieces of any length |
 //! | `region` | the file with the records and the intents |
+//! | `intent` | the pages of a chunk that an intent names |
 //! | `orders` | what the keeper asks of the region, and its answers |
 //! | `keeper` | changes in flight, and when they become records |
 //! | `pass` | the chunks that a scrub has verified, and what it found |
@@ -20,6 +21,7 @@
 //! Decision 0096 has the reasons and the rules after a crash.
 
 pub mod cover;
+pub mod intent;
 pub mod keeper;
 pub mod orders;
 pub mod pass;
@@ -37,5 +39,7 @@ pub const PAGE: u64 = 4096;
 /// Pages of a chunk.
 pub const PAGES: usize = (CHUNK / PAGE) as usize;
 
-/// Chunks with one intent. A choice: a megabyte, so that few intents are flushed and little is doubted after a crash.
-pub const CHUNKS_PER_INTENT: u64 = 16;
+/// All pages of a chunk.
+pub const ALL_PAGES: u16 = u16::MAX;
+
+const _: () = assert!(PAGES == 16, "masks of pages have 16 bits");

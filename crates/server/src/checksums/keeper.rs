@@ -8,20 +8,21 @@
 //! The keeper does no I/O. [`Keeper::poll`] has its next request to the region, [`Keeper::answer`] takes the answers.
 //! The rules that keep it from a false alarm:
 //!
-//! 1. A change goes to the drive when the intents of its chunks are durable.
+//! 1. A change goes to the drive when the intents of its pages are durable.
 //! 2. A record follows a change when a flush that began after the change has ended.
-//! 3. An intent is removed after its records, and they are durable before.
+//! 3. An intent is removed after its record, and it is durable before.
 //! 4. A change that failed, was undone by a power cut or met another one leaves its pages unknown.
 //! 5. A read counts if no change of its chunk was in flight meanwhile, and the chunk has no changes without a record.
 //! 6. A read counts if all of its bytes are on the medium. An earlier service may have left changes in the drive's
 //!    buffer, so reads before the first flush do not count. Nor do reads of trimmed bytes and of chunks without room
 //!    for their changes, until a flush.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use block::Instant;
 
+mod intending;
 mod reads;
 mod settling;
 mod space;
@@ -29,7 +30,9 @@ mod space;
 use super::cover::{Cover, Piece};
 use super::orders::{Order, Report};
 use super::pass::Pass;
-use super::{CHUNK, CHUNKS_PER_INTENT, PAGES};
+use super::region::Verified;
+use super::{ALL_PAGES, CHUNK};
+use intending::Runs;
 
 /// How trimmed bytes read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +66,12 @@ pub struct Keeper {
     /// Bytes of the volume.
     length: u64,
     trimmed: Trimmed,
-    /// Intents on the medium, and those that were asked for.
-    intended: BTreeSet<u64>,
-    asked: BTreeSet<u64>,
+    /// The pages of chunks with an intent on the medium, and of those that were asked for.
+    intended: BTreeMap<u64, u16>,
+    asked: BTreeMap<u64, u16>,
+    /// Sequential writes, whose intents are asked for ahead.
+    runs: Runs,
+    /// Chunks with changes since their intent.
     dirty: BTreeMap<u64, Dirty>,
     /// Chunks with changes since their record.
     active: BTreeMap<u64, Active>,
@@ -81,7 +87,7 @@ pub struct Keeper {
     durable: u64,
     /// Whether a flush has ended since the begin. What is read before may be lost with the drive's power.
     has_flushed: bool,
-    /// Chunks by intent that a crash may have interrupted.
+    /// Pages of chunks with changes that a crash may have interrupted.
     doubts: BTreeMap<u64, u16>,
     orders: VecDeque<Order>,
     looked: Instant,
@@ -93,14 +99,14 @@ pub struct Keeper {
     most_active: usize,
 }
 
-/// An intent's changes.
+/// A chunk's changes since its intent.
 struct Dirty {
     in_flight: u32,
     /// The number and the time of the last end.
     last: u64,
     at: Instant,
-    /// The chunks whose changes had no room. They have no checksum.
-    crowded_out: u16,
+    /// Whether its changes had no room. It has no checksum then.
+    is_crowded_out: bool,
 }
 
 /// A chunk's changes since its record.
@@ -133,18 +139,17 @@ enum Kind {
 
 /// The largest number of chunks with changes. A choice: ten megabytes.
 const MOST_ACTIVE: usize = 1 << 16;
-/// Intents that are made durable ahead of a sequential write. A choice: a flush every 64 MiB.
-const AHEAD: u64 = 64;
 
 /// Changes, from their begin to their record.
 impl Keeper {
     /// The keeper of a volume of `length` bytes whose region has these intents.
-    pub fn new(length: u64, trimmed: Trimmed, intents: &[u64]) -> Self {
+    pub fn new(length: u64, trimmed: Trimmed, intents: &[(u64, u16)]) -> Self {
         Keeper {
             length,
             trimmed,
             intended: intents.iter().copied().collect(),
-            asked: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            runs: Runs::default(),
             dirty: BTreeMap::new(),
             active: BTreeMap::new(),
             in_flight: BTreeMap::new(),
@@ -154,7 +159,7 @@ impl Keeper {
             ended: 0,
             durable: 0,
             has_flushed: false,
-            doubts: intents.iter().map(|&intent| (intent, u16::MAX)).collect(),
+            doubts: intents.iter().copied().collect(),
             orders: VecDeque::new(),
             looked: Instant::ZERO,
             is_hasty: false,
@@ -179,35 +184,10 @@ impl Keeper {
         self.active.len()
     }
 
-    /// Chunks that a crash may have interrupted and that were not verified since.
+    /// Pages with changes that a crash may have interrupted and that were not verified since.
     pub fn doubted(&self) -> u64 {
-        self.doubts
-            .values()
-            .map(|mask| u64::from(mask.count_ones()))
-            .sum()
-    }
-
-    /// Whether a write of some bytes may go to the drive. Otherwise its intents have been asked for.
-    pub fn readiness(&mut self, range: &Range<u64>) -> Readiness {
-        let span = CHUNK * CHUNKS_PER_INTENT;
-        let (first, last) = (range.start / span, (range.end - 1) / span);
-        let is_missing = |this: &Self, intent: u64| !this.intended.contains(&intent);
-        if (first..=last).all(|intent| !is_missing(self, intent)) {
-            return Readiness::Ready;
-        }
-        let is_sequential = first > 0 && !is_missing(self, first - 1);
-        let end = match is_sequential {
-            true => (last + AHEAD).min(self.length.div_ceil(span)),
-            false => last + 1,
-        };
-        let new: Vec<u64> = (first..end)
-            .filter(|&intent| is_missing(self, intent) && !self.asked.contains(&intent))
-            .collect();
-        if !new.is_empty() {
-            self.asked.extend(&new);
-            self.orders.push_back(Order::Intend(new));
-        }
-        Readiness::Waiting
+        let pages = self.doubts.values();
+        pages.map(|pages| u64::from(pages.count_ones())).sum()
     }
 
     /// A write with these pieces goes to the drive.
@@ -216,11 +196,10 @@ impl Keeper {
             self.make_room(chunk);
             let active = self.active.entry(chunk);
             active.or_insert_with(Active::new).in_flight += 1;
-        }
-        for intent in intents(&range) {
-            let dirty = self.dirty.entry(intent);
+            let dirty = self.dirty.entry(chunk);
             dirty.or_insert(Dirty::NEW).in_flight += 1;
         }
+        self.runs.add(&range);
         self.begin(key, range, pieces, Kind::Write);
     }
 
@@ -276,9 +255,7 @@ impl Keeper {
                 (active.last, active.at) = (self.ended, now);
                 active.since.get_or_insert(now);
             }
-        }
-        for intent in intents(&change.range) {
-            if let Some(dirty) = self.dirty.get_mut(&intent) {
+            if let Some(dirty) = self.dirty.get_mut(&chunk) {
                 dirty.in_flight -= 1;
                 (dirty.last, dirty.at) = (self.ended, now);
             }
@@ -294,9 +271,8 @@ impl Keeper {
         if let Some((&other, _)) = idle {
             self.active.remove(&other);
             self.forgotten += 1;
-            let intent = other / CHUNKS_PER_INTENT;
-            if let Some(dirty) = self.dirty.get_mut(&intent) {
-                dirty.crowded_out |= 1 << (other % CHUNKS_PER_INTENT);
+            if let Some(dirty) = self.dirty.get_mut(&other) {
+                dirty.is_crowded_out = true;
             }
             self.orders.push_back(Order::Forget(other));
         }
@@ -336,44 +312,33 @@ impl Keeper {
     /// An answer of the region.
     pub fn answer(&mut self, now: Instant, report: &Report) {
         match report {
-            Report::Intended(intents) => {
-                for intent in intents {
-                    self.asked.remove(intent);
-                    self.intended.insert(*intent);
-                    // One that is never used is removed again.
-                    self.dirty.entry(*intent).or_insert(Dirty::NEW).at = now;
-                }
-            }
+            Report::Intended(intents) => self.are_intended(now, intents),
             Report::Voided(_) => (),
             Report::Verified { chunk, verified } => {
                 if let Some(pass) = &mut self.pass {
                     pass.verified(*chunk, *verified);
                 }
-                self.undoubt(*chunk);
-                let intent = chunk / CHUNKS_PER_INTENT;
-                let is_doubted = self.doubts.contains_key(&intent);
-                if !is_doubted && !self.dirty.contains_key(&intent) && self.intended.remove(&intent)
-                {
-                    self.orders.push_back(Order::Settle {
-                        changes: Vec::new(),
-                        clear: vec![intent],
+                if !matches!(verified, Verified::Damaged(_)) {
+                    self.undoubt(*chunk, ALL_PAGES);
+                }
+                if self.intended.contains_key(chunk) {
+                    // One without changes is removed.
+                    let dirty = self.dirty.entry(*chunk);
+                    dirty.or_insert(Dirty {
+                        at: now,
+                        ..Dirty::NEW
                     });
                 }
             }
         }
     }
 
-    /// A chunk has a record that a crash did not interrupt.
-    fn undoubt(&mut self, chunk: u64) {
-        let intent = chunk / CHUNKS_PER_INTENT;
-        let chunks = self.length.div_ceil(CHUNK);
-        if let Some(mask) = self.doubts.get_mut(&intent) {
-            *mask &= !(1 << (chunk % CHUNKS_PER_INTENT));
-            let first = intent * CHUNKS_PER_INTENT;
-            if (first..chunks.min(first + CHUNKS_PER_INTENT))
-                .all(|chunk| *mask >> (chunk - first) & 1 == 0)
-            {
-                self.doubts.remove(&intent);
+    /// These pages of a chunk have a record that a crash did not interrupt.
+    fn undoubt(&mut self, chunk: u64, pages: u16) {
+        if let Some(doubted) = self.doubts.get_mut(&chunk) {
+            *doubted &= !pages;
+            if *doubted == 0 {
+                self.doubts.remove(&chunk);
             }
         }
     }
@@ -402,7 +367,7 @@ impl Dirty {
         in_flight: 0,
         last: 0,
         at: Instant::ZERO,
-        crowded_out: 0,
+        is_crowded_out: false,
     };
 }
 
@@ -414,17 +379,10 @@ fn chunks(range: &Range<u64>) -> Range<u64> {
     range.start / CHUNK..range.end.div_ceil(CHUNK)
 }
 
-fn intents(range: &Range<u64>) -> Range<u64> {
-    let span = CHUNK * CHUNKS_PER_INTENT;
-    range.start / span..range.end.div_ceil(span)
-}
-
 /// Bytes of a chunk in a volume of `length` bytes.
 fn bytes_of(chunk: u64, length: u64) -> u64 {
     length.saturating_sub(chunk * CHUNK).min(CHUNK)
 }
-
-const _: () = assert!(PAGES == 16 && CHUNKS_PER_INTENT == 16, "masks have 16 bits");
 
 #[cfg(test)]
 mod tests;

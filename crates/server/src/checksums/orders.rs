@@ -4,18 +4,18 @@ use std::io;
 use std::ops::Range;
 
 use super::record::{Changes, PageSums, Record};
-use super::region::{Doubt, Medium, Region, Verified};
+use super::region::{Medium, Region, Verified};
 
 /// A request of the keeper. Requests are carried out in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Makes intents durable. Answered by [`Report::Intended`].
-    Intend(Vec<u64>),
+    /// Makes intents of these chunks and pages durable. Answered by [`Report::Intended`].
+    Intend(Vec<(u64, u16)>),
     /// Writes records, and then removes intents.
     Settle {
         /// Durable changes by chunk.
         changes: Vec<(u64, Changes)>,
-        /// The intents to remove.
+        /// The chunks whose intents are removed.
         clear: Vec<u64>,
     },
     /// Removes the checksum of a chunk.
@@ -35,8 +35,8 @@ pub enum Order {
         chunk: u64,
         /// The checksums of its pages.
         sums: PageSums,
-        /// Whether a change of it was interrupted.
-        doubt: Doubt,
+        /// The pages with a change that may have been interrupted.
+        doubted: u16,
     },
     /// Changes the number of the volume's bytes.
     Resize(u64),
@@ -46,7 +46,7 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// These intents are durable.
-    Intended(Vec<u64>),
+    Intended(Vec<(u64, u16)>),
     /// The checksums of this change of space are gone.
     Voided(u64),
     /// A chunk was compared.
@@ -82,8 +82,12 @@ impl<M: Medium> Region<M> {
                 self.void_chunks(chunks, record)?;
                 return Ok(Some(Report::Voided(key)));
             }
-            Order::Verify { chunk, sums, doubt } => {
-                let verified = self.verify(chunk, &sums, doubt)?;
+            Order::Verify {
+                chunk,
+                sums,
+                doubted,
+            } => {
+                let verified = self.verify(chunk, &sums, doubted)?;
                 return Ok(Some(Report::Verified { chunk, verified }));
             }
             Order::Resize(length) => self.resize(length)?,

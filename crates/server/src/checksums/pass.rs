@@ -41,6 +41,8 @@ pub struct PassCounts {
     pub adopted: u64,
     /// Chunks that differed where a write had been interrupted. Their new checksum was kept.
     pub adopted_after_crash: u64,
+    /// The pages of these chunks that may be damaged.
+    pub adopted_pages: u64,
     /// Chunks with trimmed bytes, which have no checksum.
     pub undefined: u64,
     /// Chunks that differed once and not again.
@@ -238,7 +240,10 @@ impl Pass {
             Verified::Damaged(pages) => self.add_changed(chunk, pages),
             Verified::Sound => counts.sound += 1,
             Verified::Adopted => counts.adopted += 1,
-            Verified::AdoptedAfterCrash => counts.adopted_after_crash += 1,
+            Verified::AdoptedAfterCrash(pages) => {
+                counts.adopted_after_crash += 1;
+                counts.adopted_pages += u64::from(pages.count_ones());
+            }
             Verified::Undefined => counts.undefined += 1,
         }
         if was_suspect && verified == Verified::Sound {

@@ -98,6 +98,15 @@ impl Record {
         })
     }
 
+    /// The record if nothing is known of these pages.
+    #[must_use]
+    pub fn without(self, pages: u16) -> Self {
+        self.changed(&Changes {
+            touched: pages,
+            ..Changes::default()
+        })
+    }
+
     /// The record after the overwriting of a page whose old bytes are unknown.
     fn overwritten(self, new: u8, sum: Option<u32>) -> Self {
         match self {

@@ -1,20 +1,23 @@
 //! The region of a volume: a file with the records of its chunks and the intents of its writes.
 //!
 //! ```text
-//!   sector   0        1         2 ... 1537      1538      1539 ...
-//!            header   intents   records         intents   records
-//!                     '------ 4032 MiB -----'   '------ the next 4032 MiB
+//!   sector   0        1       2       3 ... 18    19      20 ... 35      1634    1635
+//!            header   marks   codes   records     codes   records  ...   marks   codes ...
+//!                     '       '----- 42 MiB ----' '------ the next ---'
+//!                     '------------------- 4032 MiB -----------------'
 //! ```
+//!
+//! A mark says that the codes of a mebibyte's chunks are not all 0, so few sectors of codes are read at a start.
 //!
 //! | bytes of a sector | contents |
 //! |---|---|
-//! | 504 | the header, 4032 intents of a mebibyte each, or 42 records of 12 bytes |
+//! | 504 | the header, marks of 4032 mebibytes, intents of 672 chunks in six bits each, or 42 records of 12 bytes |
 //! | 4 | zeroes |
 //! | 4 | CRC-32C of the bytes before, the number of the sector and the number of the region |
 //!
 //! | bytes of the header | contents |
 //! |---|---|
-//! | 8, 4 | `HEADSUMS`, and the version, 1 |
+//! | 8, 4 | `HEADSUMS`, and the version, 2 |
 //! | 4 | bytes of the drive's blocks |
 //! | 8, 8, 8 | the volume's first byte on the drive, bytes of the drive, bytes of the volume |
 //! | 8 | the number of the region, from its creation |
@@ -22,15 +25,17 @@
 //! | 2, ... | the volume's name |
 //!
 //! Integers are little-endian. A sector of zeroes is empty. A disk writes a sector as a whole or not at all, so a
-//! power cut leaves old or new sectors. The region has 0.0187 % of the volume's size.
+//! power cut leaves old or new sectors. The region has 0.0198 % of the volume's size.
 
 use std::io;
 use std::ops::Range;
 
+use super::intent::CODE_BITS;
 use super::record::{Changes, PageSums, RECORD_BYTES, Record, Verdict, crc};
-use super::{CHUNK, CHUNKS_PER_INTENT};
+use super::{ALL_PAGES, CHUNK, PAGES};
 
 mod header;
+mod intents;
 mod medium;
 
 use header::{VERSION, decode_header, encode_header};
@@ -61,7 +66,9 @@ pub enum RegionError {
     #[error("byte 0: these are no checksums of a volume: expected \"HEADSUMS\"")]
     Magic,
     /// Another version wrote the file.
-    #[error("byte 8: version {0} of a region of checksums: expected {VERSION}")]
+    #[error(
+        "byte 8: version {0} of a region of checksums: expected {VERSION}. Remove the file: the next scrub builds new ones"
+    )]
     Version(u32),
     /// The header is damaged.
     #[error("its header is damaged: expected the checksum of its bytes")]
@@ -76,15 +83,6 @@ pub enum RegionError {
     },
 }
 
-/// Whether a chunk was being changed when the service or the machine stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
-    /// It was not.
-    None,
-    /// It may have been.
-    Interrupted,
-}
-
 /// The result of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verified {
@@ -92,8 +90,9 @@ pub enum Verified {
     Sound,
     /// There was no checksum: the one of these bytes is kept from now on.
     Adopted,
-    /// The bytes differ and a write was interrupted there: their checksum is kept from now on.
-    AdoptedAfterCrash,
+    /// The bytes differ where a write was interrupted: their checksum is kept from now on. The mask has the pages whose
+    /// damage is not told from the write.
+    AdoptedAfterCrash(u16),
     /// Trimmed bytes have no checksum.
     Undefined,
     /// Other bytes than those that were written. The mask has the pages that explain it.
@@ -116,9 +115,22 @@ const SECTOR: usize = 512;
 /// Bytes of a sector's contents.
 const CONTENTS: usize = 504;
 const RECORDS_PER_SECTOR: u64 = (CONTENTS / RECORD_BYTES) as u64;
-const INTENTS_PER_SECTOR: u64 = CONTENTS as u64 * 8;
-/// Sectors with the records of one sector of intents.
-const RECORD_SECTORS: u64 = INTENTS_PER_SECTOR * CHUNKS_PER_INTENT / RECORDS_PER_SECTOR;
+/// Chunks with one mark: those of a mebibyte. A choice: 20 TB have 4,731 sectors of marks.
+const CHUNKS_PER_MARK: u64 = 16;
+const MARKS_PER_SECTOR: u64 = CONTENTS as u64 * 8;
+/// Chunks with one sector of codes.
+const CHUNKS_PER_CODES: u64 = CONTENTS as u64 * 8 / CODE_BITS;
+/// Sectors of one sector of codes and its records.
+const GROUP_SECTORS: u64 = 1 + CHUNKS_PER_CODES / RECORDS_PER_SECTOR;
+/// Sectors of one sector of marks and its groups.
+const SPAN_SECTORS: u64 = 1 + MARKS_PER_SECTOR * CHUNKS_PER_MARK / CHUNKS_PER_CODES * GROUP_SECTORS;
+const _: () = assert!(
+    CHUNKS_PER_CODES.is_multiple_of(RECORDS_PER_SECTOR)
+        && CHUNKS_PER_CODES.is_multiple_of(CHUNKS_PER_MARK)
+        && (MARKS_PER_SECTOR * CHUNKS_PER_MARK).is_multiple_of(CHUNKS_PER_CODES)
+        && PAGES == ALL_PAGES.count_ones() as usize,
+    "mebibytes and sectors of records are within one group"
+);
 type Contents = [u8; CONTENTS];
 
 impl<M: Medium> Region<M> {
@@ -170,7 +182,7 @@ impl<M: Medium> Region<M> {
         medium: M,
         expected: &Identity,
         length: u64,
-    ) -> Result<(Self, Vec<u64>), RegionError> {
+    ) -> Result<(Self, Vec<(u64, u16)>), RegionError> {
         let mut sector = [0; SECTOR];
         match medium.length()? {
             0..512 => return Err(RegionError::Magic),
@@ -229,15 +241,6 @@ impl<M: Medium> Region<M> {
         self.medium.sync()
     }
 
-    /// Makes intents durable: writes of their chunks may begin.
-    ///
-    /// # Errors
-    /// If the storage fails.
-    pub fn intend(&mut self, intents: &[u64]) -> io::Result<()> {
-        self.set_intents(intents, |byte, bit| *byte |= bit)?;
-        self.medium.sync()
-    }
-
     /// Changes records. All changes are durable on the volume's drive already.
     ///
     /// # Errors
@@ -285,37 +288,25 @@ impl<M: Medium> Region<M> {
         self.change(chunk, |contents| put(contents, chunk, Record::Nothing))
     }
 
-    /// Removes intents, once everything before is durable.
+    /// Compares a chunk that was read with its record. A chunk without a checksum gets one. A crash may have interrupted
+    /// changes of the doubted pages.
     ///
     /// # Errors
     /// If the storage fails.
-    pub fn clear(&mut self, intents: &[u64]) -> io::Result<()> {
-        if intents.is_empty() {
-            return Ok(());
-        }
-        self.medium.sync()?;
-        // A volume that became shorter has no intents past its end.
-        let end = chunks(self.length).div_ceil(CHUNKS_PER_INTENT);
-        let intents: Vec<u64> = (intents.iter().copied())
-            .filter(|&intent| intent < end)
-            .collect();
-        self.set_intents(&intents, |byte, bit| *byte &= !bit)
-    }
-
-    /// Compares a chunk that was read with its record. A chunk without a checksum gets one.
-    ///
-    /// # Errors
-    /// If the storage fails.
-    pub fn verify(&mut self, chunk: u64, sums: &PageSums, doubt: Doubt) -> io::Result<Verified> {
+    pub fn verify(&mut self, chunk: u64, sums: &PageSums, doubted: u16) -> io::Result<Verified> {
         let (sector, _) = place(chunk);
         let mut contents = self.load(sector)?;
         let record = get(&contents, chunk);
-        let verified = match (record.verify(sums), doubt) {
-            (Verdict::Undefined, _) => return Ok(Verified::Undefined),
-            (Verdict::Damaged(pages), Doubt::None) => return Ok(Verified::Damaged(pages)),
-            (Verdict::Sound, _) => Verified::Sound,
-            (Verdict::Unknown, _) => Verified::Adopted,
-            (Verdict::Damaged(_), Doubt::Interrupted) => Verified::AdoptedAfterCrash,
+        let verified = match record.verify(sums) {
+            Verdict::Undefined => return Ok(Verified::Undefined),
+            Verdict::Sound => Verified::Sound,
+            Verdict::Unknown => Verified::Adopted,
+            Verdict::Damaged(pages) if doubted == 0 => return Ok(Verified::Damaged(pages)),
+            Verdict::Damaged(_) => match record.without(doubted).verify(sums) {
+                Verdict::Damaged(pages) => return Ok(Verified::Damaged(pages)),
+                Verdict::Sound => Verified::AdoptedAfterCrash(doubted),
+                _ => Verified::AdoptedAfterCrash(ALL_PAGES),
+            },
         };
         let whole = Record::of(sums);
         if record != whole {
@@ -352,47 +343,6 @@ impl<M: Medium> Region<M> {
     pub fn void(&mut self) -> io::Result<()> {
         self.medium.set_length(0)?;
         self.medium.sync()
-    }
-
-    fn intents(&mut self) -> io::Result<Vec<u64>> {
-        let mut found = Vec::new();
-        let count = chunks(self.length).div_ceil(CHUNKS_PER_INTENT);
-        for first in (0..count).step_by(INTENTS_PER_SECTOR as usize) {
-            let sector = intent_sector(first);
-            let contents = self.load_intents(sector)?;
-            let here = first..count.min(first + INTENTS_PER_SECTOR);
-            found.extend(here.filter(|intent| {
-                let bit = intent % INTENTS_PER_SECTOR;
-                contents[(bit / 8) as usize] >> (bit % 8) & 1 == 1
-            }));
-        }
-        Ok(found)
-    }
-
-    fn set_intents(&mut self, intents: &[u64], set: impl Fn(&mut u8, u8)) -> io::Result<()> {
-        let mut sorted = intents.to_vec();
-        sorted.sort_unstable();
-        for group in sorted.chunk_by(|a, b| a / INTENTS_PER_SECTOR == b / INTENTS_PER_SECTOR) {
-            let sector = intent_sector(group[0]);
-            let mut contents = self.load_intents(sector)?;
-            for intent in group {
-                let bit = intent % INTENTS_PER_SECTOR;
-                set(&mut contents[(bit / 8) as usize], 1 << (bit % 8));
-            }
-            self.store(sector, &contents)?;
-        }
-        Ok(())
-    }
-
-    /// The contents of a sector of intents. Any write of a damaged one may have been interrupted.
-    fn load_intents(&mut self, sector: u64) -> io::Result<Contents> {
-        let before = self.damaged_sectors;
-        let mut contents = self.load(sector)?;
-        if self.damaged_sectors > before {
-            contents.fill(0xFF);
-            self.store(sector, &contents)?;
-        }
-        Ok(contents)
     }
 
     /// Changes the sector with a chunk's record.
@@ -452,14 +402,21 @@ fn chunks(length: u64) -> u64 {
 
 /// The sector of a chunk's record, and its first byte there.
 fn place(chunk: u64) -> (u64, usize) {
-    let group = RECORD_SECTORS * RECORDS_PER_SECTOR;
-    let sector = chunk % group / RECORDS_PER_SECTOR;
+    let sector = chunk % CHUNKS_PER_CODES / RECORDS_PER_SECTOR;
     let at = (chunk % RECORDS_PER_SECTOR) as usize * RECORD_BYTES;
-    (2 + chunk / group * (RECORD_SECTORS + 1) + sector, at)
+    (codes_sector(chunk) + 1 + sector, at)
 }
 
-fn intent_sector(intent: u64) -> u64 {
-    1 + intent / INTENTS_PER_SECTOR * (RECORD_SECTORS + 1)
+/// The sector of a mebibyte's mark.
+fn marks_sector(mark: u64) -> u64 {
+    1 + mark / MARKS_PER_SECTOR * SPAN_SECTORS
+}
+
+/// The sector of the code of a chunk's intent.
+fn codes_sector(chunk: u64) -> u64 {
+    let mark = chunk / CHUNKS_PER_MARK;
+    let group = chunk % (MARKS_PER_SECTOR * CHUNKS_PER_MARK) / CHUNKS_PER_CODES;
+    marks_sector(mark) + 1 + group * GROUP_SECTORS
 }
 
 /// The record of a chunk in its sector. Bytes that are no record count as none.

@@ -20,10 +20,10 @@ use tracing::{info, warn};
 
 use super::drives::Drive;
 use super::{Running, locked};
-use crate::checksums::CHUNK;
 use crate::checksums::pass::{Damage, Pass, PassCounts};
 use crate::checksums::probing::Probing;
 use crate::checksums::report::{History, ScrubReport, ScrubState};
+use crate::checksums::{CHUNK, PAGE};
 use crate::control::ScrubOrder;
 use crate::disk::back_end::checked::CheckState;
 use crate::event_loop::EventLoop;
@@ -298,7 +298,7 @@ impl Scrub {
         let most = report.asked_bytes;
         let bytes = |chunks: u64| (chunks * CHUNK).min(most);
         report.adopted_bytes = bytes(look.counts.adopted);
-        report.adopted_after_crash_bytes = bytes(look.counts.adopted_after_crash);
+        report.adopted_after_crash_bytes = (look.counts.adopted_pages * PAGE).min(most);
         report.undefined_bytes = bytes(look.counts.undefined);
         report.transient_total = look.counts.transient;
         drop(report);

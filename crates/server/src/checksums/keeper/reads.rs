@@ -3,11 +3,10 @@
 use std::ops::Range;
 
 use super::{Keeper, bytes_of, overlap};
+use crate::checksums::CHUNK;
 use crate::checksums::cover::Piece;
 use crate::checksums::orders::Order;
 use crate::checksums::pass::Pass;
-use crate::checksums::region::Doubt;
-use crate::checksums::{CHUNK, CHUNKS_PER_INTENT};
 
 /// Reads of a scrub.
 impl Keeper {
@@ -80,24 +79,21 @@ impl Keeper {
             };
             let of_chunk = bytes_of(chunk, *length);
             if let Some(sums) = pass.put(chunk, piece, of_chunk) {
-                let mask = doubts
-                    .get(&(chunk / CHUNKS_PER_INTENT))
-                    .copied()
-                    .unwrap_or(0);
-                let doubt = match mask >> (chunk % CHUNKS_PER_INTENT) & 1 {
-                    0 => Doubt::None,
-                    _ => Doubt::Interrupted,
-                };
-                orders.push_back(Order::Verify { chunk, sums, doubt });
+                let doubted = doubts.get(&chunk).copied().unwrap_or(0);
+                orders.push_back(Order::Verify {
+                    chunk,
+                    sums,
+                    doubted,
+                });
             }
         }
     }
 
     /// Whether a chunk has changes without a record, or changes that may not be on the medium yet.
     fn is_unsettled(&self, chunk: u64) -> bool {
-        let dirty = self.dirty.get(&(chunk / CHUNKS_PER_INTENT));
+        let dirty = self.dirty.get(&chunk);
         self.active.contains_key(&chunk)
-            || dirty.is_some_and(|dirty| dirty.crowded_out >> (chunk % CHUNKS_PER_INTENT) & 1 == 1)
+            || dirty.is_some_and(|dirty| dirty.is_crowded_out)
             || (self.trims.iter()).any(|(chunks, _)| chunks.contains(&chunk))
     }
 }

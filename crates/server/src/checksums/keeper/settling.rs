@@ -5,7 +5,7 @@ use block::{Duration, Instant};
 use super::{Active, Keeper, bytes_of};
 use crate::checksums::orders::Order;
 
-/// The time without changes after which an intent's records are written. A choice: file systems commit every five
+/// The time without changes after which a chunk's record is written and its intent removed. A choice: file systems commit every five
 /// seconds.
 const QUIET: Duration = Duration::from_secs(10);
 /// The time after which the record of a chunk is written although it is still being changed. A choice: a scrub meets
@@ -77,28 +77,28 @@ impl Keeper {
             !is_settled
         });
         for (chunk, change) in &changes {
-            if change.known == u16::MAX {
-                self.undoubt(*chunk);
-            }
+            // The record does not depend any more on what these pages had.
+            self.undoubt(*chunk, change.known);
         }
         for dirty in self
             .dirty
             .values_mut()
             .filter(|dirty| dirty.last <= durable)
         {
-            dirty.crowded_out = 0;
+            dirty.is_crowded_out = false;
         }
-        // The changes of their chunks have all become records above.
-        let quiet = self.dirty.iter().filter(|(_, dirty)| {
-            dirty.in_flight == 0 && dirty.last <= durable && is_intent_due(dirty.at)
+        // Their changes have all become records above. One that is asked for again is about to be written.
+        let quiet = self.dirty.iter().filter(|(chunk, dirty)| {
+            let is_durable = dirty.in_flight == 0 && dirty.last <= durable;
+            is_durable && is_intent_due(dirty.at) && !self.asked.contains_key(chunk)
         });
-        let mut clear: Vec<u64> = quiet.map(|(&intent, _)| intent).collect();
-        for intent in &clear {
-            self.dirty.remove(intent);
+        let mut clear: Vec<u64> = quiet.map(|(&chunk, _)| chunk).collect();
+        for chunk in &clear {
+            self.dirty.remove(chunk);
         }
-        clear.retain(|intent| !self.doubts.contains_key(intent));
-        for intent in &clear {
-            self.intended.remove(intent);
+        clear.retain(|chunk| !self.doubts.contains_key(chunk));
+        for chunk in &clear {
+            self.intended.remove(chunk);
         }
         if !changes.is_empty() || !clear.is_empty() {
             self.orders.push_back(Order::Settle { changes, clear });

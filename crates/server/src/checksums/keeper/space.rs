@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::{Keeper, Kind, Trimmed, chunks};
+use crate::checksums::CHUNK;
 use crate::checksums::orders::Order;
 use crate::checksums::record::Record;
-use crate::checksums::{CHUNK, CHUNKS_PER_INTENT};
 
 /// The largest number of trims without a flush that are told apart. A choice: a file system deletes as many files
 /// within a second. With more, no read counts until a flush.
@@ -62,17 +62,16 @@ impl Keeper {
         self.length = length;
         self.pass = None;
         self.reads.clear();
-        let intents = end.div_ceil(CHUNKS_PER_INTENT);
         // Those in flight past the end are awaited: their ends are counted.
         self.active
             .retain(|&chunk, active| chunk < end || active.in_flight > 0);
         self.dirty
-            .retain(|&intent, dirty| intent < intents || dirty.in_flight > 0);
-        self.doubts.retain(|&intent, _| intent < intents);
+            .retain(|&chunk, dirty| chunk < end || dirty.in_flight > 0);
+        self.doubts.retain(|&chunk, _| chunk < end);
         let Keeper {
             intended, dirty, ..
         } = self;
-        intended.retain(|intent| *intent < intents || dirty.contains_key(intent));
+        intended.retain(|chunk, _| *chunk < end || dirty.contains_key(chunk));
         self.orders.push_back(Order::Resize(length));
     }
 }

@@ -402,6 +402,7 @@ impl World {
         }
         self.flush();
         self.flush();
+        while self.order() {}
         self.keeper.settle_all();
         while self.order() {}
         assert_eq!((self.keeper.active(), self.keeper.dirty.len()), (0, 0));

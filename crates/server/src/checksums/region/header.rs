@@ -71,7 +71,7 @@ pub(super) fn decode_header(bytes: &[u8; SECTOR]) -> Result<(Identity, u64, u64)
 const MOST_BYTES: u64 = 1 << 60;
 
 const MAGIC: &[u8; 8] = b"HEADSUMS";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Bytes of the longest name in a header. Names in configurations have at most 64.
 const MOST_NAME: usize = 128;
 

@@ -55,7 +55,7 @@ fn a_region_has_at_most_a_fiftieth_of_a_percent() {
         let share = bytes_for(length) as f64 / length as f64;
         assert!(share <= 0.000_2, "{share} of {length} bytes");
     }
-    assert_eq!(bytes_for(20_000_000_000_000), 3_722_661_376);
+    assert_eq!(bytes_for(20_000_000_000_000), 3_955_176_448);
 }
 
 #[test]
@@ -100,44 +100,103 @@ fn the_region_of_another_volume_is_refused() {
 fn intents_survive_and_damage_of_the_region_is_no_damage_of_the_volume() {
     let length = 5_000 << 20;
     let mut region = made(length);
-    region.intend(&[0, 4031, 4032, 4999]).expect("memory");
+    let all = [
+        (0, 1 << 3),
+        (671, 0b11 << 7),
+        (672, ALL_PAGES),
+        (64_511, 1),
+        (64_512, 2),
+        (79_999, ALL_PAGES),
+    ];
+    region.intend(&all).expect("memory");
     let sums = [5; PAGES];
     for chunk in [0, 41, 42, 64_512, 79_999] {
-        let first = region.verify(chunk, &sums, Doubt::None).expect("memory");
+        let first = region.verify(chunk, &sums, 0).expect("memory");
         assert_eq!(first, Verified::Adopted);
-        let again = region.verify(chunk, &sums, Doubt::None).expect("memory");
+        let again = region.verify(chunk, &sums, 0).expect("memory");
         assert_eq!(again, Verified::Sound);
     }
     let (mut region, intents) = Region::open(region.medium, &identity(), length).expect("its own");
-    assert_eq!(intents, [0, 4031, 4032, 4999]);
-    region.clear(&[4031, 4999]).expect("memory");
+    assert_eq!(intents, all);
+    region.clear(&[64_511, 79_999]).expect("memory");
     let other = [6; PAGES];
     assert_eq!(
-        region.verify(0, &other, Doubt::None).expect("memory"),
+        region.verify(0, &other, 0).expect("memory"),
         Verified::Damaged(u16::MAX)
     );
     // A flipped bit of the region: its chunks have no checksums.
-    region.medium.0[2 * SECTOR + 3] ^= 1;
+    region.medium.0[3 * SECTOR + 3] ^= 1;
     assert_eq!(
-        region.verify(0, &sums, Doubt::None).expect("memory"),
+        region.verify(0, &sums, 0).expect("memory"),
         Verified::Adopted
     );
     assert_eq!(region.damaged_sectors(), 1);
     assert_eq!(
-        region.verify(42, &sums, Doubt::None).expect("memory"),
+        region.verify(42, &sums, 0).expect("memory"),
         Verified::Sound
     );
-    // A damaged sector of intents: all its writes may have been interrupted.
-    region.medium.0[SECTOR + 9] ^= 1;
+    // A damaged sector of codes: all writes of its marked mebibytes may have been interrupted.
+    region.medium.0[2 * SECTOR + 9] ^= 1;
     let (mut region, intents) = Region::open(region.medium, &identity(), length).expect("its own");
-    assert_eq!(intents.len(), 4033);
+    let doubted: Vec<u64> = intents.iter().map(|(chunk, _)| *chunk).collect();
+    let expected = (0..16).chain(656..673).chain([64_512]);
+    assert_eq!(doubted, expected.collect::<Vec<_>>());
+    assert_eq!(intents[1], (1, ALL_PAGES));
     // The same while it is in use: no other intent of the sector is lost.
-    region.clear(&intents).expect("memory");
-    region.intend(&[7]).expect("memory");
+    region.clear(&doubted).expect("memory");
+    region.intend(&[(7, 1)]).expect("memory");
+    region.medium.0[2 * SECTOR + 9] ^= 1;
+    region.intend(&[(8, 1)]).expect("memory");
+    let (mut region, intents) = Region::open(region.medium, &identity(), length).expect("its own");
+    assert_eq!(intents.len(), 16);
+    // A damaged sector of marks: the codes are there.
     region.medium.0[SECTOR + 9] ^= 1;
-    region.intend(&[8]).expect("memory");
+    region.intend(&[(100, 1)]).expect("memory");
     let (_, intents) = Region::open(region.medium, &identity(), length).expect("its own");
-    assert_eq!(intents.len(), 4032);
+    assert!(intents.contains(&(100, 1)) && intents.contains(&(8, 1)));
+}
+
+/// A power cut kept the code of a removed intent and lost its mark: the next intent of the mebibyte does not bring it
+/// back.
+#[test]
+fn a_code_without_its_mark_is_of_no_write() {
+    let mut region = made(4 << 20);
+    region.intend(&[(3, 1)]).expect("memory");
+    let codes = region.medium.0[2 * SECTOR..3 * SECTOR].to_vec();
+    region.clear(&[3]).expect("memory");
+    region.medium.0[2 * SECTOR..3 * SECTOR].copy_from_slice(&codes);
+    region.intend(&[(4, 2), (20, 4)]).expect("memory");
+    let (_, intents) = Region::open(region.medium, &identity(), 4 << 20).expect("its own");
+    assert_eq!(intents, [(4, 2), (20, 4)]);
+}
+
+#[test]
+fn a_flip_beside_an_interrupted_page_is_found() {
+    let mut region = made(1 << 20);
+    let sums: [u32; PAGES] = std::array::from_fn(|page| page as u32 + 7);
+    region.verify(0, &sums, 0).expect("memory");
+    let (mut torn, mut flipped) = (sums, sums);
+    torn[3] = 99;
+    flipped[3] = 99;
+    flipped[9] = 98;
+    let found = region.verify(0, &flipped, 1 << 3).expect("memory");
+    assert_eq!(found, Verified::Damaged(1 << 9));
+    let adopted = region.verify(0, &torn, 1 << 3).expect("memory");
+    assert_eq!(adopted, Verified::AdoptedAfterCrash(1 << 3));
+    assert_eq!(region.verify(0, &torn, 0).expect("memory"), Verified::Sound);
+    let whole = region.verify(0, &sums, ALL_PAGES).expect("memory");
+    assert_eq!(whole, Verified::AdoptedAfterCrash(ALL_PAGES));
+}
+
+#[test]
+fn the_region_of_an_older_version_is_refused() {
+    let mut medium = made(1 << 20).medium;
+    medium.0[8] = 1;
+    let refused = Region::open(medium, &identity(), 1 << 20).err();
+    assert_eq!(
+        refused.expect("an old one").to_string(),
+        "byte 8: version 1 of a region of checksums: expected 2. Remove the file: the next scrub builds new ones"
+    );
 }
 
 #[test]
@@ -150,21 +209,21 @@ fn only_an_empty_file_and_a_header_that_was_never_written_are_unfinished() {
     assert!(!is_unfinished(one) && !is_unfinished(vec![0; 1024]));
     // A crash after the header: what is cut off is empty.
     let mut region = made(1 << 22);
-    region.verify(3, &[5; PAGES], Doubt::None).expect("memory");
+    region.verify(3, &[5; PAGES], 0).expect("memory");
     region.medium.0.truncate(512);
     let (mut region, intents) = Region::open(region.medium, &identity(), 1 << 22).expect("its own");
-    assert_eq!(intents, [0; 0]);
+    assert_eq!(intents, []);
     assert_eq!(region.record(3).expect("memory"), Record::Nothing);
 }
 
 #[test]
 fn intents_past_a_shorter_end_are_removed_without_an_error() {
     let mut region = made(100 << 20);
-    region.intend(&[3, 99]).expect("memory");
+    region.intend(&[(3, 1), (1599, 1)]).expect("memory");
     region.resize(10 << 20).expect("memory");
-    region.clear(&[3, 99, 5000]).expect("memory");
+    region.clear(&[3, 1599, 5000]).expect("memory");
     let (_, intents) = Region::open(region.medium, &identity(), 10 << 20).expect("its own");
-    assert_eq!(intents, [0; 0]);
+    assert_eq!(intents, []);
 }
 
 #[test]
@@ -172,7 +231,7 @@ fn chunks_at_a_changed_end_have_no_checksum() {
     let mut region = made(4 << 20);
     let sums = [5; PAGES];
     for chunk in 0..64 {
-        region.verify(chunk, &sums, Doubt::None).expect("memory");
+        region.verify(chunk, &sums, 0).expect("memory");
     }
     region.resize((2 << 20) + 512).expect("memory");
     assert!(matches!(

@@ -54,8 +54,8 @@ pub struct CheckedVolume {
     pub offset: u64,
     /// The open region.
     pub region: Region<File>,
-    /// The intents of the region: writes that may have been interrupted.
-    pub intents: Vec<u64>,
+    /// The intents of the region: chunks and their pages with writes that may have been interrupted.
+    pub intents: Vec<(u64, u16)>,
     /// How trimmed bytes read.
     pub trimmed: Trimmed,
 }

@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use tracing::info;
 
 use super::Parts;
+use crate::checksums::PAGE;
 use crate::checksums::keeper::Trimmed;
 use crate::checksums::region::{Identity, Region, bytes_for};
 use crate::config;
@@ -62,6 +63,13 @@ fn open(
     length: u64,
     path: &Path,
 ) -> Result<CheckedVolume, String> {
+    if !volume.offset.is_multiple_of(PAGE) {
+        // A drive may tear a whole sector of 4 KiB, which then has bytes of two pages.
+        return Err(format!(
+            "volume {} begins at byte {}: checksums need a multiple of {PAGE}, expected another `offset`",
+            volume.name, volume.offset
+        ));
+    }
     let identity = Identity {
         drive: config.name.clone(),
         volume: volume.name.clone(),
@@ -87,8 +95,8 @@ fn open(
     if !intents.is_empty() {
         info!(
             volume = volume.name,
-            intents = intents.len(),
-            "writes were interrupted: their mebibytes are doubted until the next scrub"
+            chunks = intents.len(),
+            "writes were interrupted: their pages are doubted until the next scrub"
         );
     }
     Ok(CheckedVolume {

@@ -156,14 +156,13 @@ fn continued(world: &mut World, after: After, odometer: &mut Odometer) {
     assert_eq!(world.scrub(), []);
 }
 
-/// Flips a bit of each chunk, in a page that no write changes. It is found unless the chunk is doubted or has no
-/// checksum.
+/// Flips a bit of each chunk, in a page that no write changes. It is found unless the chunk has no checksum, or the
+/// doubted pages leave none of the others.
 fn find_flips(world: &mut World) {
     let is_guarded = |world: &mut World, chunk: u64| {
-        let doubts = world.keeper.doubts.get(&(chunk / CHUNKS_PER_INTENT));
-        let is_doubted = doubts.is_some_and(|mask| mask >> (chunk % CHUNKS_PER_INTENT) & 1 == 1);
+        let doubted = world.keeper.doubts.get(&chunk).copied().unwrap_or(0);
         let record = world.region.as_mut().expect("open").record(chunk);
-        !is_doubted && record.expect("memory") != Record::Nothing
+        record.expect("memory").without(doubted) != Record::Nothing
     };
     let guarded: Vec<u64> = (0..SMALL / CHUNK)
         .filter(|&chunk| is_guarded(world, chunk))
@@ -175,7 +174,8 @@ fn find_flips(world: &mut World) {
         world.drive.bytes[place] ^= 4;
     }
     let found = world.scrub();
-    let places: Vec<u64> = found.iter().map(|damage| damage.offset / CHUNK).collect();
+    let mut places: Vec<u64> = found.iter().map(|damage| damage.offset / CHUNK).collect();
+    places.dedup();
     assert_eq!(places, guarded, "chunks with flips");
     world.alarms.retain(|chunk| !guarded.contains(chunk));
 }
@@ -271,6 +271,52 @@ fn a_second_write_amid_a_flush() {
     none_is_missed(&[
         first, REGION, END, FLUSH, second, END, FLUSH, QUIET, REGION, QUIET, REGION,
     ]);
+}
+
+/// Its intent is asked for while the one of the first is due to be removed.
+#[test]
+fn a_second_write_of_a_chunk_whose_intent_is_about_to_go() {
+    let (first, second) = (write(0, 1, 5), write(2, 1, 6));
+    let steps = [
+        first, REGION, END, FLUSH, FLUSH, second, LOOK, REGION, END, REGION, QUIET, REGION, ALL,
+        END_READ, REGION,
+    ];
+    none_is_missed(&steps);
+}
+
+/// The first of two intents of a chunk is due to be removed while the second is asked for.
+#[test]
+fn two_intents_of_a_chunk_under_way() {
+    let (first, second) = (write(0, 1, 5), write(2, 1, 6));
+    let one = Step::Region { count: 1 };
+    none_is_missed(&[
+        first, second, one, END, FLUSH, FLUSH, LOOK, REGION, END, REGION, QUIET, REGION,
+    ]);
+}
+
+#[test]
+fn three_writes_of_a_chunk_and_one_of_them_again() {
+    let [first, second, third] = [0, 2, 7].map(|page| write(page, 1, 5));
+    let steps = [
+        first,
+        REGION,
+        END,
+        second,
+        REGION,
+        END,
+        FLUSH,
+        FLUSH,
+        third,
+        QUIET,
+        REGION,
+        END,
+        write(0, 1, 6),
+        REGION,
+        END,
+        FLUSH,
+        FLUSH,
+    ];
+    none_is_missed(&steps);
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Properties of random histories.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
 use super::steps::step;
 use super::*;
+use crate::checksums::PAGES;
 use crate::checksums::record::{PageSums, page_sum};
 
 proptest! {
@@ -33,6 +36,7 @@ proptest! {
         prop_assert_eq!(world.scrub(), []);
         // After a scrub nothing is in doubt, and each chunk has its checksum.
         prop_assert_eq!(world.keeper.doubted(), 0);
+        world.drain();
         world.restart(None);
         prop_assert_eq!(world.keeper.doubted(), 0);
         prop_assert_eq!(world.scrub(), []);
