@@ -137,7 +137,11 @@ fn described(report: &ScrubReport) -> String {
         ),
         (
             report.skipped_bytes,
-            "bytes were not verified: each time they were being changed, or unreadable",
+            "bytes were not verified as whole chunks: being changed each time, or with unreadable blocks",
+        ),
+        (
+            report.unverified_bytes,
+            "bytes of these lie beside unreadable blocks and were compared with nothing",
         ),
         (report.transient_total, "chunks differed once and not again"),
     ];

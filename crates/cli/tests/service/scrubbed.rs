@@ -155,6 +155,33 @@ fn unreadable_blocks_are_found_block_by_block_until_they_are_rewritten() {
 }
 
 #[test]
+fn a_flip_beside_an_unreadable_block_is_found_while_its_checksum_guards_it() {
+    let service = Service::start_with(&contents(), &checked());
+    assert!(scrub(&service).0);
+    let bad = checked().replace(
+        "write_cache = true",
+        "write_cache = true\nunreadable = [9, 700, 720, 740]",
+    );
+    let service = Service::start_in(service.end(), &bad);
+    // The first chunk has one unreadable page. The second of three has too many.
+    flip(&service, 40_000);
+    flip(&service, 700 * 512 + 20_000);
+    let (is_good, report) = scrub(&service);
+    assert!(!is_good, "{report}");
+    let findings = report["findings"].as_array().expect("a list");
+    let changed = findings
+        .iter()
+        .filter(|finding| finding["kind"] == "changed");
+    let places: Vec<u64> = changed
+        .filter_map(|finding| finding["offset_bytes"].as_u64())
+        .collect();
+    assert_eq!(places, [40_000 / 4096 * 4096], "{report}");
+    assert_eq!(findings.len(), 5, "{report}");
+    assert_eq!(report["skipped_bytes"], 2 * 65_536, "{report}");
+    assert_eq!(report["unverified_bytes"], 13 * 4096, "{report}");
+}
+
+#[test]
 fn kills_within_a_load_raise_no_alarm_and_flips_after_them_are_found() {
     let mut service = Service::start_with(&[], &large());
     assert!(scrub(&service).0);

@@ -318,7 +318,10 @@ impl Keeper {
                 if let Some(pass) = &mut self.pass {
                     pass.verified(*chunk, *verified);
                 }
-                if !matches!(verified, Verified::Damaged(_)) {
+                if !matches!(
+                    verified,
+                    Verified::Damaged(_) | Verified::SoundBeside | Verified::Unverified
+                ) {
                     self.undoubt(*chunk, ALL_PAGES);
                 }
                 if self.intended.contains_key(chunk) {

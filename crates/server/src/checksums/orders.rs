@@ -37,6 +37,8 @@ pub enum Order {
         sums: PageSums,
         /// The pages with a change that may have been interrupted.
         doubted: u16,
+        /// Its unreadable pages, whose sums are void.
+        unreadable: u16,
     },
     /// Changes the number of the volume's bytes.
     Resize(u64),
@@ -86,8 +88,12 @@ impl<M: Medium> Region<M> {
                 chunk,
                 sums,
                 doubted,
+                unreadable,
             } => {
-                let verified = self.verify(chunk, &sums, doubted)?;
+                let verified = match unreadable {
+                    0 => self.verify(chunk, &sums, doubted)?,
+                    _ => self.verify_beside(chunk, &sums, (doubted, unreadable))?,
+                };
                 return Ok(Some(Report::Verified { chunk, verified }));
             }
             Order::Resize(length) => self.resize(length)?,

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::cover::{Cover, Piece};
 use super::record::PageSums;
 use super::region::Verified;
-use super::{CHUNK, PAGE, PAGES};
+use super::{ALL_PAGES, CHUNK, PAGE, PAGES};
 
 /// A pass over all chunks of a volume.
 pub struct Pass {
@@ -28,6 +28,10 @@ pub struct Pass {
     suspects: BTreeSet<u64>,
     /// Sectors of chunks whose last read failed.
     failed: BTreeMap<u64, u128>,
+    /// Chunks whose pages without unreadable sectors were compared.
+    beside: BTreeSet<u64>,
+    /// Chunks without a checksum of these pages.
+    unguarded: BTreeSet<u64>,
     counts: PassCounts,
     damaged: Vec<Damage>,
 }
@@ -47,6 +51,8 @@ pub struct PassCounts {
     pub undefined: u64,
     /// Chunks that differed once and not again.
     pub transient: u64,
+    /// Bytes of pages beside unreadable sectors that could not be compared. They are counted at the end.
+    pub unverified_bytes: u64,
 }
 
 /// Damaged bytes.
@@ -88,6 +94,8 @@ impl Pass {
             compared: BTreeSet::new(),
             suspects: BTreeSet::new(),
             failed: BTreeMap::new(),
+            beside: BTreeSet::new(),
+            unguarded: BTreeSet::new(),
             counts: PassCounts::default(),
             damaged: Vec::new(),
         }
@@ -108,7 +116,66 @@ impl Pass {
                 kind: DamageKind::Unreadable,
             });
         }
+        let failed = self.failed.iter();
+        let unverified = failed.filter(|(chunk, _)| !self.beside.contains(chunk));
+        self.counts.unverified_bytes = unverified
+            .map(|(&chunk, &sectors)| {
+                let bad = u64::from(pages_of(sectors).count_ones()) * PAGE;
+                self.length_of(chunk).saturating_sub(bad)
+            })
+            .sum();
         self.parts.clear();
+    }
+
+    /// The chunks of which all pages without unreadable sectors were read: the sums of these pages, and the others. They
+    /// are compared once.
+    pub(super) fn read_beside(&mut self) -> Vec<(u64, PageSums, u16)> {
+        let mut all = Vec::new();
+        for (&chunk, &sectors) in &self.failed {
+            if self.is_compared_beside(chunk) || self.compared.contains(&chunk) {
+                continue;
+            }
+            let Some(cover) = self.parts.get(&chunk) else {
+                continue;
+            };
+            let (changes, bad) = (cover.changes(self.length_of(chunk)), pages_of(sectors));
+            if changes.known | bad == ALL_PAGES {
+                all.push((chunk, changes.sums, bad));
+            }
+        }
+        for (chunk, _, _) in &all {
+            self.parts.remove(chunk);
+            self.compared.insert(*chunk);
+        }
+        all
+    }
+
+    /// Readable bytes of chunks with unreadable ones that are to be read again, because they were not compared or
+    /// differed once.
+    pub fn remaining_beside(&self) -> Vec<Range<u64>> {
+        let mut all: Vec<Range<u64>> = Vec::new();
+        let failed = self.failed.iter();
+        for (&chunk, &sectors) in failed.filter(|(chunk, _)| !self.is_compared_beside(**chunk)) {
+            let bad = pages_of(sectors);
+            for page in (0..PAGES as u64).filter(|page| bad >> page & 1 == 0) {
+                let start = chunk * CHUNK + page * PAGE;
+                let end = (start + PAGE).min(chunk * CHUNK + self.length_of(chunk));
+                match all.last_mut() {
+                    _ if start >= end => (),
+                    Some(last) if last.end == start => last.end = end,
+                    _ => all.push(start..end),
+                }
+            }
+        }
+        all
+    }
+
+    fn is_compared_beside(&self, chunk: u64) -> bool {
+        self.beside.contains(&chunk) || self.unguarded.contains(&chunk)
+    }
+
+    fn length_of(&self, chunk: u64) -> u64 {
+        self.length.saturating_sub(chunk * CHUNK).min(CHUNK)
     }
 
     /// The results so far.
@@ -230,6 +297,7 @@ impl Pass {
             return;
         }
         let was_suspect = self.suspects.remove(&chunk);
+        let is_beside = self.failed.contains_key(&chunk);
         let counts = &mut self.counts;
         match verified {
             Verified::Damaged(_) if !was_suspect => {
@@ -238,6 +306,11 @@ impl Pass {
                 return;
             }
             Verified::Damaged(pages) => self.add_changed(chunk, pages),
+            Verified::SoundBeside => (),
+            Verified::Unverified => {
+                self.unguarded.insert(chunk);
+                return;
+            }
             Verified::Sound => counts.sound += 1,
             Verified::Adopted => counts.adopted += 1,
             Verified::AdoptedAfterCrash(pages) => {
@@ -246,8 +319,16 @@ impl Pass {
             }
             Verified::Undefined => counts.undefined += 1,
         }
-        if was_suspect && verified == Verified::Sound {
+        if was_suspect && matches!(verified, Verified::Sound | Verified::SoundBeside) {
             self.counts.transient += 1;
+        }
+        // A write of the unreadable sectors may have come meanwhile.
+        let is_whole = !matches!(verified, Verified::SoundBeside | Verified::Damaged(_));
+        if is_beside && !is_whole {
+            self.beside.insert(chunk);
+        }
+        if verified == Verified::SoundBeside || is_beside && !is_whole {
+            return;
         }
         self.failed.remove(&chunk);
         self.done[(chunk / 64) as usize] |= 1 << (chunk % 64);
@@ -282,6 +363,16 @@ impl Pass {
 
 fn chunks(bytes: &Range<u64>) -> Range<u64> {
     bytes.start / CHUNK..bytes.end.div_ceil(CHUNK)
+}
+
+/// The pages with some of these sectors of a chunk.
+fn pages_of(failed: u128) -> u16 {
+    let per_page = PAGE / SECTOR;
+    let of_page = (1 << per_page) - 1;
+    let is_bad = |page: &u64| failed >> (page * per_page) & of_page != 0;
+    (0..PAGES as u64)
+        .filter(is_bad)
+        .fold(0, |pages, page| pages | 1 << page)
 }
 
 /// The sectors of a chunk with some of these bytes.

@@ -29,14 +29,19 @@ const MOST_READS: usize = 20_000;
 impl Probing {
     /// A search in these bytes, whose read has failed.
     pub fn new(unit: u64, places: &[Range<u64>]) -> Self {
-        let mut probing = Probing {
-            unit,
-            left: VecDeque::new(),
-            under_way: Vec::new(),
-            reads: 0,
-        };
+        let mut probing = Probing::over(unit, Vec::new());
         places.iter().for_each(|place| probing.divide(place));
         probing
+    }
+
+    /// Reads of these places, each by itself.
+    pub fn over(unit: u64, places: Vec<Range<u64>>) -> Self {
+        Probing {
+            unit,
+            left: places.into(),
+            under_way: Vec::new(),
+            reads: 0,
+        }
     }
 
     fn divide(&mut self, place: &Range<u64>) {

@@ -95,6 +95,10 @@ pub enum Verified {
     AdoptedAfterCrash(u16),
     /// Trimmed bytes have no checksum.
     Undefined,
+    /// The pages beside unreadable ones have the checksum.
+    SoundBeside,
+    /// What is left of the checksum does not guard the pages beside unreadable ones.
+    Unverified,
     /// Other bytes than those that were written. The mask has the pages that explain it.
     Damaged(u16),
 }
@@ -314,6 +318,29 @@ impl<M: Medium> Region<M> {
             self.store(sector, &contents)?;
         }
         Ok(verified)
+    }
+
+    /// Compares the pages of a chunk beside unreadable ones with its record. Nothing is adopted.
+    ///
+    /// # Errors
+    /// If the storage fails.
+    pub fn verify_beside(
+        &mut self,
+        chunk: u64,
+        sums: &PageSums,
+        (doubted, unreadable): (u16, u16),
+    ) -> io::Result<Verified> {
+        let record = self.record(chunk)?;
+        let rest = |doubted: u16| record.without(doubted | unreadable).verify(sums);
+        let verdict = match rest(0) {
+            Verdict::Damaged(_) if doubted != 0 => rest(doubted),
+            verdict => verdict,
+        };
+        Ok(match verdict {
+            Verdict::Sound => Verified::SoundBeside,
+            Verdict::Damaged(pages) => Verified::Damaged(pages & !unreadable),
+            Verdict::Unknown | Verdict::Undefined => Verified::Unverified,
+        })
     }
 
     /// The record of a chunk.

@@ -56,6 +56,9 @@ pub struct ScrubReport {
     pub undefined_bytes: u64,
     /// Bytes of chunks that were changed whenever they were read, or whose reads failed.
     pub skipped_bytes: u64,
+    /// Bytes of these that can be read and lie beside unreadable blocks, and of which the checksum guards nothing.
+    #[serde(default)]
+    pub unverified_bytes: u64,
     /// Chunks that differed once and not again.
     pub transient_total: u64,
     /// Damaged sectors of the file with the checksums: their chunks have none.

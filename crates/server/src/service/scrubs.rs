@@ -20,7 +20,8 @@ use tracing::{info, warn};
 
 use super::drives::Drive;
 use super::{Running, locked};
-use crate::checksums::pass::{Damage, Pass, PassCounts};
+use crate::checksums::keeper::Keeper;
+use crate::checksums::pass::{Pass, PassCounts};
 use crate::checksums::probing::Probing;
 use crate::checksums::report::{History, ScrubReport, ScrubState};
 use crate::checksums::{CHUNK, PAGE};
@@ -62,6 +63,8 @@ struct Look {
 
 /// The largest number of tasks of a scrub. A choice: what is being changed each time is left out.
 const MOST_ROUNDS: usize = 6;
+/// The largest number of comparisons of pages beside unreadable blocks. A choice: damage is read twice.
+const MOST_BESIDE: usize = 3;
 /// The interval of looks at the task. A choice.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// The same while single blocks are searched. A choice.
@@ -208,12 +211,34 @@ impl Scrub {
             self.probe()?;
             self.wait_until(|look| !look.is_comparing)?;
         }
+        self.compare_beside()?;
         self.end()
+    }
+
+    /// Compares the pages beside unreadable blocks. Those that differ are read once more.
+    fn compare_beside(&self) -> Result<(), String> {
+        for _ in 0..MOST_BESIDE {
+            self.of_pass(|keeper| {
+                keeper.compare_beside();
+                Some(())
+            })?;
+            self.wait_until(|look| !look.is_comparing)?;
+            let places = self.of_pass(|keeper| Some(keeper.pass()?.remaining_beside()))?;
+            if places.is_empty() {
+                return Ok(());
+            }
+            self.read_apart(Probing::over(self.block_bytes, places))?;
+            self.probe()?;
+        }
+        Ok(())
     }
 
     /// Reads what could not be read in parts: one bad block fails the whole of a read.
     fn probe(&self) -> Result<(), String> {
-        let mut probing = Probing::new(self.block_bytes, &self.unreadable()?);
+        self.read_apart(Probing::new(self.block_bytes, &self.unreadable()?))
+    }
+
+    fn read_apart(&self, mut probing: Probing) -> Result<(), String> {
         loop {
             let places = probing.next_places();
             if places.is_empty() {
@@ -225,12 +250,20 @@ impl Scrub {
     }
 
     fn unreadable(&self) -> Result<Vec<Range<u64>>, String> {
+        self.of_pass(|keeper| Some(keeper.pass()?.unreadable()))
+    }
+
+    /// Asks the keeper of the volume on the loop.
+    fn of_pass<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut Keeper) -> Option<T> + Send + 'static,
+    ) -> Result<T, String> {
         let name = self.order.volume.clone();
-        let places = self.ask(move |event_loop| {
+        let answer = self.ask(move |event_loop| {
             let (keeper, _) = event_loop.checks()?.volume(&name)?;
-            Some(keeper.pass()?.unreadable())
+            what(keeper)
         })?;
-        places.ok_or_else(|| "the volume was resized".to_owned())
+        answer.ok_or_else(|| "the volume was resized".to_owned())
     }
 
     /// Reads some blocks, and waits for the end.
@@ -337,15 +370,12 @@ impl Scrub {
 
     /// Ends the pass, and adds what was found to the history.
     fn end(&self) -> Result<(), String> {
-        let name = self.order.volume.clone();
-        let ended = self.ask(move |event_loop| {
-            let (keeper, _) = event_loop.checks()?.volume(&name)?;
+        let (damaged, left, counts) = self.of_pass(|keeper| {
             let pass = keeper.pass_mut()?;
             let left = pass.remaining();
             pass.end();
-            Some((pass.damaged().to_vec(), left))
+            Some((pass.damaged().to_vec(), left, pass.counts()))
         })?;
-        let (damaged, left): (Vec<Damage>, _) = ended.ok_or("the volume was resized")?;
         let is_checked = |offset: u64| !left.iter().any(|range| range.contains(&offset));
         let mut history = History::load(&self.history)?;
         history.add(
@@ -357,6 +387,7 @@ impl Scrub {
         let saved = history.save(&self.history);
         let mut report = locked(&self.report);
         report.skipped_bytes = left.iter().map(|range| range.end - range.start).sum();
+        report.unverified_bytes = counts.unverified_bytes;
         report.findings = history.findings;
         saved.map_err(|error| format!("{}: {error}", self.history.display()))
     }

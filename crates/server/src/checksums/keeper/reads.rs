@@ -25,6 +25,20 @@ impl Keeper {
         self.pass.as_mut()
     }
 
+    /// Compares the pages that were read beside unreadable ones.
+    pub fn compare_beside(&mut self) {
+        let all = self.pass.as_mut().map(Pass::read_beside);
+        for (chunk, sums, unreadable) in all.into_iter().flatten() {
+            let doubted = self.doubts.get(&chunk).copied().unwrap_or(0);
+            self.orders.push_back(Order::Verify {
+                chunk,
+                sums,
+                doubted,
+                unreadable,
+            });
+        }
+    }
+
     /// Whether reads are to be shown to the keeper.
     pub fn wants_reads(&self) -> bool {
         self.pass.as_ref().is_some_and(Pass::is_active)
@@ -84,6 +98,7 @@ impl Keeper {
                     chunk,
                     sums,
                     doubted,
+                    unreadable: 0,
                 });
             }
         }

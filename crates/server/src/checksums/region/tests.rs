@@ -189,6 +189,40 @@ fn a_flip_beside_an_interrupted_page_is_found() {
 }
 
 #[test]
+fn pages_beside_unreadable_ones_are_compared_while_the_record_guards_them() {
+    let mut region = made(1 << 20);
+    let sums: [u32; PAGES] = std::array::from_fn(|page| page as u32 + 7);
+    region.verify(0, &sums, 0).expect("memory");
+    let mut read = sums;
+    let mut compared = |read: &[u32; PAGES], doubted: u16, unreadable: u16| {
+        region
+            .verify_beside(0, read, (doubted, unreadable))
+            .expect("memory")
+    };
+    (read[2], read[5]) = (0, 0);
+    assert_eq!(compared(&read, 0, 0b10_0100), Verified::SoundBeside);
+    assert_eq!(compared(&read, 1, 0b10_0100), Verified::SoundBeside);
+    assert_eq!(compared(&read, 0, 0b11_0100), Verified::Unverified);
+    read[9] = 1;
+    let found = compared(&read, 0, 0b10_0100);
+    assert!(
+        matches!(found, Verified::Damaged(pages) if pages >> 9 & 1 == 1 && pages & 0b10_0100 == 0)
+    );
+    // Nothing is adopted where a write was interrupted.
+    assert_eq!(
+        compared(&read, 1 << 9, 1 << 2 | 1 << 5),
+        Verified::Unverified
+    );
+    read[5] = sums[5];
+    assert_eq!(compared(&read, 1 << 9, 1 << 2), Verified::SoundBeside);
+    assert_eq!(
+        compared(&sums, 0, 1 << 2),
+        Verified::SoundBeside,
+        "the record is the old one"
+    );
+}
+
+#[test]
 fn the_region_of_an_older_version_is_refused() {
     let mut medium = made(1 << 20).medium;
     medium.0[8] = 1;
