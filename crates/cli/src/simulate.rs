@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
+use engine::ReadRule;
 use lab::comparison::figures::{Comparison, panels};
 use lab::comparison::load::LoadSource;
 use lab::comparison::{ComparisonSettings, ComparisonSetup};
@@ -76,6 +77,17 @@ pub struct SimulateArgs {
         value_name = "mixed|alternate"
     )]
     pub phases: Option<PhasesWord>,
+    /// Two such drives hold the same blocks; reads go to the nearer head, or to each drive in turn
+    #[arg(
+        long,
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "nearest",
+        hide_possible_values = true,
+        value_name = "nearest|round-robin"
+    )]
+    pub mirror: Option<MirrorWord>,
     /// Commands at the drive [default: 2; for the drive's own queue as many as it holds]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
@@ -113,6 +125,24 @@ impl From<PhasesWord> for Phases {
         match word {
             PhasesWord::Mixed => Phases::Mixed,
             PhasesWord::Alternate => Phases::ABISS,
+        }
+    }
+}
+
+/// The names of [`ReadRule`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MirrorWord {
+    /// The drive whose head is nearer serves a read
+    Nearest,
+    /// The drives serve reads in turn
+    RoundRobin,
+}
+
+impl From<MirrorWord> for ReadRule {
+    fn from(word: MirrorWord) -> Self {
+        match word {
+            MirrorWord::Nearest => ReadRule::Nearest,
+            MirrorWord::RoundRobin => ReadRule::RoundRobin,
         }
     }
 }
@@ -168,6 +198,7 @@ impl SimulateArgs {
             requests: self.requests,
             seconds: self.seconds,
             slowest: self.why.map_or(0, usize::from),
+            mirror: self.mirror.map(Into::into),
         }
     }
 

@@ -31,6 +31,7 @@ use crate::preemption::Transfers;
 use crate::{Flushed, Limits, Unchanged};
 
 mod changes;
+mod copied;
 mod ended;
 mod give;
 mod replacing;
@@ -200,11 +201,6 @@ impl ArmEngine {
     #[inline]
     pub fn held(&self) -> usize {
         self.intake.slots.held() - self.guarantees.transfers()
-    }
-
-    /// Whether the limits permit another request of this class.
-    pub fn has_room(&self, class: Class) -> bool {
-        self.held() < self.intake.limits.open_to(class)
     }
 
     /// The pieces of requests, and their order.

@@ -47,4 +47,5 @@ pub use crate::intake::flushes::Flushed;
 pub use crate::intake::limits::Limits;
 pub use crate::intake::{lifecycle, limits};
 pub use crate::preemption::Preempted;
-pub use crate::ranges::Engine;
+pub use crate::ranges::mirror::NotMirrored;
+pub use crate::ranges::{Engine, LegFailure, LegKept, LegState, LegWork, ReadRule, Side};

@@ -1,4 +1,4 @@
-//! The engine of one drive: an arm's engine for each of its independent access ranges.
+//! The engine of one drive, or of a mirror of two: an arm's engine for each independent access range.
 //!
 //! ```text
 //!                        blocks below the border
@@ -10,7 +10,8 @@
 //!
 //! The drives of 2020 with two actuators give each half of the blocks (SBC-5: concurrent positioning
 //! ranges). Each arm has a belief over its own blocks, numbered from 0. This module is the one place
-//! that translates numbers. A drive of one actuator has one engine, and every call is handed on.
+//! that translates numbers. A drive of one actuator has one engine, and every call is handed on. The two drives
+//! of a mirror have an engine each, over all blocks ([`Engine::mirrored`]).
 
 use std::sync::Arc;
 
@@ -39,14 +40,21 @@ use crate::preemption::Transfers;
 use crate::{Flushed, Limits, Unchanged};
 
 mod background;
-mod border;
 mod commands;
+mod copies;
+mod division;
+mod flushes;
 mod joint;
+pub(crate) mod mirror;
 mod reports;
 mod tasks;
 mod zones;
 
-use border::{Border, Side};
+pub use copies::{LegFailure, LegKept, LegState, LegWork, ReadRule};
+pub use division::Side;
+
+use copies::Copies;
+use division::Division;
 use joint::Joint;
 use zones::ZoneGate;
 
@@ -90,7 +98,12 @@ impl Engine {
         };
         Engine {
             first: arm(0),
-            joint: Some(Box::new(Joint::new(arm(1), Arc::clone(&belief)))),
+            joint: Some(Box::new(Joint::new(
+                arm(1),
+                Arc::clone(&belief),
+                Division::Border(belief.share_of(1).start()),
+                Copies::new(ReadRule::default()),
+            ))),
             zones: None,
         }
     }
@@ -125,7 +138,7 @@ impl Engine {
         self.each(|arm| arm.with_preemption(rules))
     }
 
-    /// Enables guarantees for streams, on the blocks of the first actuator. While there are streams,
+    /// Enables guarantees for streams, on the blocks of the first actuator. A mirror has none. While there are streams,
     /// larger requests are dispatched in parts of at most
     /// [`FOREGROUND_BYTES`](crate::guarantees::FOREGROUND_BYTES), whatever the rules of preemption.
     ///
@@ -133,10 +146,14 @@ impl Engine {
     /// If the belief has no seek curve.
     ///
     /// # Panics
-    /// If the engine holds requests.
+    /// If the engine holds requests, or is that of a mirror.
     pub fn with_guarantees(mut self, mut promise: Promise) -> Result<Self, NoPoints> {
+        assert!(
+            !self.is_mirrored(),
+            "a stream would write to one drive of the mirror"
+        );
         if let (Some(joint), Some(place)) = (&self.joint, promise.place) {
-            promise.place = Some(joint.border.first_part(place));
+            promise.place = Some(joint.division.first_part(place));
         }
         self.first = self.first.with_guarantees(promise)?;
         Ok(self)
@@ -146,8 +163,12 @@ impl Engine {
     /// time. Reads are free.
     ///
     /// # Panics
-    /// If zones have no blocks, or the engine holds requests.
+    /// If zones have no blocks, the engine holds requests, or it is that of a mirror.
     pub fn with_zones(mut self, blocks: Sectors) -> Self {
+        assert!(
+            !self.is_mirrored(),
+            "zones of two drives have no common write pointer"
+        );
         assert_eq!(self.held(), 0, "zones come before requests");
         self.zones = Some(Box::new(ZoneGate::new(blocks.0)));
         self
@@ -219,7 +240,7 @@ impl Engine {
         before_arms
             + match &self.joint {
                 None => self.first.held(),
-                Some(joint) => self.first.held() + joint.arm.held() - joint.counted_twice,
+                Some(joint) => joint.held(&self.first),
             }
     }
 
@@ -265,7 +286,7 @@ impl Engine {
     /// Places a barrier: writes that are accepted later begin after all earlier writes have ended.
     ///
     /// # Panics
-    /// If the drive has two actuators, whose writes have no common order.
+    /// If there are two arms, whose writes have no common order.
     pub fn barrier(&mut self, now: Instant) {
         assert!(
             self.has_barriers(),
@@ -298,7 +319,7 @@ impl Engine {
         let Some(joint) = &mut self.joint else {
             return self.first.upgrade(now, id, part, class);
         };
-        let upgrades = joint.border.parts(part).map(|(side, part)| match side {
+        let upgrades = joint.division.parts(part).map(|(side, part)| match side {
             Side::First => self.first.upgrade(now, id, part, class),
             Side::Second => joint.arm.upgrade(now, id, part, class),
         });
@@ -318,6 +339,7 @@ impl Engine {
         }
         let aborted = match &mut self.joint {
             None => self.first.abort(now, id),
+            Some(joint) if joint.is_copied(id) => Err(Unchanged::NotWaiting { id }),
             Some(joint) => {
                 let aborts = [self.first.abort(now, id), joint.arm.abort(now, id)];
                 any_of(aborts.into_iter(), id)
@@ -436,8 +458,8 @@ impl Engine {
         self
     }
 
-    fn border(&self) -> Option<Border> {
-        self.joint.as_ref().map(|joint| joint.border)
+    fn division(&self) -> Option<Division> {
+        self.joint.as_ref().map(|joint| joint.division)
     }
 
     fn arm(&self, side: Side) -> &ArmEngine {
@@ -451,7 +473,7 @@ impl Engine {
     fn side_of(&self, id: CommandId) -> (Side, CommandId) {
         match self.joint {
             None => (Side::First, id),
-            Some(_) => border::arm_command(id),
+            Some(_) => division::arm_command(id),
         }
     }
 }

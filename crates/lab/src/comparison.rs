@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use block::{Finished, Instant};
 use drive::Profile;
-use engine::Limits;
 use engine::explanation::Explanation;
+use engine::{Limits, ReadRule};
 use scheduler::ordering::Phases;
 use scheduler::{NamedPolicy, Preemption};
 use server::why::Slow;
@@ -61,6 +61,8 @@ pub struct ComparisonSettings {
     pub seconds: Option<f64>,
     /// The number of slowest requests that are explained.
     pub slowest: usize,
+    /// Two such drives are a mirror, whose reads are served under this rule.
+    pub mirror: Option<ReadRule>,
 }
 
 /// The parts of a comparison.
@@ -92,6 +94,8 @@ pub struct ComparisonSetup {
     pub preemption: Option<Preemption>,
     /// The number of slowest requests that are explained.
     pub slowest: usize,
+    /// Two such drives are a mirror, whose reads are served under this rule.
+    pub mirror: Option<ReadRule>,
 }
 
 impl ComparisonSettings {
@@ -152,7 +156,14 @@ impl ComparisonSettings {
             scan,
             preemption,
             slowest: self.slowest,
+            mirror: self.mirror,
         };
+        if setup.mirror.is_some() && setup.drive.actuators > 1 {
+            return Err(Failure::input(format!(
+                "--mirror: {} has {} actuators: expected a drive of one",
+                setup.drive.name, setup.drive.actuators
+            )));
+        }
         for policy in &setup.policies {
             setup.limits(*policy)?;
         }
@@ -240,6 +251,7 @@ impl ComparisonSetup {
             limits: self.limits(policy)?,
             preemption: self.preemption,
             background: self.scan.as_ref().map(|scan| scan.background().clone()),
+            mirror: self.mirror,
         })
     }
 

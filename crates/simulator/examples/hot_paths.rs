@@ -149,6 +149,7 @@ fn scan(requests: u64) -> u64 {
             Rules::default(),
             WantedBlocks::all(&profile.geometry),
         )),
+        mirror: None,
     };
     let options = Options {
         requests: Some(requests),

@@ -1,9 +1,10 @@
-//! Runs engines in virtual time: traces, workloads, caches in levels, reports.
+//! Runs engines in virtual time: traces, workloads, mirrors, caches in levels, reports.
 
 pub mod caching;
 pub mod driver;
 pub mod ledger;
 pub mod load;
+pub mod mirror;
 pub mod playing;
 pub mod replay;
 pub mod requests_file;

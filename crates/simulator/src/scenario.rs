@@ -8,15 +8,16 @@ use std::sync::Arc;
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
 use engine::explanation::{Explanation, Known};
-use engine::{Engine, Gaps, Limits, Preempted, Rules, Tallies};
+use engine::{Engine, Gaps, Limits, Preempted, ReadRule, Rules, Tallies};
 use profiler::tracker::BeliefMode;
 use scheduler::Preemption;
 use scheduler::background::{Order, TaskProgress, TaskRefused};
 use scheduler::freeblock::{Losses, WantedBlocks};
 use scheduler::policy::NamedPolicy;
 
-use crate::driver::Driver;
+use crate::driver::{Driver, SimulatedDrive};
 use crate::ledger::{Ledger, RunTotals};
+use crate::mirror::{self, MirroredDrives};
 use crate::run::{
     self, AfterLoad, Audience, BackgroundScan, Load, Options, RunError, ScanPoint, Watch,
 };
@@ -40,6 +41,8 @@ pub struct Scenario {
     pub preemption: Option<Preemption>,
     /// The background task.
     pub background: Option<Background>,
+    /// Two drives hold the same blocks, and reads are served under this rule.
+    pub mirror: Option<ReadRule>,
 }
 
 /// The background task of a run.
@@ -152,9 +155,20 @@ impl Scenario {
     }
 
     /// The engine of the scenario, without its background task.
+    ///
+    /// # Panics
+    /// If a mirror's drives have two actuators.
     pub fn engine(&self, options: &Options) -> Engine {
         let belief = Arc::clone(&self.belief);
-        let mut engine = Engine::new(belief, &|| self.policy.make(), self.limits);
+        let policy = || self.policy.make();
+        let mut engine = match self.mirror {
+            None => Engine::new(belief, &policy, self.limits),
+            Some(rule) => {
+                let second = mirror::second(&belief, self.seed);
+                let made = Engine::mirrored([belief, second], rule, &policy, self.limits);
+                made.expect("two drives of one model, with an actuator each")
+            }
+        };
         if options.slowest > 0 {
             engine = engine.with_explanations(Known::Profile);
         }
@@ -176,16 +190,33 @@ impl Scenario {
     /// As [`Scenario::play`].
     pub fn play_on<L: Load + ?Sized, W: Watch + ?Sized, A: Audience>(
         &self,
-        mut engine: Engine,
+        engine: Engine,
         load: &mut L,
         options: &Options,
         watch: &mut W,
         audience: &mut A,
     ) -> Result<ScenarioResult, ScenarioError> {
-        let truth = Arc::clone(&self.truth);
-        let drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
-        let mut ledger =
-            Ledger::new(self.truth.block_bytes, self.truth.actuators).with_parts(load.parts());
+        let truth = &self.truth;
+        if self.mirror.is_some() {
+            let drives = MirroredDrives::new(truth, &self.imperfections, self.seed);
+            return self.play_with((engine, drives, 2), load, options, watch, audience);
+        }
+        let imperfections = self.imperfections.clone();
+        let drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, self.seed);
+        let arms = truth.actuators;
+        self.play_with((engine, drive, arms), load, options, watch, audience)
+    }
+
+    /// Runs the scenario with an engine and a drive of so many arms.
+    fn play_with<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Audience>(
+        &self,
+        (mut engine, drive, arms): (Engine, D, u8),
+        load: &mut L,
+        options: &Options,
+        watch: &mut W,
+        audience: &mut A,
+    ) -> Result<ScenarioResult, ScenarioError> {
+        let mut ledger = Ledger::new(self.truth.block_bytes, arms).with_parts(load.parts());
         let mut options = *options;
         if let Some(background) = &self.background {
             let order = Order {

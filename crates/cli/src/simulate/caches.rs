@@ -9,12 +9,13 @@ use crate::bar::Bar;
 use crate::output::{Exit, grouped, json, print, warn};
 
 /// The options of `--cache`.
-pub const FLAGS: [&str; 13] = [
+pub const FLAGS: [&str; 14] = [
     "belief",
     "ScanArguments",
     "TruthArguments",
     "PreemptArguments",
     "phases",
+    "mirror",
     "depth",
     "seconds",
     "requests_out",

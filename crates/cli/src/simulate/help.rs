@@ -13,6 +13,7 @@ pub fn examples() -> String {
   headtime simulate --drive quantum-atlas-10k --workload random --seek-noise-us 60 --write-cache off
   headtime simulate --drive modern-20tb --workload modern --write-cache off --scan --seconds 600
   headtime simulate --drive modern-20tb --workload urgent-beside-bulk --policy sstf --preempt
+  headtime simulate --drive modern-20tb --workload uniform-4k --tasks 16 --mirror=nearest
   headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
   headtime simulate --cache \"64 MiB,arc,linux-6\" --cache \"256 MiB,lru,ra(p=8),pfc\" --trace mine.csv
 

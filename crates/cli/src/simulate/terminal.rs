@@ -88,6 +88,9 @@ fn heading(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
     if let Some(switches) = setup.truth.switches() {
         let _ = writeln!(text, "          {switches}");
     }
+    if let Some(rule) = setup.mirror {
+        let _ = writeln!(text, "  mirror  of two such drives, reads {}", rule.what());
+    }
     let _ = writeln!(text, "  mode    {}", setup.truth.label());
     if let Phases::Alternate { read, write } = setup.phases {
         let (read, write) = (read.as_millis_f64(), write.as_millis_f64());

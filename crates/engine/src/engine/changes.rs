@@ -26,6 +26,8 @@ impl Stages<'_> {
         if !extent.overlaps(part) {
             return Err(Unchanged::Outside { id, part, extent });
         }
+        // What is chosen is not at the drive yet.
+        cx.put_back_chosen();
         let waiting = waiting_pieces(cx, slot, part);
         for &piece in &waiting {
             // What has begun is raised as a whole: the rest of it is what is wanted.
@@ -43,6 +45,11 @@ impl Stages<'_> {
         let slot = self.slot_of(id)?;
         let cx = &mut self.cx;
         let extent = cx.intake.slots.get(slot).request.extent;
+        // Another request that is chosen stays so, with what was planned before it.
+        let chosen = cx.dispatch.chosen_piece();
+        if chosen.is_some_and(|piece| cx.ordering.owner(piece) == slot) {
+            cx.put_back_chosen();
+        }
         let waiting = waiting_pieces(cx, slot, extent);
         for &piece in &waiting {
             cx.ordering.withdraw(cx.now, piece);
@@ -73,8 +80,6 @@ impl Stages<'_> {
 
 /// The pieces of a request that wait and have a block of `part`.
 fn waiting_pieces(cx: &mut StageContext<'_>, slot: u32, part: Extent) -> Vec<PieceId> {
-    // What is chosen is not at the drive yet.
-    cx.put_back_chosen();
     let mut found = std::mem::take(&mut cx.intake.found);
     found.clear();
     cx.ordering.pieces_of(slot, part, &mut found);

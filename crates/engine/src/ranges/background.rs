@@ -1,19 +1,26 @@
-//! Background tasks of a drive: on two actuators, a task of each over the blocks that it has.
+//! Background tasks: with two arms, a task of each over its blocks.
 //!
 //! ```text
 //!   task 7 over the drive = task 5 of the first arm over its blocks + task 6 of the second over its
 //! ```
 //!
+//! The drives of a mirror have all blocks: each reads every other stripe. If one of them is taken out, the other
+//! one reads the rest.
+//!
 //! Progress, counts and losses are sums over the arms. The impact is that of the arm that loses most,
 //! because each arm has the whole budget for itself.
 
-use block::{Duration, Extent, Instant, Sectors};
+use std::sync::Arc;
+
+use block::{Direction, Duration, Extent, Instant};
 use scheduler::background::{
     Account, NotWanted, Order, TaskId, TaskPhase, TaskProgress, TaskRefused, UnknownTask,
 };
 use scheduler::freeblock::{Losses, WantedBlocks};
 
-use super::border::{Border, Side};
+use super::copies;
+use super::division::{Division, Side};
+use super::tasks::{JointTaskKind, together};
 use super::{Engine, Joint};
 use crate::engine::ArmEngine;
 use crate::gap::{Gaps, TaskChange};
@@ -35,16 +42,20 @@ impl Engine {
         if set != drive {
             return Err(TaskRefused::OtherDrive { set, drive });
         }
-        let [below, above] = divided(joint.border, &order.wanted, [&self.first, &joint.arm]);
+        let [below, above] = joint.divided(&self.first, order.wanted.extents());
         let of_arm = |wanted| Order {
             wanted,
+            priority: order.priority,
+            deadline: order.deadline,
+        };
+        let kind = JointTaskKind::Ordered {
             priority: order.priority,
             deadline: order.deadline,
         };
         joint.tasks.note_ends([&self.first, &joint.arm]);
         let first = self.first.begin_task(now, of_arm(below))?;
         let second = joint.arm.begin_task(now, of_arm(above));
-        joint.both_began(&mut self.first, now, first, second)
+        joint.both_began(&mut self.first, now, kind, (first, second))
     }
 
     /// Begins the standing task ([`BackgroundTasks::begin_standing`](scheduler::background::BackgroundTasks::begin_standing)).
@@ -62,7 +73,12 @@ impl Engine {
         joint.tasks.note_ends([&self.first, &joint.arm]);
         let first = self.first.begin_standing_task(now, priority)?;
         let second = joint.arm.begin_standing_task(now, priority);
-        joint.both_began(&mut self.first, now, first, second)
+        joint.both_began(
+            &mut self.first,
+            now,
+            JointTaskKind::Standing,
+            (first, second),
+        )
     }
 
     /// Changes a background task.
@@ -96,10 +112,9 @@ impl Engine {
         let Some(joint) = &self.joint else {
             return self.first.background().task(id);
         };
-        let parts = joint.tasks.parts(id)?;
-        let [below, above] = parts;
-        let below = below.progress(&self.first)?;
-        Some(together(below, above.progress(&joint.arm)?))
+        let [one, other] = joint.tasks.task(id)?.parts;
+        let arms = [&self.first, &joint.arm];
+        Some(together(one.progress(arms)?, other.progress(arms)?))
     }
 
     /// The blocks of a task of which no read has been given to the drive yet.
@@ -108,11 +123,10 @@ impl Engine {
             return self.first.background().left(id).cloned();
         };
         let mut left = WantedBlocks::none(&joint.whole.geometry);
-        let parts = joint.tasks.parts(id)?;
-        for ((arm, side), part) in self.arms().zip([Side::First, Side::Second]).zip(parts) {
-            let of_arm = arm.background().left(part.id);
+        for part in joint.tasks.task(id)?.parts {
+            let of_arm = self.arm(part.side).background().left(part.id);
             for extent in of_arm.iter().flat_map(|wanted| wanted.extents()) {
-                let extent = joint.border.of_drive(side, extent);
+                let extent = joint.division.of_drive(part.side, extent);
                 left.add(extent).expect("blocks of the drive");
             }
         }
@@ -163,11 +177,11 @@ impl Joint {
         &mut self,
         first: &mut ArmEngine,
         now: Instant,
-        of_first: TaskId,
-        of_second: Result<TaskId, TaskRefused>,
+        kind: JointTaskKind,
+        (of_first, of_second): (TaskId, Result<TaskId, TaskRefused>),
     ) -> Result<TaskId, TaskRefused> {
         match of_second {
-            Ok(of_second) => Ok(self.tasks.enter([of_first, of_second])),
+            Ok(of_second) => Ok(self.tasks.enter([of_first, of_second], kind)),
             Err(refused) => {
                 // A task without blocks has ended already.
                 let _ = first.change_task(now, of_first, TaskChange::Abort);
@@ -184,8 +198,7 @@ impl Joint {
         change: TaskChange,
     ) -> Result<(), NotWanted> {
         let unknown = NotWanted::Unknown(UnknownTask(id));
-        let parts = self.tasks.parts(id).ok_or(unknown)?;
-        let [below, above] = [parts[0].id, parts[1].id];
+        let parts = self.tasks.task(id).ok_or(unknown)?.parts;
         let mut answer = Err(unknown);
         let mut note = |changed| match (answer, changed) {
             (Err(NotWanted::Unknown(_)), Err(NotWanted::Unknown(_))) => {}
@@ -198,57 +211,109 @@ impl Joint {
                     TaskChange::Want(_) => TaskChange::Want(blocks),
                     _ => TaskChange::Unwant(blocks),
                 };
+                let mut shares = match change {
+                    TaskChange::Want(_) => self.shares(extent),
+                    _ => self.division.parts(extent).collect(),
+                };
                 // Blocks past the end are of the second arm, which is asked first: it may refuse.
-                let mut parts: Vec<(Side, Extent)> = self.border.parts(extent).collect();
-                parts.reverse();
-                for (side, blocks) in parts {
+                shares.reverse();
+                for (side, blocks) in shares {
+                    let id = parts[side as usize].id;
                     match side {
-                        Side::First => first.change_task(now, below, part(blocks))?,
-                        Side::Second => self.arm.change_task(now, above, part(blocks))?,
+                        Side::First => first.change_task(now, id, part(blocks))?,
+                        Side::Second => self.arm.change_task(now, id, part(blocks))?,
                     }
                     note(Ok(()));
                 }
             }
             _ => {
-                note(first.change_task(now, below, change));
-                note(self.arm.change_task(now, above, change));
+                for part in parts {
+                    note(match part.side {
+                        Side::First => first.change_task(now, part.id, change),
+                        Side::Second => self.arm.change_task(now, part.id, change),
+                    });
+                }
+                if let TaskChange::Promote(priority) = change {
+                    self.tasks.promote(id, priority);
+                }
             }
         }
         answer
     }
-}
 
-/// The wanted blocks of each arm.
-fn divided(border: Border, wanted: &WantedBlocks, arms: [&ArmEngine; 2]) -> [WantedBlocks; 2] {
-    let mut parts = arms.map(|arm| WantedBlocks::none(&arm.belief().profile().geometry));
-    for extent in wanted.extents() {
-        for (side, part) in border.parts(extent) {
-            let added = match side {
-                Side::First => parts[0].add(part),
-                Side::Second => parts[1].add(part),
-            };
-            added.expect("blocks of the arm");
+    /// The parts of an extent that each arm reads for a task, in the arm's numbers.
+    fn shares(&self, extent: Extent) -> Vec<(Side, Extent)> {
+        let reads = |side| self.copies.takes(side, Direction::Read);
+        match (self.division, reads(Side::First), reads(Side::Second)) {
+            (Division::Copies, true, true) => copies::shares(extent, self.capacity),
+            (Division::Copies, false, _) => vec![(Side::Second, extent)],
+            (Division::Copies, true, false) => vec![(Side::First, extent)],
+            (Division::Border(_), ..) => self.division.parts(extent).collect(),
         }
     }
-    parts
-}
 
-/// The progress of a task with two parts.
-fn together(one: TaskProgress, other: TaskProgress) -> TaskProgress {
-    let is = |state| one.state == state || other.state == state;
-    let under_way = [TaskPhase::Active, TaskPhase::Suspended, TaskPhase::Aborted];
-    let state = under_way.into_iter().find(|&state| is(state));
-    let sum = |one: Sectors, other: Sectors| Sectors(one.0 + other.0);
-    TaskProgress {
-        state: state.unwrap_or(TaskPhase::Finished),
-        asked: sum(one.asked, other.asked),
-        left: sum(one.left, other.left),
-        account: one.account.and(other.account),
-        failed: sum(one.failed, other.failed),
-        began: one.began,
-        ended: one
-            .ended
-            .zip(other.ended)
-            .map(|(one, other)| one.max(other)),
+    /// The blocks that each arm reads for a task.
+    fn divided(
+        &self,
+        first: &ArmEngine,
+        wanted: impl Iterator<Item = Extent>,
+    ) -> [WantedBlocks; 2] {
+        let arms = [first, &self.arm];
+        let mut parts = arms.map(|arm| WantedBlocks::none(&arm.belief().profile().geometry));
+        for extent in wanted {
+            for (side, part) in self.shares(extent) {
+                parts[side as usize].add(part).expect("blocks of the arm");
+            }
+        }
+        parts
+    }
+
+    /// A drive of a mirror is out: the other one goes on with its parts of tasks.
+    pub(super) fn move_tasks(&mut self, first: &mut ArmEngine, now: Instant, from: Side) {
+        let geometry = |arm: &ArmEngine| Arc::clone(arm.belief().profile());
+        let (mine, other) = match from {
+            Side::First => (first, &mut self.arm),
+            Side::Second => (&mut self.arm, first),
+        };
+        let profile = geometry(other);
+        for task in self.tasks.each_mut() {
+            let ids = task.parts.map(|part| part.id);
+            for part in task.parts.iter_mut().filter(|part| part.side == from) {
+                let Some(left) = mine.background().left(part.id).cloned() else {
+                    continue;
+                };
+                let mut wanted = WantedBlocks::none(&profile.geometry);
+                for extent in left.extents() {
+                    wanted.add(extent).expect("blocks of both drives");
+                }
+                match task.kind {
+                    JointTaskKind::Standing => {
+                        let to = ids[from.other() as usize];
+                        for extent in left.extents() {
+                            let _ = other.change_task(now, to, TaskChange::Want(extent));
+                            let _ = mine.change_task(now, part.id, TaskChange::Unwant(extent));
+                        }
+                    }
+                    JointTaskKind::Ordered { priority, deadline } => {
+                        let progress = mine.background().task(part.id);
+                        let order = Order {
+                            wanted,
+                            priority,
+                            deadline,
+                        };
+                        let begun = other.begin_task(now, order);
+                        let _ = mine.change_task(now, part.id, TaskChange::Abort);
+                        // A task that is refused there stays aborted here.
+                        let Ok(id) = begun else {
+                            continue;
+                        };
+                        if progress.is_some_and(|known| known.state == TaskPhase::Suspended) {
+                            let _ = other.change_task(now, id, TaskChange::Suspend);
+                        }
+                        (part.side, part.id, part.before) = (from.other(), id, progress);
+                    }
+                }
+            }
+        }
     }
 }

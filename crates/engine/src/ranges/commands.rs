@@ -3,7 +3,7 @@
 use block::{CommandId, Extent, Request};
 
 use super::Engine;
-use super::border::Side;
+use super::division::Side;
 use crate::guarantees::streams::StreamTransfer;
 
 impl Engine {
@@ -37,8 +37,8 @@ impl Engine {
         let (side, id) = self.side_of(id);
         let extent = self.arm(side).dispatch().background_of(id)?;
         Some(
-            self.border()
-                .map_or(extent, |border| border.of_drive(side, extent)),
+            self.division()
+                .map_or(extent, |division| division.of_drive(side, extent)),
         )
     }
 

@@ -1,19 +1,21 @@
-//! The second arm of a drive of two, and what belongs to both: crossing requests, and flushes.
+//! The second arm, and what belongs to both: requests with a part at each.
 //!
 //! ```text
-//!   crossing request --> part of each arm --first end kept--> second end --> one end
-//!   flush -------------> one of each arm ---first end kept--> second end --> one end
+//!   request of both --> part of each arm --first end kept--> second end --> one end
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use block::{
-    Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId, Status,
+    Command, CommandId, Direction, Extent, Finished, Instant, Outcome, Refused, Request, RequestId,
+    Status,
 };
 use drive::Profile;
 
-use super::border::{self, Border, Side};
+use super::copies::{Copies, LegState};
+use super::division::{self, Division, Side};
+use super::flushes::{JointEnd, JointFlushes};
 use super::tasks::TaskTable;
 use crate::Flushed;
 use crate::engine::ArmEngine;
@@ -21,39 +23,73 @@ use crate::engine::ArmEngine;
 /// The second arm, and what it has in common with the first.
 pub(super) struct Joint {
     pub(super) arm: ArmEngine,
-    pub(super) border: Border,
-    /// The belief about the whole drive.
+    pub(super) division: Division,
+    /// The belief about the whole drive, or about a mirror's first one.
     pub(super) whole: Arc<Profile>,
+    /// The number of blocks that requests may use.
+    pub(super) capacity: u64,
     /// Requests with parts at both arms that were not reported.
     crossing: BTreeMap<RequestId, Crossing>,
     /// Those of them of which both arms hold a part: two held parts are one request.
     pub(super) counted_twice: usize,
-    /// Flushes that were not reported.
-    flushes: usize,
-    /// Those of them that one arm has ended: each arm ends them in the order of their acceptance.
-    flushed: [VecDeque<Flushed>; 2],
+    flushes: JointFlushes,
     pub(super) tasks: TaskTable,
+    pub(super) copies: Copies,
+    /// Requests of a mirror that have ended and were not reported.
+    pub(super) ended: VecDeque<Finished>,
 }
 
-/// A request that crosses the border.
+/// A request with a part at each arm.
 struct Crossing {
     /// The blocks as submitted.
     extent: Extent,
-    /// The end of the part that ended first.
-    first_end: Option<Finished>,
+    parts: CrossingParts,
+    /// The drive of a mirror that was taken out while it held its part, which says nothing then.
+    without: Option<Side>,
+    /// The end of the part that ended first, and whose it is.
+    first_end: Option<(Side, Finished)>,
+}
+
+/// What the parts of a request are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CrossingParts {
+    /// Each arm has some of the blocks.
+    Blocks,
+    /// Each drive of a mirror writes all of them.
+    Copies,
+    /// One drive of a mirror reads them: the one that gave the read to its drive.
+    Race(Option<Side>),
+    /// The drive of a mirror reads them that did not fail to, or was not taken out.
+    Retried {
+        /// The other, and how it ended.
+        failed: (Side, Status),
+    },
 }
 
 impl Joint {
-    pub(super) fn new(arm: ArmEngine, whole: Arc<Profile>) -> Self {
+    /// Two arms under a division. `capacity` blocks may be used.
+    pub(super) fn new(
+        arm: ArmEngine,
+        whole: Arc<Profile>,
+        division: Division,
+        copies: Copies,
+    ) -> Self {
+        let of_drive = whole.geometry.sectors().0;
+        let capacity = match division {
+            Division::Border(_) => of_drive,
+            Division::Copies => of_drive.min(arm.belief().profile().geometry.sectors().0),
+        };
         Joint {
             arm,
-            border: Border(whole.share_of(1).start()),
+            division,
             whole,
+            capacity,
             crossing: BTreeMap::new(),
             counted_twice: 0,
-            flushes: 0,
-            flushed: Default::default(),
+            flushes: JointFlushes::default(),
             tasks: TaskTable::default(),
+            copies,
+            ended: VecDeque::new(),
         }
     }
 
@@ -65,7 +101,7 @@ impl Joint {
         request: Request,
         held: usize,
     ) -> Result<(), Refused> {
-        let (extent, capacity) = (request.extent, self.whole.geometry.sectors().0);
+        let (extent, capacity) = (request.extent, self.capacity);
         if extent.end().0 > capacity {
             return Err(Refused::PastEnd { extent, capacity });
         }
@@ -73,8 +109,21 @@ impl Joint {
         if held >= limit {
             return Err(Refused::Full { limit });
         }
+        match self.division {
+            Division::Border(_) => self.submit_parts(first, now, request, held),
+            Division::Copies => self.submit_copies(first, now, request, held),
+        }
+    }
+
+    fn submit_parts(
+        &mut self,
+        first: &mut ArmEngine,
+        now: Instant,
+        request: Request,
+        held: usize,
+    ) -> Result<(), Refused> {
         let mut parts = 0;
-        for (side, extent) in self.border.parts(extent) {
+        for (side, extent) in self.division.parts(request.extent) {
             let part = Request { extent, ..request };
             // Only the first part may be refused: its class may not exist.
             match side {
@@ -84,23 +133,122 @@ impl Joint {
             parts += 1;
         }
         if parts == 2 {
-            let first_end = None;
-            let before = self
-                .crossing
-                .insert(request.id, Crossing { extent, first_end });
-            assert!(before.is_none(), "{:?} is held already", request.id);
-            self.counted_twice += 1;
+            self.cross(request, CrossingParts::Blocks);
         }
         Ok(())
     }
 
+    fn submit_copies(
+        &mut self,
+        first: &mut ArmEngine,
+        now: Instant,
+        request: Request,
+        held: usize,
+    ) -> Result<(), Refused> {
+        let (extent, direction) = (request.extent, request.direction);
+        let sides = self.copies.sides(direction);
+        if direction == Direction::Read && first.is_idle() && self.arm.is_idle() {
+            let ends = [
+                first.expected_end(now, extent, direction),
+                self.arm.expected_end(now, extent, direction),
+            ];
+            if let [Some(one), Some(other)] = ends {
+                self.copies.note_nearer(match one <= other {
+                    true => Side::First,
+                    false => Side::Second,
+                });
+            }
+        }
+        for side in sides.into_iter().flatten() {
+            // Only the first copy may be refused: its class may not exist.
+            match side {
+                Side::First => first.enter(now, request, held)?,
+                Side::Second => self.arm.enter(now, request, held)?,
+            }
+        }
+        if let [Some(_), Some(_)] = sides {
+            self.cross(
+                request,
+                match direction {
+                    Direction::Read => CrossingParts::Race(None),
+                    Direction::Write => CrossingParts::Copies,
+                },
+            );
+        }
+        Ok(())
+    }
+
+    /// Notes a request of which both arms hold a part.
+    fn cross(&mut self, request: Request, parts: CrossingParts) {
+        let crossing = Crossing {
+            extent: request.extent,
+            parts,
+            without: None,
+            first_end: None,
+        };
+        let before = self.crossing.insert(request.id, crossing);
+        assert!(before.is_none(), "{:?} is held already", request.id);
+        self.counted_twice += 1;
+    }
+
+    /// Whether a request is written by both drives of a mirror: an abortion could leave them different.
+    pub(super) fn is_copied(&self, id: RequestId) -> bool {
+        let crossing = self.crossing.get(&id);
+        crossing.is_some_and(|crossing| crossing.parts == CrossingParts::Copies)
+    }
+
     /// The next command for the drive, if one is due now.
     pub(super) fn poll(&mut self, first: &mut ArmEngine, now: Instant) -> Option<Command> {
-        if let Some(command) = first.poll(now) {
-            return Some(self.border.command_of_drive(Side::First, command));
+        let (at_first, at_second) = (first.dispatch().at_drive(), self.arm.dispatch().at_drive());
+        let before = match self.division {
+            Division::Copies if at_first != at_second => match at_first < at_second {
+                true => Side::First,
+                false => Side::Second,
+            },
+            Division::Copies => self.copies.preferred(),
+            Division::Border(_) => Side::First,
+        };
+        for side in [before, before.other()] {
+            let given = match side {
+                Side::First => first.poll(now),
+                Side::Second => self.arm.poll(now),
+            };
+            if let Some(command) = given {
+                if self.division == Division::Copies {
+                    self.withdraw_from_other(first, now, side, &command);
+                }
+                return Some(self.division.command_of_drive(side, command));
+            }
         }
-        let command = self.arm.poll(now)?;
-        Some(self.border.command_of_drive(Side::Second, command))
+        None
+    }
+
+    /// The other drive of a mirror no longer waits with the read that this one has been given.
+    fn withdraw_from_other(
+        &mut self,
+        first: &mut ArmEngine,
+        now: Instant,
+        side: Side,
+        command: &Command,
+    ) {
+        let request = match side {
+            Side::First => first.request_of(command.id),
+            Side::Second => self.arm.request_of(command.id),
+        };
+        let Some(request) = request else {
+            return;
+        };
+        let Some(crossing) = self.crossing.get_mut(&request.id) else {
+            return;
+        };
+        if crossing.parts == CrossingParts::Race(None) {
+            crossing.parts = CrossingParts::Race(Some(side));
+            // A drive that was taken out does not wait with it any more.
+            let _ = match side.other() {
+                Side::First => first.abort(now, request.id),
+                Side::Second => self.arm.abort(now, request.id),
+            };
+        }
     }
 
     /// Takes in the outcome of a command.
@@ -115,15 +263,18 @@ impl Joint {
         outcome: Outcome,
     ) {
         assert_eq!(id, outcome.id, "an outcome under another command's name");
-        let (side, id) = border::arm_command(outcome.id);
+        let (side, id) = division::arm_command(outcome.id);
         let outcome = Outcome {
             id,
-            status: self.border.status_of_arm(side, outcome.status),
+            status: self.division.status_of_arm(side, outcome.status),
             ..outcome
         };
         match side {
             Side::First => first.complete(now, id, outcome),
             Side::Second => self.arm.complete(now, id, outcome),
+        }
+        if self.division == Division::Copies {
+            self.collect_copies(first);
         }
     }
 
@@ -131,34 +282,145 @@ impl Joint {
     pub(super) fn as_submitted(&self, side: Side, request: Request) -> Request {
         let extent = match self.crossing.get(&request.id) {
             Some(crossing) => crossing.extent,
-            None => self.border.of_drive(side, request.extent),
+            None => self.division.of_drive(side, request.extent),
         };
         Request { extent, ..request }
     }
 
     /// The next request of which all parts have ended.
     pub(super) fn poll_finished(&mut self, first: &mut ArmEngine) -> Option<Finished> {
+        if let Some(collected) = self.ended.pop_front() {
+            return Some(collected);
+        }
+        let ended = self.next_finished(first);
+        self.leave_if_taken_out(first);
+        ended
+    }
+
+    /// Takes what the drives of a mirror have ended: a read that one has failed goes to the other at once.
+    fn collect_copies(&mut self, first: &mut ArmEngine) {
+        while let Some(ended) = self.next_finished(first) {
+            self.ended.push_back(ended);
+        }
+        self.leave_if_taken_out(first);
+    }
+
+    /// Withdraws what waits for a drive that has just been taken out by its errors.
+    fn leave_if_taken_out(&mut self, first: &mut ArmEngine) {
+        if let Some(side) = self.copies.taken_out() {
+            let now = first.now().max(self.arm.now());
+            self.leave(first, now, side);
+        }
+    }
+
+    fn next_finished(&mut self, first: &mut ArmEngine) -> Option<Finished> {
         loop {
             let of_first = first.poll_finished().map(|end| (Side::First, end));
             let of_second = || Some((Side::Second, self.arm.poll_finished()?));
             let (side, mut end) = of_first.or_else(of_second)?;
-            end.status = self.border.status_of_drive(side, end.status);
+            end.status = self.division.status_of_drive(side, end.status);
             end.request = self.as_submitted(side, end.request);
             let id = end.request.id;
             let Some(crossing) = self.crossing.get_mut(&id) else {
+                self.copies.note_served(id, side);
                 return Some(end);
             };
-            match crossing.first_end {
-                None => {
-                    crossing.first_end = Some(end);
+            let ended = match (crossing.parts, crossing.first_end) {
+                (CrossingParts::Retried { failed }, _) => Some(self.retried(side, end, failed)),
+                (_, None) => {
+                    crossing.first_end = Some((side, end));
                     self.counted_twice -= 1;
+                    continue;
                 }
-                Some(other) => {
-                    self.crossing.remove(&id);
-                    return Some(joined(other, end));
+                (parts, Some(other)) => {
+                    let without = crossing.without;
+                    self.settled(first, (parts, without), other, (side, end))
                 }
+            };
+            if let Some(ended) = ended {
+                self.crossing.remove(&id);
+                return Some(ended);
             }
         }
+    }
+
+    /// The end of a request whose parts have all ended; `None` if it goes on at the other drive.
+    fn settled(
+        &mut self,
+        first: &mut ArmEngine,
+        (parts, without): (CrossingParts, Option<Side>),
+        one: (Side, Finished),
+        other: (Side, Finished),
+    ) -> Option<Finished> {
+        let of = |side| match one.0 == side {
+            true => one.1,
+            false => other.1,
+        };
+        let last = match one.1.at > other.1.at {
+            true => one.1,
+            false => other.1,
+        };
+        let status = match (parts, without) {
+            (CrossingParts::Race(Some(side)), _) => return self.raced(first, side, of(side)),
+            (CrossingParts::Copies, Some(side)) => of(side.other()).status,
+            (CrossingParts::Copies, None) => {
+                let ends = Side::ALL.map(|side| of(side).status);
+                self.copies.written(last.request, ends)
+            }
+            _ => worse(one.1.status, other.1.status),
+        };
+        Some(Finished { status, ..last })
+    }
+
+    /// The end of a read that `side` has served; `None` if it failed, and the other drive is asked.
+    fn raced(&mut self, first: &mut ArmEngine, side: Side, end: Finished) -> Option<Finished> {
+        let request = end.request;
+        let other = side.other();
+        // A drive that was taken out while it read may have read what a failed write left there.
+        let is_doubtful = match end.status {
+            Status::Good => self.copies.state(side) == LegState::Out,
+            Status::Aborted => false,
+            _ => true,
+        };
+        if !is_doubtful || !self.copies.takes(other, Direction::Read) {
+            self.copies.note_served(request.id, side);
+            return Some(end);
+        }
+        // It was accepted once: the limit does not matter.
+        let asked = match other {
+            Side::First => first.enter(end.at.max(first.now()), request, 0),
+            Side::Second => self.arm.enter(end.at.max(self.arm.now()), request, 0),
+        };
+        asked.expect("a request that was accepted before");
+        let crossing = self.crossing.get_mut(&request.id);
+        let crossing = crossing.expect("the request is held");
+        crossing.parts = CrossingParts::Retried {
+            failed: (side, end.status),
+        };
+        None
+    }
+
+    /// The end of a read that another drive failed before.
+    fn retried(&mut self, side: Side, end: Finished, failed: (Side, Status)) -> Finished {
+        if end.status == Status::Good && failed.1 != Status::Good {
+            self.copies.fail(failed.0, end.request, failed.1);
+        }
+        self.copies.note_served(end.request.id, side);
+        end
+    }
+
+    /// A drive of a mirror is out: nothing waits for it any more, and the other one does its tasks.
+    pub(super) fn leave(&mut self, first: &mut ArmEngine, now: Instant, side: Side) {
+        for (&id, crossing) in &mut self.crossing {
+            crossing.without = crossing.without.or(Some(side));
+            // What is at the drive ends there.
+            let _ = match side {
+                Side::First => first.abort(now, id),
+                Side::Second => self.arm.abort(now, id),
+            };
+        }
+        self.flushes.leave(side);
+        self.move_tasks(first, now, side);
     }
 
     /// Accepts a flush for both arms: each then knows what it does to its head.
@@ -169,41 +431,40 @@ impl Joint {
         id: RequestId,
     ) -> Result<(), Refused> {
         let limit = first.limits().requests;
-        if self.flushes >= limit {
+        if self.flushes.len() >= limit {
             return Err(Refused::Full { limit });
         }
-        first.flush(now, id)?;
-        self.arm.flush(now, id)?;
-        self.flushes += 1;
+        let asked = Side::ALL
+            .map(|side| Some(side).filter(|&side| self.copies.takes(side, Direction::Write)));
+        for side in asked.into_iter().flatten() {
+            match side {
+                Side::First => first.flush(now, id)?,
+                Side::Second => self.arm.flush(now, id)?,
+            }
+        }
+        self.flushes.enter(id, asked);
         Ok(())
     }
 
     /// The next flush that has ended for both arms.
     pub(super) fn poll_flushed(&mut self, first: &mut ArmEngine) -> Option<Flushed> {
-        self.flushed[0].extend(std::iter::from_fn(|| first.poll_flushed()));
-        self.flushed[1].extend(std::iter::from_fn(|| self.arm.poll_flushed()));
-        let [one, other] = &mut self.flushed;
-        if one.is_empty() {
-            return None;
+        while let Some(flushed) = first.poll_flushed() {
+            self.flushes.note_end(Side::First, flushed);
         }
-        let (other, one) = (other.pop_front()?, one.pop_front()?);
-        self.flushes -= 1;
-        Some(Flushed {
-            id: one.id,
-            at: one.at.max(other.at),
-            status: worse(one.status, other.status),
-        })
+        while let Some(flushed) = self.arm.poll_flushed() {
+            self.flushes.note_end(Side::Second, flushed);
+        }
+        let (flushed, [one, other]) = match self.flushes.poll()? {
+            JointEnd::One(flushed) => return Some(flushed),
+            JointEnd::Both(later, ends) => (later, ends),
+        };
+        let status = match self.division {
+            Division::Border(_) => worse(one, other),
+            Division::Copies => self.copies.flushed([one, other]),
+        };
+        self.leave_if_taken_out(first);
+        Some(Flushed { status, ..flushed })
     }
-}
-
-/// The end of a crossing request: that of the part that ended last.
-fn joined(one: Finished, other: Finished) -> Finished {
-    let status = worse(one.status, other.status);
-    let last = match one.at > other.at {
-        true => one,
-        false => other,
-    };
-    Finished { status, ..last }
 }
 
 /// The first of two statuses that is an error.

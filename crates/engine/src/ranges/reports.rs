@@ -66,12 +66,12 @@ impl Engine {
     }
 
     /// Where the time of a request went that has just been reported and came at `came`; `None` if the
-    /// engine was made without explanations, or two actuators served the request.
+    /// engine was made without explanations, or two arms served the request.
     pub fn explain(&self, finished: &Finished, came: Instant) -> Option<Explanation> {
         let Some(joint) = &self.joint else {
             return self.first.belief().explain(finished, came);
         };
-        let (side, extent) = joint.border.only(finished.request.extent)?;
+        let (side, extent) = joint.only_of(&finished.request)?;
         let mut finished = *finished;
         finished.request.extent = extent;
         self.arm(side).belief().explain(&finished, came)

@@ -17,6 +17,8 @@ use super::*;
 use crate::TaskChange;
 use crate::trial::promise;
 
+mod mirrored;
+
 fn extent(start: u64, blocks: u64) -> Extent {
     Extent::new(Lba(start), Sectors(blocks)).expect("an extent")
 }
@@ -65,16 +67,16 @@ fn serve(engine: &mut Engine, drive: &mut VirtualDrive, now: &mut Instant) -> Ve
 proptest! {
     #[test]
     fn parts_of_an_extent_are_the_extent(border in 1..200u64, start in 0..300u64, blocks in 1..300u64) {
-        let (edge, whole) = (Border(Lba(border)), extent(start, blocks));
+        let (edge, whole) = (Division::Border(Lba(border)), extent(start, blocks));
         let mut next = whole.start();
         for (side, part) in edge.parts(whole) {
             let of_drive = edge.of_drive(side, part);
             prop_assert_eq!(of_drive.start(), next);
-            prop_assert_eq!(side == Side::First, of_drive.last() < edge.0);
+            prop_assert_eq!(side == Side::First, of_drive.last() < Lba(border));
             next = of_drive.end();
             let command = Command::new(CommandId(7), block::Action::Seek { to: part.start() });
             let sent = edge.command_of_drive(side, command);
-            prop_assert_eq!(border::arm_command(sent.id), (side, command.id));
+            prop_assert_eq!(division::arm_command(sent.id), (side, command.id));
             prop_assert_eq!(sent.action.extent(), Some(Extent::block(of_drive.start())));
             let status = Status::MediumError { at: part.last() };
             let reported = edge.status_of_drive(side, status);

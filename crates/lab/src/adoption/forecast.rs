@@ -126,6 +126,7 @@ fn scanned(found: &Arc<Profile>) -> Result<(f64, f64), Failure> {
         past_end: PastEnd::Stop,
         preemption: None,
         slowest: 0,
+        mirror: None,
     };
     let run = setup.run(named::policy(POLICY)?, &mut ())?;
     let scan = run

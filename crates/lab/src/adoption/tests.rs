@@ -50,6 +50,7 @@ fn believing(other: &str, seconds: u64) -> PolicyRun {
         past_end: PastEnd::Stop,
         preemption: None,
         slowest: 0,
+        mirror: None,
     };
     let policy = named::policy("sptf-sw60").expect("a policy");
     setup.run(policy, &mut ()).expect("a run")

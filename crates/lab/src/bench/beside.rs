@@ -188,6 +188,7 @@ impl BesideCase {
                 },
                 WantedBlocks::all(&self.belief.geometry),
             )),
+            mirror: None,
         }
     }
 

@@ -256,6 +256,7 @@ impl BusyDrive {
                 // The tasks are begun one by one.
                 WantedBlocks::none(&self.belief.geometry),
             )),
+            mirror: None,
         }
     }
 }

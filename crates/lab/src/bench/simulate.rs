@@ -128,6 +128,7 @@ fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result
             },
             WantedBlocks::all(&profile.geometry),
         )),
+        mirror: None,
     };
     let options = Options {
         until: Some(block::Instant::ZERO + virtual_time),

@@ -1,7 +1,7 @@
 //! The figures of a comparison, as typed tables and as plots.
 
 use block::{Direction, Duration};
-use engine::{Limits, Tallies};
+use engine::{Limits, ReadRule, Tallies};
 use profiler::tracker::BeliefMode as TrackingMode;
 use scheduler::NamedPolicy;
 use scheduler::freeblock::WantedBlocks;
@@ -236,6 +236,9 @@ pub struct Comparison<'a> {
     seed: Option<u64>,
     bounds: CommandBounds,
     phases: &'static str,
+    /// The rule by which the drives of a mirror serve reads, if there are two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mirror: Option<&'static str>,
     /// The scan of a single policy.
     #[serde(flatten)]
     scan: Option<&'a ScanFigures>,
@@ -321,6 +324,7 @@ impl<'a> Comparison<'a> {
                 Phases::Mixed => "mixed",
                 Phases::Alternate { .. } => "alternate",
             },
+            mirror: setup.mirror.map(ReadRule::name),
             scan: match runs {
                 [run] => run.scan.as_ref(),
                 _ => None,

@@ -102,6 +102,7 @@ fn setup(
         scan: None,
         preemption: None,
         slowest: 0,
+        mirror: None,
     })
 }
 

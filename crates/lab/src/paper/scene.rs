@@ -255,6 +255,7 @@ impl PaperScene {
             policy,
             preemption: None,
             background: None,
+            mirror: None,
         })
     }
 

@@ -315,6 +315,7 @@ impl Trial {
                     after_load: AfterLoad::Stop,
                 }),
             },
+            mirror: None,
         }
     }
 

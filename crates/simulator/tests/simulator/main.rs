@@ -3,6 +3,7 @@
 mod busy_atlas;
 mod caching;
 mod ledger;
+mod mirror;
 mod policies;
 mod preemption;
 mod run;

@@ -43,6 +43,7 @@ fn scenario(profile: &Arc<Profile>, policy: &str) -> Scenario {
         limits: Limits::suited_to(policy, profile),
         preemption: None,
         background: None,
+        mirror: None,
     }
 }
 

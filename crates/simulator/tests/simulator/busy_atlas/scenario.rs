@@ -43,6 +43,7 @@ fn in_firmware(ranges: Ranges, stops: u8) -> Gaps {
             hundredths: 5,
             after_load: AfterLoad::Stop,
         }),
+        mirror: None,
     };
     let played = scenario.play(&mut load, &Options::default(), &mut ());
     let scan = played.expect("a run to its end").scan;

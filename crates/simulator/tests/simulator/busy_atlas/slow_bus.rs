@@ -46,6 +46,7 @@ fn played(mb_s: f64, scan: bool) -> ScenarioResult {
             hundredths: 100,
             after_load: AfterLoad::Stop,
         }),
+        mirror: None,
     };
     let options = Options {
         until: Some(Instant::ZERO + Duration::from_secs(180)),

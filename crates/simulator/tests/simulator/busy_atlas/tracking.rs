@@ -97,6 +97,7 @@ fn run_on(
             hundredths: 100,
             after_load: AfterLoad::Stop,
         }),
+        mirror: None,
     };
     let options = Options {
         until: Some(Instant::from_nanos(seconds * 1_000_000_000)),

@@ -1,19 +1,37 @@
-//! The border between two actuators: block and command numbers of the drive, and those of an arm.
+//! The division of blocks between two arms: block and command numbers of the drive, and those of an arm.
 
 use block::{Command, CommandId, Extent, Lba, Sectors, Status};
 
-/// One of two actuators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    /// That of the lower blocks.
+/// One of two arms: of the actuators of a drive, or of the drives of a mirror.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// That of the lower blocks, or a mirror's first drive.
     First,
-    /// That of the upper blocks.
+    /// That of the upper blocks, or a mirror's second drive.
     Second,
 }
 
-/// The first block of the second actuator.
+impl Side {
+    /// Both.
+    pub const ALL: [Side; 2] = [Side::First, Side::Second];
+
+    /// The other one.
+    pub fn other(self) -> Side {
+        match self {
+            Side::First => Side::Second,
+            Side::Second => Side::First,
+        }
+    }
+}
+
+/// Which arm has which blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Border(pub(super) Lba);
+pub(super) enum Division {
+    /// Two actuators of a drive: the second one has the blocks from here on.
+    Border(Lba),
+    /// Two drives of a mirror: each has all blocks, under the same numbers.
+    Copies,
+}
 
 /// The actuator of a command, and the command's number there.
 pub(super) fn arm_command(id: CommandId) -> (Side, CommandId) {
@@ -24,10 +42,16 @@ pub(super) fn arm_command(id: CommandId) -> (Side, CommandId) {
     (side, CommandId(id.0 / 2))
 }
 
-impl Border {
-    /// The parts of an extent of the drive that each actuator has, in the actuator's numbers.
+impl Division {
+    /// The parts of an extent of the drive that each arm has, in the arm's numbers.
     pub(super) fn parts(self, extent: Extent) -> impl Iterator<Item = (Side, Extent)> {
-        let border = self.0;
+        let border = match self {
+            Division::Border(border) => border,
+            Division::Copies => {
+                let both = Side::ALL.map(|side| Some((side, extent)));
+                return both.into_iter().flatten();
+            }
+        };
         let part = |side, from: Lba, to: Lba| {
             let blocks = to.0.checked_sub(from.0)?;
             let part = Extent::new(from, Sectors(blocks)).ok()?;
@@ -37,7 +61,7 @@ impl Border {
         let below = part(Side::First, start, end.min(border));
         let from_zero = |lba: Lba| Lba(lba.0.saturating_sub(border.0));
         let above = part(Side::Second, from_zero(start), from_zero(end));
-        below.into_iter().chain(above)
+        [below, above].into_iter().flatten()
     }
 
     /// The actuator that has all blocks of an extent, and the extent in its numbers; `None` if both
@@ -58,9 +82,14 @@ impl Border {
 
     /// A block of an actuator in the numbers of the drive.
     pub(super) fn block_of_drive(self, side: Side, lba: Lba) -> Lba {
-        match side {
-            Side::First => lba,
-            Side::Second => Lba(lba.0 + self.0.0),
+        Lba(lba.0 + self.before(side))
+    }
+
+    /// The number of blocks before those of an arm.
+    fn before(self, side: Side) -> u64 {
+        match (self, side) {
+            (Division::Border(border), Side::Second) => border.0,
+            (Division::Border(_), Side::First) | (Division::Copies, _) => 0,
         }
     }
 
@@ -84,11 +113,7 @@ impl Border {
 
     /// A status of the drive in the numbers of an actuator.
     pub(super) fn status_of_arm(self, side: Side, status: Status) -> Status {
-        let border = match side {
-            Side::First => 0,
-            Side::Second => self.0.0,
-        };
-        moved(status, |lba| Lba(lba.0.saturating_sub(border)))
+        moved(status, |lba| Lba(lba.0.saturating_sub(self.before(side))))
     }
 
     /// A status of an actuator in the numbers of the drive.
