@@ -232,6 +232,27 @@ fn a_broken_load_file_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_mirror_of_two_such_drives_reads_faster_and_says_so() {
+    let scene = Scene::with(&[]);
+    let load = "--workload uniform-4k --tasks 16 --requests 2000";
+    let of = |flag: &str| scene.json(&format!("{ON_CHEETAH} {load}{flag}"));
+    let [one, nearest, in_turn] = ["", " --mirror", " --mirror=round-robin"].map(of);
+    let a_second = |json: &serde_json::Value| json["results"][0]["requests_per_second"].as_f64();
+    assert_eq!(one["mirror"], serde_json::Value::Null);
+    assert_eq!(nearest["mirror"], "nearest");
+    assert_eq!(in_turn["mirror"], "round-robin");
+    assert!(a_second(&nearest) > a_second(&in_turn));
+    assert!(a_second(&in_turn) > a_second(&one));
+    let text = scene.prints(&format!("{ON_CHEETAH} {load} --mirror"));
+    let said = "mirror  of two such drives, reads from the drive whose head is nearer";
+    assert!(text.contains(said), "{text}");
+    assert_eq!(
+        scene.refuses("simulate --drive modern-18tb-dual --workload oltp --mirror"),
+        "--mirror: modern-18tb-dual has 2 actuators: expected a drive of one"
+    );
+}
+
+#[test]
 fn a_load_file_is_run() {
     let mine = "name = \"mine\"\n[arrivals]\nmodel = \"open\"\nper_second = 20\n\
                 [size]\nkind = \"fixed\"\nkib = 4\n[placement]\nkind = \"uniform\"\n";
