@@ -263,6 +263,33 @@ function drawConnections(connections) {
   }));
 }
 
+// Whether the volumes are sound, then how far their scrubs are.
+function drawScrubs(scrubs) {
+  byId("scrubs").hidden = !scrubs.length;
+  byId("scrubs").querySelector("tbody").replaceChildren(...scrubs.map((scrub) => {
+    const row = element("tr");
+    row.dataset.scrub = scrub.volume;
+    const damage = [
+      scrub.changed ? `${whole(scrub.changed)} places changed` : "",
+      scrub.unreadable ? `${whole(scrub.unreadable)} places unreadable` : "",
+    ].filter(Boolean).join(", ");
+    const age = scrub.oldest_age_s === null ? "not yet all" : `${span(scrub.oldest_age_s)} ago`;
+    const every = scrub.every_s === null ? "none" : `every ${span(scrub.every_s)}`;
+    const late = scrub.late_by_s ? `, late by ${span(scrub.late_by_s)}` : "";
+    const share = scrub.asked_bytes ? (scrub.verified_bytes / scrub.asked_bytes) * 100 : 0;
+    const remarks = [
+      scrub.skipped_bytes ? `${bytes(scrub.skipped_bytes)} skipped` : "",
+      scrub.adopted_bytes ? `${bytes(scrub.adopted_bytes)} adopted` : "",
+      scrub.problem ?? "",
+    ].filter(Boolean).join(" · ");
+    const cells = [scrub.volume, damage || "none", age, every + late];
+    for (const text of cells) row.append(element("td", text));
+    row.append(element("td", scrub.state === "idle" ? "–" : `${scrub.state}, ${decimals(share, 1)} %`, "number"));
+    row.append(element("td", remarks));
+    return row;
+  }));
+}
+
 function draw(status) {
   const states = { serving: "good", draining: "careful", stopping: "bad" };
   pill(byId("state"), status.state, states[status.state]);
@@ -275,6 +302,7 @@ function draw(status) {
   while (main.children.length > status.drives.length) main.lastElementChild.remove();
   while (main.children.length < status.drives.length) main.append(newDrive());
   status.drives.forEach((drive, index) => drawDrive(main.children[index], drive));
+  drawScrubs(status.scrubs);
   drawConnections(status.connections);
   notice(status.drives.length ? "" : "The service has no drives yet.");
 }

@@ -14,9 +14,11 @@ use crate::service::{asked, understood};
 use crate::streams;
 
 mod learn;
+mod scrubs;
 mod task;
 
 use learn::LearnArgs;
+use scrubs::describe_scrub;
 use task::TaskArgs;
 
 /// Inspect and control a running service
@@ -200,6 +202,10 @@ fn describe(status: &Status) -> String {
     );
     for drive in &status.drives {
         text += &describe_drive(drive);
+    }
+    if !status.scrubs.is_empty() {
+        text += "\nchecksums:\n";
+        text += &status.scrubs.iter().map(describe_scrub).collect::<String>();
     }
     for client in &status.connections {
         text += &format!(

@@ -8,6 +8,7 @@ use clap::Args;
 use headtime_client::default_socket;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use server::checksums::report::{FindingKind, ScrubReport, ScrubState};
+use server::checksums::schedule::SLICES;
 use server::control::ScrubOrder;
 use server::control::protocol::Ask;
 
@@ -115,38 +116,20 @@ fn described(report: &ScrubReport) -> String {
         ScrubState::Finished => "finished",
         ScrubState::Aborted => "given up",
     };
+    let slice = match report.slice {
+        Some(slice) => format!(" (slice {} of {SLICES}, scheduled)", slice + 1),
+        None => String::new(),
+    };
     let mut text = format!(
-        "scrub of {}: {state}, {} of {} bytes verified in {:.1} s\n",
+        "scrub of {}{slice}: {state}, {} of {} bytes verified in {:.1} s\n",
         report.volume,
         grouped(report.verified_bytes),
         grouped(report.asked_bytes),
         report.elapsed_s
     );
-    let lines = [
-        (
-            report.adopted_bytes,
-            "bytes had no checksum and have one now",
-        ),
-        (
-            report.adopted_after_crash_bytes,
-            "bytes differed where a write had been interrupted: their new checksum is kept",
-        ),
-        (
-            report.undefined_bytes,
-            "bytes are beside trimmed ones and have no checksum",
-        ),
-        (
-            report.skipped_bytes,
-            "bytes were not verified as whole chunks: being changed each time, or with unreadable blocks",
-        ),
-        (
-            report.unverified_bytes,
-            "bytes of these lie beside unreadable blocks and were compared with nothing",
-        ),
-        (report.transient_total, "chunks differed once and not again"),
-    ];
-    for (count, what) in lines.into_iter().filter(|(count, _)| *count > 0) {
-        text += &format!("{} {what}\n", grouped(count));
+    text += &counted(report);
+    if report.late_by_s > 0 {
+        text += &format!("late by {} s for its schedule\n", grouped(report.late_by_s));
     }
     let (present, gone): (Vec<_>, Vec<_>) = report
         .findings
@@ -176,6 +159,38 @@ fn described(report: &ScrubReport) -> String {
         present.len(),
         gone.len()
     )
+}
+
+/// The bytes that were not simply sound.
+fn counted(report: &ScrubReport) -> String {
+    let mut text = String::new();
+    let lines = [
+        (
+            report.adopted_bytes,
+            "bytes had no checksum and have one now",
+        ),
+        (
+            report.adopted_after_crash_bytes,
+            "bytes differed where a write had been interrupted: their new checksum is kept",
+        ),
+        (
+            report.undefined_bytes,
+            "bytes are beside trimmed ones and have no checksum",
+        ),
+        (
+            report.skipped_bytes,
+            "bytes were not verified as whole chunks: being changed each time, or with unreadable blocks",
+        ),
+        (
+            report.unverified_bytes,
+            "bytes of these lie beside unreadable blocks and were compared with nothing",
+        ),
+        (report.transient_total, "chunks differed once and not again"),
+    ];
+    for (count, what) in lines.into_iter().filter(|(count, _)| *count > 0) {
+        text += &format!("{} {what}\n", grouped(count));
+    }
+    text
 }
 
 /// Interval of status queries. A choice.

@@ -17,6 +17,7 @@
 //! | `pass` | the chunks that a scrub has verified, and what it found |
 //! | `probing` | the search for blocks that cannot be read |
 //! | `report` | the result of a scrub, and the history of all |
+//! | `schedule` | when which part of a volume is scrubbed next |
 //!
 //! Decision 0096 has the reasons and the rules after a crash.
 
@@ -29,6 +30,7 @@ pub mod probing;
 pub mod record;
 pub mod region;
 pub mod report;
+pub mod schedule;
 
 /// Bytes of a chunk, which has one record.
 pub const CHUNK: u64 = 65_536;

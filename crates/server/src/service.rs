@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ mod streams;
 mod tasks;
 
 use devices::ExportedDevices;
-use doors::{Welcome, listen};
+use doors::{Welcome, listen, missing_folders};
 use drives::Drive;
 use reload::{changes, same_but_for_what_changes};
 use scrubs::Scrubs;
@@ -152,7 +152,7 @@ impl Running {
             mount_folders,
             devices: ExportedDevices::begin(&config, &drives)?,
         };
-        Ok(Arc::new_cyclic(|this| Running {
+        let running = Arc::new_cyclic(|this| Running {
             scrubs: Scrubs::of(this),
             file,
             config: Mutex::new(config),
@@ -168,7 +168,9 @@ impl Running {
             sinks: Mutex::default(),
             reloads: AtomicU64::new(0),
             refused,
-        }))
+        });
+        running.begin_schedules();
+        Ok(running)
     }
 
     /// Waits until the service is to end. It ends front ends first, then pending operations, then drives.
@@ -299,6 +301,7 @@ impl control::Service for Running {
             connections_total: accepted,
             connections_refused_total: refused,
             reloads_total: self.reloads.load(Ordering::Relaxed),
+            scrubs: self.scrub_statuses(),
         }
     }
 
@@ -307,7 +310,7 @@ impl control::Service for Running {
     }
 
     fn scrub(&self, order: &ScrubOrder) -> Result<(), String> {
-        self.begin_scrub(order)
+        self.begin_scrub(order, None)
     }
 
     fn scrubs(&self) -> Vec<ScrubReport> {
@@ -474,20 +477,6 @@ fn mount(
         })?);
     }
     Ok((mounts, made))
-}
-
-/// A folder and its parents, as far as they do not exist: parents first.
-fn missing_folders(folder: &Path) -> Vec<PathBuf> {
-    let above = folder.ancestors();
-    let missing = above.take_while(|folder| {
-        // A dead mount is there, although its metadata are not.
-        std::fs::symlink_metadata(folder)
-            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    });
-    let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
-    missing.retain(|folder| !folder.as_os_str().is_empty());
-    missing.reverse();
-    missing
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -7,9 +7,11 @@
 use serde::{Deserialize, Serialize};
 
 mod cache;
+mod scrub;
 mod task;
 
 pub use cache::{Cache, Standing};
+pub use scrub::ScrubStatus;
 pub use task::{Foreground, Task, TaskImpact, TaskState};
 
 /// The status of the service.
@@ -31,6 +33,9 @@ pub struct Status {
     pub connections_refused_total: u64,
     /// Reloads of the configuration.
     pub reloads_total: u64,
+    /// The scrubs of volumes with checksums.
+    #[serde(default)]
+    pub scrubs: Vec<ScrubStatus>,
 }
 
 /// The phase of the service.

@@ -234,6 +234,51 @@ fn kills_within_a_load_raise_no_alarm_and_flips_after_them_are_found() {
     assert!(!is_good && found.len() == flips.len(), "{report}");
 }
 
+/// The slices of the small volume are verified by themselves. A scrub of all takes the place of a slice.
+#[test]
+fn a_schedule_begins_scrubs_and_goes_on_after_a_restart() {
+    let sums = "checksums = \"small.sums\"";
+    let scheduled = checked().replace(sums, &format!("{sums}\nscrub = {{ every = \"2 days\" }}"));
+    let mut service = Service::start_with(&contents(), &scheduled);
+    let moments = |service: &Service| {
+        let (_, text) = service.run(&["scrub", "--json", "--status", "small"]);
+        let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+        let report = values.next().and_then(Result::ok);
+        let report = report.unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(report["schedule"]["every_s"], 2 * 86_400, "{report}");
+        assert_eq!(report["late_by_s"], 0, "{report}");
+        let all = report["verified_s"].as_array().expect("a list").clone();
+        all.iter().filter_map(Value::as_u64).collect::<Vec<u64>>()
+    };
+    let is_done = |all: &[u64]| all.iter().filter(|&&moment| moment > 0).count();
+    let first = loop {
+        let now = moments(&service);
+        if is_done(&now) >= 2 {
+            break now;
+        }
+    };
+    service = Service::start_in(service.end(), &scheduled);
+    let second = loop {
+        let now = moments(&service);
+        if is_done(&now) >= 4 {
+            break now;
+        }
+    };
+    let is_kept = |(old, new): (&u64, &u64)| *old == 0 || old == new;
+    assert!(
+        first.iter().zip(&second).all(is_kept),
+        "{first:?} {second:?}"
+    );
+    assert!(scrub(&service).0, "a scrub of all");
+    assert_eq!(is_done(&moments(&service)), 16);
+    let status = service.run(&["ctl", "status"]).1;
+    assert!(
+        status.contains("small: no damage, all verified within"),
+        "{status}"
+    );
+    assert!(status.contains("every 2 days"), "{status}");
+}
+
 #[test]
 fn a_volume_without_checksums_and_a_region_of_another_volume_are_refused() {
     let service = Service::start_with(&contents(), &checked());

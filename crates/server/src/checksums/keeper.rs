@@ -93,6 +93,8 @@ pub struct Keeper {
     looked: Instant,
     is_hasty: bool,
     pass: Option<Pass>,
+    /// The number of passes that were begun.
+    passes: u64,
     /// Chunks whose checksum was given up because too many had changes.
     forgotten: u64,
     /// The largest number of chunks with changes.
@@ -164,6 +166,7 @@ impl Keeper {
             looked: Instant::ZERO,
             is_hasty: false,
             pass: None,
+            passes: 0,
             forgotten: 0,
             most_active: MOST_ACTIVE,
         }

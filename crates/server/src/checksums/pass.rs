@@ -11,6 +11,7 @@ use std::ops::Range;
 use super::cover::{Cover, Piece};
 use super::record::PageSums;
 use super::region::Verified;
+use super::schedule::slice_of;
 use super::{ALL_PAGES, CHUNK, PAGE, PAGES};
 
 /// A pass over all chunks of a volume.
@@ -99,6 +100,16 @@ impl Pass {
             counts: PassCounts::default(),
             damaged: Vec::new(),
         }
+    }
+
+    /// A pass over a slice of such a volume.
+    pub(super) fn of_slice(length: u64, slice: usize) -> Self {
+        let mut pass = Pass::new(length);
+        for chunk in (0..length.div_ceil(CHUNK)).filter(|chunk| slice_of(chunk * CHUNK) != slice) {
+            pass.done[(chunk / 64) as usize] |= 1 << (chunk % 64);
+            pass.left -= 1;
+        }
+        pass
     }
 
     /// Whether reads count.

@@ -12,6 +12,7 @@ use headtime_client::private;
 use serde::{Deserialize, Serialize};
 
 use super::pass::{Damage, DamageKind};
+use super::schedule::{Moments, SLICES, Schedule, oldest, slice_of};
 
 /// The state of a scrub.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +64,21 @@ pub struct ScrubReport {
     pub transient_total: u64,
     /// Damaged sectors of the file with the checksums: their chunks have none.
     pub damaged_checksums_total: u64,
+    /// The slice of the volume that a scheduled scrub verifies, or all.
+    #[serde(default)]
+    pub slice: Option<usize>,
+    /// The schedule of the volume.
+    #[serde(default)]
+    pub schedule: Option<Schedule>,
+    /// The end of each slice's last verification in seconds since 1970, or 0.
+    #[serde(default)]
+    pub verified_s: Moments,
+    /// Chunks that earlier scrubs compared since the service began.
+    #[serde(default)]
+    pub verified_before_chunks: u64,
+    /// The seconds by which the oldest verification is late for the schedule.
+    #[serde(default)]
+    pub late_by_s: u64,
     /// What is damaged, and what was.
     pub findings: Vec<Finding>,
 }
@@ -123,6 +139,12 @@ pub struct History {
     /// The end of the last complete scrub, in seconds since 1970.
     #[serde(default)]
     pub last_scrub_s: Option<u64>,
+    /// The end of each slice's last verification in seconds since 1970, or 0.
+    #[serde(default)]
+    pub verified_s: Moments,
+    /// The begin of the schedule, in seconds since 1970.
+    #[serde(default)]
+    pub scheduled_s: Option<u64>,
     /// The findings, by their first block.
     #[serde(default)]
     pub findings: Vec<Finding>,
@@ -167,15 +189,20 @@ impl History {
         std::fs::rename(&beside, path)
     }
 
-    /// Adds what a complete scrub has found. `checked` says whether the scrub has seen the bytes of a finding.
+    /// Adds what a complete scrub of all or of a slice has found. `checked` says whether the scrub has seen the bytes of
+    /// a finding.
     pub fn add(
         &mut self,
-        now_s: u64,
+        (now_s, slice): (u64, Option<usize>),
         damaged: &[Damage],
         (offset, block_bytes): (u64, u64),
         checked: impl Fn(&Finding) -> bool,
     ) {
-        self.last_scrub_s = Some(now_s);
+        match slice {
+            Some(slice) => self.verified_s[slice] = now_s,
+            None => self.verified_s = [now_s; SLICES],
+        }
+        self.last_scrub_s = Some(oldest(&self.verified_s).1).filter(|&oldest_s| oldest_s > 0);
         for damage in damaged {
             let kind = FindingKind::from(damage.kind);
             let mut all = self.findings.iter_mut();
@@ -207,7 +234,8 @@ impl History {
                 damage.offset == finding.offset_bytes
                     && FindingKind::from(damage.kind) == finding.kind
             });
-            if !is_found && finding.gone_s.is_none() && checked(finding) {
+            let is_inside = slice.is_none_or(|slice| slice == slice_of(finding.offset_bytes));
+            if !is_found && is_inside && finding.gone_s.is_none() && checked(finding) {
                 finding.gone_s = Some(now_s);
             }
         }
@@ -245,14 +273,16 @@ mod tests {
             (30, vec![second]),
         ] {
             let mut history = History::load(&path).expect("a history");
-            history.add(now, &damaged, place, |_| true);
+            history.add((now, None), &damaged, place, |_| true);
             history.save(&path).expect("a file");
         }
         let History {
             last_scrub_s,
             findings,
+            verified_s,
+            ..
         } = History::load(&path).expect("a history");
-        assert_eq!(last_scrub_s, Some(30));
+        assert_eq!((last_scrub_s, verified_s), (Some(30), [30; SLICES]));
         let [present, gone] = &findings[..] else {
             panic!("{findings:?}");
         };
@@ -265,6 +295,13 @@ mod tests {
             (gone.lbn, gone.scrubs_total, gone.gone_s),
             (2064, 2, Some(30))
         );
+        // A slice that has other bytes says nothing about these.
+        let mut history = History::load(&path).expect("a history");
+        history.add((40, Some(1)), &[], place, |_| true);
+        assert_eq!(history.findings[0].gone_s, None);
+        assert_eq!(history.last_scrub_s, Some(30), "the oldest");
+        history.add((50, Some(0)), &[], place, |_| true);
+        assert_eq!(history.findings[1].gone_s, Some(50));
         std::fs::write(&path, "{").expect("a file");
         assert!(
             History::load(&path)

@@ -1,4 +1,4 @@
-//! Sizes: a number of bytes, or a text such as "64 GiB".
+//! Sizes: a number of bytes, or a text such as "64 GiB". Periods: a text such as "30 days".
 
 use document::{DocumentError, Field};
 
@@ -17,12 +17,40 @@ pub(super) fn bytes(field: &Field<'_>, multiple: u64) -> Result<u64, DocumentErr
         })
 }
 
-/// A number and a unit.
+/// A period in seconds, from a minute to ten years.
+pub(super) fn period(field: &Field<'_>) -> Result<u64, DocumentError> {
+    let text = field.as_text();
+    let seconds = text.and_then(|text| number_of(text, &PERIODS));
+    seconds
+        .filter(|seconds| (60..=3_650 * 86_400).contains(seconds))
+        .ok_or_else(|| field.mismatch(PERIOD))
+}
+
+/// The expectation of a period.
+pub(super) const PERIOD: &str =
+    "a text such as \"30 days\" or \"12 hours\", from a minute to ten years";
+
+const PERIODS: [(&str, u64); 8] = [
+    ("minute", 60),
+    ("minutes", 60),
+    ("hour", 3600),
+    ("hours", 3600),
+    ("day", 86_400),
+    ("days", 86_400),
+    ("week", 604_800),
+    ("weeks", 604_800),
+];
+
 fn bytes_of(text: &str) -> Option<u64> {
+    number_of(text, &UNITS)
+}
+
+/// A number and a unit.
+fn number_of(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
-    let unit = UNITS.iter().find(|(name, _)| *name == unit.trim_start())?;
+    let unit = units.iter().find(|(name, _)| *name == unit.trim_start())?;
     number.parse::<u64>().ok()?.checked_mul(unit.1)
 }
 

@@ -8,7 +8,7 @@ use scheduler::freeblock::SameTrackRule;
 use scheduler::policy::{self, NamedPolicy};
 
 use super::fields::{PATH, class_of, path, size, switch};
-use super::size::bytes;
+use super::size::{PERIOD, bytes, period};
 use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, Device, DriveConfig, DriveModel, Export, ExportClass,
     Places, Volume, Way,
@@ -240,7 +240,15 @@ fn volumes(
     }
     let mut volumes: Vec<Volume> = Vec::new();
     for table in &tables {
-        table.only(&["name", "offset", "size", "read_only", "cache", "checksums"])?;
+        table.only(&[
+            "name",
+            "offset",
+            "size",
+            "read_only",
+            "cache",
+            "checksums",
+            "scrub",
+        ])?;
         let names = volumes.iter().map(|volume| volume.name.as_str());
         let offset = table.get("offset").map(|value| bytes(&value, ALIGN_BYTES));
         let volume = Volume {
@@ -250,6 +258,7 @@ fn volumes(
             access: access(table)?,
             cache: caching::cache(table)?,
             checksums: checksums(table, back_end, &volumes, places)?,
+            scrub_every_s: scrub(table)?,
         };
         if let Some(other) = volumes.iter().find(|other| overlap(other, &volume)) {
             let problem = format!(
@@ -285,6 +294,17 @@ fn checksums(
         true => Err(field.mismatch("a file that no other volume has")),
         false => Ok(Some(file)),
     }
+}
+
+/// The period of a volume's scrubs.
+fn scrub(table: &Section<'_>) -> Result<Option<u64>, DocumentError> {
+    let Some(scrub) = table.section("scrub", &["every"])? else {
+        return Ok(None);
+    };
+    if table.get("checksums").is_none() {
+        return Err(scrub.error("a volume without checksums: expected the key `checksums`, too"));
+    }
+    period(&scrub.need("every", PERIOD)?).map(Some)
 }
 
 fn overlap(a: &Volume, b: &Volume) -> bool {

@@ -5,11 +5,13 @@
 
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::status::{DriveStatus, Flow, HeadKind, Latency, Mode, Status, StreamTotals, Traffic};
+use crate::status::{HeadKind, Mode, Status};
 
 mod encoding;
+mod samples;
 
 use encoding::Snapshot;
+use samples::{caches, each, flows, latencies, lateness, scrubs, standing, streams, tasks};
 
 /// The content type of the format.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -238,6 +240,46 @@ pub const ALL: &[Metric] = &[
             tasks(s, to, |task| task.failed_bytes as f64);
         },
     ),
+    counter(
+        "scrub_verified_chunks",
+        "Chunks of 64 KiB that scrubs have compared with their checksums",
+        None,
+        |s, to| scrubs(s, to, |scrub| Some(scrub.verified_chunks_total as f64)),
+    ),
+    gauge(
+        "scrub_changed_places",
+        "Places whose bytes differ from those that were written",
+        None,
+        |s, to| scrubs(s, to, |scrub| Some(scrub.changed as f64)),
+    ),
+    gauge(
+        "scrub_unreadable_places",
+        "Places that the drive cannot read",
+        None,
+        |s, to| scrubs(s, to, |scrub| Some(scrub.unreadable as f64)),
+    ),
+    gauge(
+        "scrub_progress_ratio",
+        "The part of the present or last scrub that is verified",
+        None,
+        |s, to| {
+            scrubs(s, to, |scrub| {
+                Some(scrub.verified_bytes as f64 / scrub.asked_bytes.max(1) as f64)
+            });
+        },
+    ),
+    gauge(
+        "scrub_oldest_verification_age",
+        "The time since the oldest verification of any block, once each was verified",
+        Some(Unit::Seconds),
+        |s, to| scrubs(s, to, |scrub| scrub.oldest_age_s.map(|age| age as f64)),
+    ),
+    gauge(
+        "scrub_late",
+        "By how much scrubs are behind their schedule",
+        Some(Unit::Seconds),
+        |s, to| scrubs(s, to, |scrub| scrub.every_s.map(|_| scrub.late_by_s as f64)),
+    ),
     gauge(
         "streams",
         "Guaranteed streams that are there",
@@ -346,133 +388,6 @@ const fn counter(
         unit,
         growth: Growth::OnlyGrows,
         read,
-    }
-}
-
-fn each(status: &Status, to: &mut Samples, value: impl Fn(&DriveStatus) -> Option<f64>) {
-    for drive in &status.drives {
-        if let Some(value) = value(drive) {
-            to.add(&[("drive", &drive.name)], value);
-        }
-    }
-}
-
-fn flows(status: &Status, to: &mut Samples, value: impl Fn(&Flow) -> f64) {
-    for drive in &status.drives {
-        for Traffic {
-            class, read, write, ..
-        } in &drive.traffic
-        {
-            for (direction, flow) in [("read", read), ("write", write)] {
-                let class = class.name();
-                let labels = [
-                    ("drive", &*drive.name),
-                    ("class", class),
-                    ("direction", direction),
-                ];
-                to.add(&labels, value(flow));
-            }
-        }
-    }
-}
-
-fn latencies(status: &Status, to: &mut Samples) {
-    for drive in &status.drives {
-        for Traffic { class, latency, .. } in &drive.traffic {
-            let Some(Latency {
-                p50_us,
-                p95_us,
-                p99_us,
-                p999_us,
-                ..
-            }) = *latency
-            else {
-                continue;
-            };
-            for (quantile, us) in [
-                ("0.5", p50_us),
-                ("0.95", p95_us),
-                ("0.99", p99_us),
-                ("0.999", p999_us),
-            ] {
-                let class = class.name();
-                let labels = [
-                    ("drive", &*drive.name),
-                    ("class", class),
-                    ("quantile", quantile),
-                ];
-                to.add(&labels, us / 1e6);
-            }
-        }
-    }
-}
-
-fn lateness(status: &Status, to: &mut Samples) {
-    for drive in &status.drives {
-        let Some(late) = drive.lateness else {
-            continue;
-        };
-        for (quantile, us) in [
-            ("0.5", late.p50_us),
-            ("0.99", late.p99_us),
-            ("1", late.max_us),
-        ] {
-            to.add(&[("drive", &drive.name), ("quantile", quantile)], us / 1e6);
-        }
-    }
-}
-
-fn streams(status: &Status, to: &mut Samples, value: impl Fn(&StreamTotals) -> u64) {
-    for drive in &status.drives {
-        to.add(&[("drive", &drive.name)], value(&drive.streams) as f64);
-    }
-}
-
-fn caches(
-    status: &Status,
-    to: &mut Samples,
-    kinds: &dyn Fn(&crate::status::Cache) -> Vec<(&'static str, u64)>,
-) {
-    for drive in &status.drives {
-        for cache in &drive.caches {
-            for (kind, bytes) in kinds(cache) {
-                let labels = [
-                    ("drive", &*drive.name),
-                    ("volume", &*cache.volume),
-                    ("kind", kind),
-                ];
-                to.add(&labels, bytes as f64);
-            }
-        }
-    }
-}
-
-fn standing(
-    status: &Status,
-    to: &mut Samples,
-    kinds: &dyn Fn(&crate::status::Standing) -> Vec<(&'static str, u64)>,
-) {
-    for drive in &status.drives {
-        for task in &drive.standing {
-            for (kind, bytes) in kinds(task) {
-                let labels = [
-                    ("drive", &*drive.name),
-                    ("name", &*task.name),
-                    ("kind", kind),
-                ];
-                to.add(&labels, bytes as f64);
-            }
-        }
-    }
-}
-
-fn tasks(status: &Status, to: &mut Samples, value: impl Fn(&crate::status::Task) -> f64) {
-    for drive in &status.drives {
-        for task in &drive.tasks {
-            let id = task.id.to_string();
-            let labels = [("drive", &*drive.name), ("task", &id), ("name", &task.name)];
-            to.add(&labels, value(task));
-        }
     }
 }
 

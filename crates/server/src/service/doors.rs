@@ -1,6 +1,7 @@
-//! The sockets on which NBD clients connect.
+//! The sockets on which NBD clients connect, and folders for mounts.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -107,4 +108,18 @@ fn secured(nbd: &config::Nbd) -> Result<Security, ServeError> {
         what: "[nbd.tls]".to_owned(),
         error: io::Error::other(unusable),
     })
+}
+
+/// A folder and its parents, as far as they do not exist: parents first.
+pub(super) fn missing_folders(folder: &Path) -> Vec<PathBuf> {
+    let above = folder.ancestors();
+    let missing = above.take_while(|folder| {
+        // A dead mount is there, although its metadata are not.
+        std::fs::symlink_metadata(folder)
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    });
+    let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+    missing.retain(|folder| !folder.as_os_str().is_empty());
+    missing.reverse();
+    missing
 }

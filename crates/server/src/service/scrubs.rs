@@ -24,13 +24,16 @@ use crate::checksums::keeper::Keeper;
 use crate::checksums::pass::{Pass, PassCounts};
 use crate::checksums::probing::Probing;
 use crate::checksums::report::{History, ScrubReport, ScrubState};
+use crate::checksums::schedule::bytes_of_slice;
 use crate::checksums::{CHUNK, PAGE};
 use crate::control::ScrubOrder;
 use crate::disk::back_end::checked::CheckState;
 use crate::event_loop::EventLoop;
 use crate::event_loop::mailbox::Mailbox;
-use crate::status::TaskState;
-use crate::tasks::{HOLD, ROOM, SinkHandle, TaskRequest};
+use crate::status::{ScrubStatus, TaskState};
+use crate::tasks::{HOLD, ROOM, SinkHandle, Steer, TaskRequest};
+
+mod scheduled;
 
 /// The scrubs of a service, by volume.
 pub(super) struct Scrubs {
@@ -44,8 +47,13 @@ struct Scrub {
     service: Weak<Running>,
     mailbox: Mailbox,
     order: ScrubOrder,
-    /// The first byte of the volume on the drive.
+    /// The slice of the volume, or all of it.
+    slice: Option<usize>,
+    /// The number of the pass. Another scrub may take its place.
+    pass: u64,
+    /// The first byte of the volume on the drive, and its bytes.
     offset: u64,
+    length: u64,
     block_bytes: u64,
     history: PathBuf,
     report: Arc<Mutex<ScrubReport>>,
@@ -61,6 +69,8 @@ struct Look {
     waits_for_flush: bool,
 }
 
+/// Why a pass is not there any more.
+const GONE: &str = "the volume was resized, or another scrub took its place";
 /// The largest number of tasks of a scrub. A choice: what is being changed each time is left out.
 const MOST_ROUNDS: usize = 6;
 /// The largest number of comparisons of pages beside unreadable blocks. A choice: damage is read twice.
@@ -83,46 +93,49 @@ impl Scrubs {
 }
 
 impl Running {
-    /// Begins a scrub. A volume has one at a time.
+    /// Begins a scrub of a volume, or of a slice. A volume has one at a time: a scrub of all takes the place of a
+    /// scheduled one.
     ///
     /// # Errors
     /// The reason, and what was expected.
-    pub(super) fn begin_scrub(&self, order: &ScrubOrder) -> Result<(), String> {
-        let found = self.drives.iter().find_map(|drive| {
-            let (volume, length) = drive.found(&order.volume)?;
-            Some((drive, volume, length))
-        });
-        let Some((drive, volume, length)) = found else {
-            let volumes: Vec<String> = self.drives.iter().flat_map(Drive::volumes).collect();
-            let all = volumes.join(", ");
-            return Err(format!("no volume {}: expected one of {all}", order.volume));
-        };
-        let Some(file) = &volume.checksums else {
-            return Err(format!(
-                "volume {} keeps no checksums: expected `checksums = \"FILE\"` in its table, or `headtime scan`",
-                order.volume
-            ));
-        };
-        let history = History::beside(file);
-        let findings = History::load(&history)?.findings;
+    pub(super) fn begin_scrub(
+        &self,
+        order: &ScrubOrder,
+        slice: Option<usize>,
+    ) -> Result<(), String> {
+        let (drive, file, offset, length) = self.found_with_checksums(&order.volume)?;
+        let history = History::beside(&file);
+        let past = History::load(&history)?;
         let mut all = locked(&self.scrubs.all);
-        if let Some(earlier) = all.get(&order.volume)
-            && locked(earlier).state == ScrubState::Running
-        {
+        let earlier = all
+            .get(&order.volume)
+            .map(|earlier| locked(earlier).clone());
+        let earlier = earlier.unwrap_or_default();
+        let (was_running, task) = (earlier.state == ScrubState::Running, earlier.task);
+        if earlier.state == ScrubState::Running && earlier.slice.is_none() {
             return Err(format!("volume {} is being scrubbed already", order.volume));
         }
         let name = order.volume.clone();
         let begun = Self::asked(drive.mailbox(), move |event_loop| {
             event_loop.tasks().check()?;
-            begin_pass(event_loop, &name)
+            if was_running {
+                // Its thread finds another pass and ends.
+                let _ = event_loop.tasks().steer(task, Steer::Abort);
+            }
+            begin_pass(event_loop, &name, slice)
         });
-        begun.unwrap_or_else(|| Err("the drive does not answer".to_owned()))?;
+        let pass = begun.unwrap_or_else(|| Err("the drive does not answer".to_owned()))?;
         let report = Arc::new(Mutex::new(ScrubReport {
             volume: order.volume.clone(),
             state: ScrubState::Running,
             begun_s: now_s(),
-            asked_bytes: length,
-            findings,
+            asked_bytes: slice.map_or(length, |slice| bytes_of_slice(length, slice)),
+            slice,
+            schedule: earlier.schedule,
+            verified_before_chunks: earlier.verified_before_chunks
+                + earlier.verified_bytes.div_ceil(CHUNK),
+            verified_s: past.verified_s,
+            findings: past.findings,
             ..ScrubReport::default()
         }));
         all.insert(order.volume.clone(), Arc::clone(&report));
@@ -131,7 +144,10 @@ impl Running {
             service: self.scrubs.service.clone(),
             mailbox: drive.mailbox().clone(),
             order: order.clone(),
-            offset: volume.offset,
+            slice,
+            pass,
+            offset,
+            length,
             block_bytes: u64::from(drive.block_bytes()),
             history,
             report,
@@ -144,14 +160,53 @@ impl Running {
         Ok(())
     }
 
-    /// The scrubs since the service began.
+    /// A volume with checksums, its drive and its length.
+    fn found_with_checksums(&self, name: &str) -> Result<(&Drive, PathBuf, u64, u64), String> {
+        let found = self.drives.iter().find_map(|drive| {
+            let (volume, length) = drive.found(name)?;
+            Some((drive, volume, length))
+        });
+        let Some((drive, volume, length)) = found else {
+            let volumes: Vec<String> = self.drives.iter().flat_map(Drive::volumes).collect();
+            let all = volumes.join(", ");
+            return Err(format!("no volume {name}: expected one of {all}"));
+        };
+        let file = volume.checksums.ok_or_else(|| {
+            format!(
+                "volume {name} keeps no checksums: expected `checksums = \"FILE\"` in its table, or `headtime scan`"
+            )
+        })?;
+        Ok((drive, file, volume.offset, length))
+    }
+
+    /// The scrubs of the volumes with checksums, for the status.
+    pub(super) fn scrub_statuses(&self) -> Vec<ScrubStatus> {
+        let (now_s, all) = (now_s(), locked(&self.scrubs.all));
+        let each = all.values();
+        each.map(|report| ScrubStatus::of(&locked(report), now_s))
+            .collect()
+    }
+
+    /// The present or last scrubs of the volumes with checksums.
     pub(super) fn scrub_reports(&self) -> Vec<ScrubReport> {
-        let all = locked(&self.scrubs.all);
-        all.values().map(|report| locked(report).clone()).collect()
+        let (now_s, all) = (now_s(), locked(&self.scrubs.all));
+        let each = all.values().map(|report| {
+            let mut report = locked(report).clone();
+            let schedule = report.schedule;
+            report.late_by_s =
+                schedule.map_or(0, |schedule| schedule.late_by_s(now_s, &report.verified_s));
+            report
+        });
+        each.collect()
     }
 }
 
-fn begin_pass(event_loop: &mut EventLoop, volume: &str) -> Result<(), String> {
+/// Begins a pass. The answer is its number.
+fn begin_pass(
+    event_loop: &mut EventLoop,
+    volume: &str,
+    slice: Option<usize>,
+) -> Result<u64, String> {
     let checks = event_loop.checks();
     let Some((keeper, state)) = checks.and_then(|checks| checks.volume(volume)) else {
         return Err(format!(
@@ -159,14 +214,17 @@ fn begin_pass(event_loop: &mut EventLoop, volume: &str) -> Result<(), String> {
         ));
     };
     match state {
-        CheckState::On => keeper.begin_pass(),
+        CheckState::On => match slice {
+            Some(slice) => keeper.begin_slice(slice),
+            None => keeper.begin_pass(),
+        },
         CheckState::Off(why) | CheckState::Stuck(why) => {
             return Err(format!(
                 "the checksums of volume {volume} cannot be kept: {why}"
             ));
         }
     }
-    Ok(())
+    Ok(keeper.passes())
 }
 
 impl Scrub {
@@ -258,12 +316,15 @@ impl Scrub {
         &self,
         what: impl FnOnce(&mut Keeper) -> Option<T> + Send + 'static,
     ) -> Result<T, String> {
-        let name = self.order.volume.clone();
+        let (name, number) = (self.order.volume.clone(), self.pass);
         let answer = self.ask(move |event_loop| {
             let (keeper, _) = event_loop.checks()?.volume(&name)?;
-            what(keeper)
+            match keeper.passes() == number {
+                true => what(keeper),
+                false => None,
+            }
         })?;
-        answer.ok_or_else(|| "the volume was resized".to_owned())
+        answer.ok_or_else(|| GONE.to_owned())
     }
 
     /// Reads some blocks, and waits for the end.
@@ -272,7 +333,7 @@ impl Scrub {
         let number = service.tasks.fetch_add(1, Ordering::Relaxed);
         drop(service);
         let first = Lba(self.offset / self.block_bytes);
-        let count = Sectors(locked(&self.report).asked_bytes / self.block_bytes);
+        let count = Sectors(self.length / self.block_bytes);
         let whole = Extent::new(first, count).map_err(|error| error.to_string())?;
         let task = TaskRequest {
             number,
@@ -309,10 +370,10 @@ impl Scrub {
 
     /// Asks the loop for the pass, and notes its progress.
     fn look(&self) -> Result<Look, String> {
-        let name = self.order.volume.clone();
+        let (name, number) = (self.order.volume.clone(), self.pass);
         let look = self.ask(move |event_loop| {
             let (keeper, state) = event_loop.checks()?.volume(&name)?;
-            let pass = keeper.pass()?;
+            let pass = keeper.pass().filter(|_| keeper.passes() == number)?;
             Some(Look {
                 left_bytes: pass.left() * CHUNK,
                 counts: pass.counts(),
@@ -321,7 +382,7 @@ impl Scrub {
                 state: state.clone(),
             })
         })?;
-        let look = look.ok_or("the volume was resized")?;
+        let look = look.ok_or(GONE)?;
         if let CheckState::Off(why) | CheckState::Stuck(why) = &look.state {
             return Err(format!("the checksums cannot be kept: {why}"));
         }
@@ -349,9 +410,13 @@ impl Scrub {
         bytes: impl FnOnce(&Pass) -> Vec<Range<u64>> + Send + 'static,
     ) -> Result<WantedBlocks, String> {
         let (name, offset, block) = (self.order.volume.clone(), self.offset, self.block_bytes);
+        let number = self.pass;
         let wanted = self.ask(move |event_loop| {
             let geometry = Arc::clone(&event_loop.engine().profile().geometry);
             let (keeper, _) = event_loop.checks()?.volume(&name)?;
+            if keeper.passes() != number {
+                return None;
+            }
             // What is durable gets its record: the next round can compare it.
             keeper.hasten();
             let mut wanted = WantedBlocks::none(&geometry);
@@ -365,7 +430,7 @@ impl Scrub {
             }
             Some(wanted)
         })?;
-        wanted.ok_or_else(|| "the volume was resized".to_owned())
+        wanted.ok_or_else(|| GONE.to_owned())
     }
 
     /// Ends the pass, and adds what was found to the history.
@@ -379,7 +444,7 @@ impl Scrub {
         let is_checked = |offset: u64| !left.iter().any(|range| range.contains(&offset));
         let mut history = History::load(&self.history)?;
         history.add(
-            now_s(),
+            (now_s(), self.slice),
             &damaged,
             (self.offset, self.block_bytes),
             |finding| is_checked(finding.offset_bytes),
@@ -388,6 +453,7 @@ impl Scrub {
         let mut report = locked(&self.report);
         report.skipped_bytes = left.iter().map(|range| range.end - range.start).sum();
         report.unverified_bytes = counts.unverified_bytes;
+        report.verified_s = history.verified_s;
         report.findings = history.findings;
         saved.map_err(|error| format!("{}: {error}", self.history.display()))
     }

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use headtime_client::wire;
+use server::checksums::report::ScrubState;
 use server::control::{Changes, Learn, LearningReport, Scan, ScrubOrder, ScrubReport, Service};
 use server::status::{
     ByKind, Cache, Connection, DriveStatus, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
-    Impact, Latency, Lateness, Mode, Queue, ServiceState, Standing, Status, StreamTotals, Task,
-    TaskImpact, TaskState, Traffic, TrafficClass,
+    Impact, Latency, Lateness, Mode, Queue, ScrubStatus, ServiceState, Standing, Status,
+    StreamTotals, Task, TaskImpact, TaskState, Traffic, TrafficClass,
 };
 use server::tasks::Steer;
 use server::volume::streams::StreamEvents;
@@ -216,6 +217,21 @@ pub fn status() -> Status {
         connections_total: 57,
         connections_refused_total: 6,
         reloads_total: 2,
+        scrubs: vec![ScrubStatus {
+            volume: String::from("data"),
+            state: ScrubState::Running,
+            asked_bytes: 1_250_000_000,
+            verified_bytes: 437_500_000,
+            verified_chunks_total: 91_234,
+            changed: 3,
+            unreadable: 13,
+            adopted_bytes: 196_608,
+            skipped_bytes: 262_144,
+            oldest_age_s: Some(2_700_000),
+            every_s: Some(2_592_000),
+            late_by_s: 108_000,
+            problem: None,
+        }],
     }
 }
 

@@ -93,6 +93,8 @@ fn metrics_have_the_values_of_the_status() {
             50_331_648.0,
         ),
         ("headtime_impact_ratio{drive=\"disk\"}", 0.0137),
+        ("headtime_scrub_progress_ratio{volume=\"data\"}", 0.35),
+        ("headtime_scrub_late_seconds{volume=\"data\"}", 108_000.0),
         ("headtime_connections", 1.0),
         ("headtime_connections_accepted_total", 57.0),
     ] {
@@ -114,6 +116,12 @@ fn metrics_follow_what_they_are_made_of() {
         |s| s.connections_total += 1,
         |s| s.connections_refused_total += 1,
         |s| s.reloads_total += 1,
+        |s| s.scrubs[0].verified_chunks_total += 1,
+        |s| s.scrubs[0].changed += 1,
+        |s| s.scrubs[0].unreadable += 1,
+        |s| s.scrubs[0].verified_bytes += 1,
+        |s| s.scrubs[0].oldest_age_s = None,
+        |s| s.scrubs[0].late_by_s += 1,
         |s| s.drives[0].queue.waiting += 1,
         |s| s.drives[0].queue.at_drive += 1,
         |s| s.drives[0].traffic[0].read.requests_total += 1,
@@ -249,4 +257,33 @@ fn the_documentation_has_all_metrics_and_no_others() {
             );
         }
     }
+}
+
+/// The Grafana dashboard asks for metrics that exist.
+#[test]
+fn the_dashboard_of_grafana_has_metrics_of_the_service() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dashboard/grafana.json");
+    let text = std::fs::read_to_string(file).expect("the dashboard");
+    let dashboard: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let names: Vec<String> = metrics::ALL
+        .iter()
+        .map(metrics::Metric::full_name)
+        .collect();
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let targets = panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().expect("targets"));
+    let mut asked = 0;
+    for target in targets {
+        let expression = target["expr"].as_str().expect("an expression");
+        let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for word in words.filter(|word| word.starts_with("headtime_")) {
+            assert!(
+                names.iter().any(|name| name == word),
+                "{word} in {expression}"
+            );
+            asked += 1;
+        }
+    }
+    assert!(asked > 5, "{asked} metrics");
 }

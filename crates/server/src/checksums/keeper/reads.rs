@@ -12,7 +12,19 @@ use crate::checksums::pass::Pass;
 impl Keeper {
     /// Begins a pass over all chunks, in place of an earlier one.
     pub fn begin_pass(&mut self) {
+        self.passes += 1;
         self.pass = Some(Pass::new(self.length));
+    }
+
+    /// Begins a pass over a slice of the chunks, in place of an earlier one.
+    pub fn begin_slice(&mut self, slice: usize) {
+        self.passes += 1;
+        self.pass = Some(Pass::of_slice(self.length, slice));
+    }
+
+    /// The number of passes that were begun.
+    pub fn passes(&self) -> u64 {
+        self.passes
     }
 
     /// The present or last pass.
