@@ -13,7 +13,10 @@
     reason = "hands memory to the back end while commands are in flight"
 )]
 
-use block::{Account, Command, CommandId, Extent, Instant, Lba, Outcome, RequestId, Status};
+use block::{
+    Account, Command, CommandId, Direction, Extent, Instant, Lba, Outcome, Refused, Request,
+    RequestId, Status,
+};
 use drive::Lost;
 use hdrhistogram::Histogram;
 use std::io;
@@ -334,6 +337,19 @@ impl Disk {
     /// The whole device, if the back end has it in memory.
     pub(crate) fn mapped(&self) -> Option<Memory> {
         self.back_end.mapped()
+    }
+
+    /// Submits a request to the engine. The intents of a write become durable while it waits there.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub(crate) fn submit(&mut self, request: Request) -> Result<(), Refused> {
+        self.engine.submit(self.now, request)?;
+        if let (Direction::Write, Some(checks)) = (request.direction, self.back_end.checks()) {
+            let block = u64::from(self.shape.block_bytes);
+            checks.foresee(&(request.extent.start().0 * block..request.extent.end().0 * block));
+        }
+        Ok(())
     }
 
     /// The checksums of volumes.

@@ -242,7 +242,7 @@ impl Volumes {
         for number in 0..self.caches.count() {
             while let Some(request) = self.caches.next_request(disk, number) {
                 is_any = true;
-                if disk.engine.submit(disk.now, request).is_err() {
+                if disk.submit(request).is_err() {
                     self.cache_request_ended(disk, request.id, Err(OperationError::Invalid));
                 }
             }

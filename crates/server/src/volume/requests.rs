@@ -112,7 +112,7 @@ impl Volumes {
         let Some(request) = self.operations.next_zeroes(disk, key) else {
             return self.answer(disk, key);
         };
-        match disk.engine.submit(disk.now, request) {
+        match disk.submit(request) {
             Ok(()) => self.caches.note_change(disk, &self.operations, &request),
             Err(_) => self.fail(disk, key, OperationError::Io),
         }
@@ -134,7 +134,7 @@ impl Volumes {
             class,
             durability,
         };
-        match disk.engine.submit(disk.now, request) {
+        match disk.submit(request) {
             Ok(()) => self.caches.note_change(disk, &self.operations, &request),
             Err(_) => self.fail(disk, key, OperationError::Invalid),
         }

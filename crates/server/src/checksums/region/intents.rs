@@ -65,6 +65,7 @@ impl<M: Medium> Region<M> {
         let mut sorted: Vec<(u64, u16)> = (intents.iter().copied())
             .filter(|(chunk, _)| *chunk < end)
             .collect();
+        // Of two intents of a chunk the later one has the pages of both, and is the greater number.
         sorted.sort_unstable();
         for here in sorted.chunk_by(|(a, _), (b, _)| codes_sector(*a) == codes_sector(*b)) {
             let sectors = (

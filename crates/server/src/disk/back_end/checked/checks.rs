@@ -81,6 +81,16 @@ impl Checks {
         self.volumes.iter_mut().for_each(Kept::send);
     }
 
+    /// A write of these bytes of the drive is about to come: its intents are asked for.
+    pub fn foresee(&mut self, bytes: &Range<u64>) {
+        for kept in self.of(bytes) {
+            let own = kept.own(bytes);
+            // Its answer counts when the write goes to the drive.
+            let _ = kept.keeper.readiness(&own);
+            kept.send();
+        }
+    }
+
     /// Writes records of quiet chunks. The answer is whether a flush of the drive is wanted.
     pub fn settle(&mut self, now: Instant) -> bool {
         let mut is_wanted = false;

@@ -91,7 +91,19 @@ fn carry_out(
         // It can only fail if it was rung 2^64 times.
         let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
     };
-    while let Ok(order) = orders.recv() {
+    let mut held = None;
+    while let Some(mut order) = held.take().or_else(|| orders.recv().ok()) {
+        if let Order::Intend(intents) = &mut order {
+            // One sync for all that were asked for meanwhile.
+            while held.is_none()
+                && let Ok(next) = orders.try_recv()
+            {
+                match next {
+                    Order::Intend(more) => intents.extend(more),
+                    other => held = Some(other),
+                }
+            }
+        }
         match region.carry_out(order) {
             Ok(None) => (),
             Ok(Some(report)) => tell(Answered::Report(report)),
