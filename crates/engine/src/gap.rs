@@ -6,15 +6,12 @@
 //!   no request     --> a calibration read, or a background read
 //! ```
 
-use block::{CommandId, Direction, Duration, Extent, Instant, Outcome};
+use block::{CommandId, Direction, Duration, Outcome};
 use drive::Certainty;
 use profiler::tracker::BeliefMode;
 use scheduler::PieceId;
-use scheduler::background::{
-    Account, BackgroundTasks, Means, NotWanted, Order, TaskId, TaskProgress, TaskRefused,
-    UnknownTask,
-};
-use scheduler::freeblock::{Conservatism, Gap, GapUse, Kind, Losses, WantedBlocks};
+use scheduler::background::{Account, Means, TaskId, TaskProgress};
+use scheduler::freeblock::{Conservatism, Delay, Gap, GapUse, Kind, Losses, WantedBlocks};
 
 use crate::belief::DriveBelief;
 use crate::command::{
@@ -24,45 +21,31 @@ use crate::context::StageContext;
 use crate::guarantees::Guarantees;
 use crate::preemption::Transfers;
 
+mod counts;
 mod free_blocks;
+mod gap_use;
 mod handover;
 mod hastened;
 mod next_choice;
 mod slack;
+mod tasks;
 mod waiting;
 
-use free_blocks::{FreeBlocks, GapBefore, PaidPlan, counted};
-pub use free_blocks::{Gaps, Rules};
+pub use counts::Gaps;
+use counts::counted;
+pub use free_blocks::Rules;
+use free_blocks::{FreeBlocks, GapBefore, PaidPlan};
+use gap_use::gap_use;
 use hastened::Turn;
-use next_choice::{ReadEnd, charge_late_choice, later_on_bus, unused};
+use next_choice::{ReadEnd, charge_late_choice, later_on_bus};
 use slack::HeldBack;
+pub use tasks::TaskChange;
 
 /// The gaps of an engine. Without rules nothing is read in the background.
 pub struct GapStage {
     free: Option<Box<FreeBlocks>>,
     /// Whose turn it is while a task is hastened.
     turn: Turn,
-}
-
-/// What becomes of a background task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum TaskChange {
-    /// Its blocks are no longer looked for; what others read is taken along.
-    Suspend,
-    /// Its blocks are looked for again.
-    Resume,
-    /// It is given up.
-    Abort,
-    /// It gets another priority.
-    Promote(u8),
-    /// A standing task wants these blocks, too.
-    Want(Extent),
-    /// A standing task no longer wants these blocks.
-    Unwant(Extent),
-    /// Enough of it was read: it is finished.
-    Finish,
-    /// Its reads alternate with the commands of the foreground, because a client waits for it.
-    Hasten,
 }
 
 impl GapStage {
@@ -138,61 +121,11 @@ impl GapStage {
         free.map_or([Duration::ZERO; 4], |free| free.conservatism().guards())
     }
 
-    /// Begins a background task.
-    pub(crate) fn begin(
-        &mut self,
-        now: Instant,
-        belief: &DriveBelief,
-        order: Order,
-    ) -> Result<TaskId, TaskRefused> {
-        self.tasks().begin(now, &belief.profile().geometry, order)
-    }
-
-    /// Begins a task that stands: see [`BackgroundTasks::begin_standing`].
-    pub(crate) fn begin_standing(
-        &mut self,
-        now: Instant,
-        belief: &DriveBelief,
-        priority: u8,
-    ) -> Result<TaskId, TaskRefused> {
-        let geometry = &belief.profile().geometry;
-        self.tasks().begin_standing(now, geometry, priority)
-    }
-
-    /// Changes a task. The answer is whether it wants blocks that it did not want before.
-    pub(crate) fn change(
-        &mut self,
-        now: Instant,
-        id: TaskId,
-        change: TaskChange,
-    ) -> Result<bool, NotWanted> {
-        let tasks = self.tasks();
-        let changed: Result<(), UnknownTask> = match change {
-            TaskChange::Want(extent) => return tasks.want(id, extent).map(|more| more > 0),
-            TaskChange::Unwant(extent) => {
-                return tasks.unwant(id, extent).map(|_| false);
-            }
-            TaskChange::Suspend => tasks.suspend(id),
-            TaskChange::Resume => tasks.resume(id),
-            TaskChange::Abort => tasks.abort(now, id),
-            TaskChange::Promote(priority) => tasks.promote(id, priority),
-            TaskChange::Finish => tasks.finish(now, id),
-            TaskChange::Hasten => tasks.hasten(id),
-        };
-        changed?;
-        Ok(false)
-    }
-
     /// Plans may lengthen foreground requests by so much from now on.
     pub(crate) fn set_impact_budget(&mut self, impact_ppm: u32) {
         if let Some(free) = &mut self.free {
             free.conservatism_mut().set_budget(impact_ppm);
         }
-    }
-
-    fn tasks(&mut self) -> &mut BackgroundTasks {
-        let free = self.free.as_mut();
-        &mut free.expect("an engine with background tasks").tasks
     }
 
     /// The first chosen command is given, or what fits before it; the chosen request may be held back.
@@ -350,22 +283,17 @@ impl GapStage {
         };
         let is_being_written = |extent| cx.is_being_written(extent);
         let decided = free.decide(belief, cx.now, &before, is_being_written);
+        let (conservatism, period) = (free.conservatism(), belief.spindle.period());
+        let why = (&decided, late_after);
+        let gap_use = gap_use(conservatism, (&gap, latency, period), why);
+        let decided = decided.plan();
         let plan = decided.as_ref().map(|decided| &decided.plan);
         let unplanned = UnplannedEnd {
             end: course.head.free,
             after: cx.dispatch.last().map(|sent| (sent.id, head.free)),
-            luck: free.conservatism().expected_luck(&gap, latency),
+            luck: conservatism.expected_luck(&gap, latency),
             paid: 0,
-            gap: match plan {
-                Some(plan) => free.conservatism().gap_use(&gap, latency, plan),
-                None => match late_after {
-                    Some(after) => GapUse::ChosenLate {
-                        after,
-                        in_time: free.conservatism().expected_alone(&gap, latency),
-                    },
-                    None => unused(&gap, latency, belief.spindle.period()),
-                },
-            },
+            gap: gap_use,
             on_bus: plan.map_or(Duration::ZERO, |plan| later_on_bus(&gap, before.ends, plan)),
         };
         Some((decided, unplanned))
@@ -415,13 +343,14 @@ impl GapStage {
         free.give(id, read.extent);
     }
 
-    /// A command has ended: its background blocks are delivered. The answer is by how many
+    /// A command has ended, by `late` nanoseconds later than believed: its background blocks are delivered. The
+    /// answer is by how many
     /// nanoseconds a request was later than it would have been on average without the plan before
     /// it; negative: earlier.
     pub(crate) fn account_for(
         &mut self,
         cx: &StageContext<'_>,
-        sent: &SentCommand,
+        (sent, late): (&SentCommand, i64),
         outcome: &Outcome,
     ) -> i64 {
         let Some(free) = self.free.as_deref_mut() else {
@@ -449,6 +378,12 @@ impl GapStage {
         if let (Purpose::Background(_), Some(account)) = (&sent.purpose, outcome.account) {
             free.gaps.head_time += account.head();
         }
+        if let Purpose::Background(BackgroundRead {
+            means: Means::Free, ..
+        }) = sent.purpose
+        {
+            free.reads_late += late;
+        }
         let Some(unplanned) = unplanned else { return 0 };
         let period = cx.profile().spindle.period().as_nanos();
         let end = unplanned.end.as_nanos() + unplanned.paid * period;
@@ -462,8 +397,9 @@ impl GapStage {
         // It alone waits for the bus.
         free.conservatism_mut().delayed(unplanned.on_bus);
         let request = (direction, unplanned.gap);
+        let delay = Delay::after(std::mem::take(&mut free.reads_late), lost);
         free.conservatism_mut()
-            .attribute(request, lost, unplanned.luck)
+            .attribute(request, delay, unplanned.luck)
     }
 
     /// A request has ended that a plan made later by `lost` nanoseconds, and all behind it: those

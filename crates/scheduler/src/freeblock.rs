@@ -17,7 +17,9 @@ pub mod planner;
 pub mod same_track;
 pub mod wanted;
 
-pub use conservatism::{Caution, Conservatism, GapUse, Losses, ObservedSeek, PlanKind};
+pub use conservatism::{
+    Caution, Conservatism, Delay, GapGroup, GapUse, Losses, ObservedSeek, PlanKind,
+};
 pub use gap::{Delivery, Gap, Goal, Guard, Merging, PlanRules, Ranges, SameTrack, SlowBus};
 pub use lateness::Lateness;
 pub use plan::{GapPlan, Kind, Stop};

@@ -3,7 +3,8 @@
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use drive::{Angle, Position, SeekTarget};
 use scheduler::freeblock::{
-    Caution, Conservatism, Delivery, Gap, GapPlan, GapUse, Kind, Lateness, ObservedSeek, Stop,
+    Caution, Conservatism, Delay, Delivery, Gap, GapPlan, GapUse, Kind, Lateness, ObservedSeek,
+    Stop,
 };
 
 /// A 10,000 rpm drive's revolution.
@@ -404,7 +405,8 @@ fn what_was_lost_is_added_up_for_all_that_were_delayed() {
 fn a_delay_of_every_request_is_not_the_plans() {
     let mut conservatism = Conservatism::new(Caution::default(), PERIOD, 1_000);
     let turn = PERIOD.as_nanos() as i64;
-    let mut late = |direction, gap| conservatism.attribute((direction, gap), turn, Duration::ZERO);
+    let delay = Delay::after(0, turn);
+    let mut late = |direction, gap| conservatism.attribute((direction, gap), delay, Duration::ZERO);
     // Every write loses a revolution, with a plan and without.
     for _ in 0..2_000 {
         assert_eq!(late(Direction::Write, GapUse::Unused), 0);
@@ -426,8 +428,12 @@ fn a_plan_is_charged_two_revolutions_at_most() {
     let mut conservatism = Conservatism::new(Caution::default(), PERIOD, 1_000);
     let turn = PERIOD.as_nanos() as i64;
     let planned = (Direction::Read, GapUse::Merged(Duration::ZERO));
-    let lost = conservatism.attribute(planned, 50 * turn, Duration::from_nanos(5));
+    let luck = Duration::from_nanos(5);
+    let lost = conservatism.attribute(planned, Delay::after(0, 50 * turn), luck);
     assert_eq!(lost, 2 * turn + 5);
+    // The drive was busy with its own before the read, which then missed its blocks, and the request its own.
+    let lost = conservatism.attribute(planned, Delay::after(50 * turn, 51 * turn), luck);
+    assert_eq!(lost, 3 * turn + 5);
 }
 
 #[test]
@@ -441,7 +447,8 @@ fn plans_of_a_kind_that_lose_more_than_expected_are_expected_to() {
     // Each loses 0.1 ms, as if something held the drive up after a read.
     for _ in 0..5_000 {
         let gap = conservatism.gap_use(&gap(), latency, &apart);
-        conservatism.attribute((Direction::Read, gap), 100_000, Duration::ZERO);
+        let delay = Delay::after(0, 100_000);
+        conservatism.attribute((Direction::Read, gap), delay, Duration::ZERO);
     }
     let more = expected(&conservatism).saturating_sub(before);
     assert!(more > Duration::from_micros(80), "{more:?}");

@@ -29,12 +29,13 @@ impl Stages<'_> {
             self.cx.intake.flushes.end(now, outcome.status);
             return;
         }
-        if let Some(route) = &sent.route {
-            self.learn(sent, route);
-        }
+        let late = match &sent.route {
+            Some(route) => self.learn(sent, route),
+            None => 0,
+        };
         self.cx.belief.note_end(now);
         self.cx.belief.count_calibration(sent, outcome);
-        let lost = self.gap.account_for(&self.cx, sent, outcome);
+        let lost = self.gap.account_for(&self.cx, (sent, late), outcome);
         let Some(piece) = sent.purpose.piece() else {
             return;
         };
@@ -52,18 +53,21 @@ impl Stages<'_> {
         }
     }
 
-    /// Locates the head at the end of a command, and corrects the belief.
-    fn learn(&mut self, sent: &SentCommand, route: &Route) {
+    /// Locates the head at the end of a command, and corrects the belief. The answer is by how many nanoseconds
+    /// the head was free later than believed.
+    fn learn(&mut self, sent: &SentCommand, route: &Route) -> i64 {
         let cx = &mut self.cx;
         let before = cx.belief.head;
         let delivery = before.delivery(cx.profile(), sent.given, route.direction());
         let course = cx.belief.resync(cx.now, sent, route);
-        cx.dispatch.resync(sent.id, cx.belief.head.free);
+        let free = cx.belief.head.free;
+        let delay = free.as_nanos() as i64 - course.head.free.as_nanos() as i64;
+        cx.dispatch.resync(sent.id, free);
         // Guessed blocks teach nothing, and a way from there to known ones only where the platter is.
         let is_guessed = route.certainty() == Certainty::Guessed;
         if sent.is_buffered || sent.approach != Approach::Seek || is_guessed {
             cx.belief.track_silently();
-            return;
+            return delay;
         }
         // Without a seek there is nothing to learn, and inside its blocks the head waits for none.
         let has_waited = !course.pass.seek.is_zero()
@@ -89,6 +93,7 @@ impl Stages<'_> {
         if let Some(learned) = cx.belief.track(cx.now, given, &course, route) {
             self.adapt(&learned);
         }
+        delay
     }
 
     /// Adapts the other stages to a corrected belief.

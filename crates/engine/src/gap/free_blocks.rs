@@ -14,11 +14,12 @@ use block::{CommandId, Direction, Duration, Extent, Instant, Sectors, Status};
 use drive::{Profile, Spindle};
 use scheduler::background::{Account, BackgroundTasks, Means, ReadAttribution};
 use scheduler::freeblock::{
-    ANYTIME_TRACKS, Caution, Conservatism, Gap, GapPlan, Goal, Kind, Merging, PlanRules, Planner,
-    Ranges, SameTrack, Stop, WantedBlocks,
+    ANYTIME_TRACKS, Caution, Conservatism, Gap, GapGroup, GapPlan, Goal, Kind, Merging, PlanRules,
+    Planner, Ranges, SameTrack, Stop, WantedBlocks,
 };
 use scheduler::preemption::worth::WEIGHT;
 
+use super::counts::Gaps;
 use super::next_choice::{ReadEnd, late_choice};
 use super::waiting::Waiting;
 use crate::forecast::{Head, Route};
@@ -65,47 +66,37 @@ impl Default for Rules {
     }
 }
 
-/// What came of the gaps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gaps {
-    /// Foreground commands before which there could have been a plan.
-    pub seen: u64,
-    /// Their latency, in all.
-    pub latency: Duration,
-    /// Gaps that were left alone because the seek might just make it.
-    pub near_miss: u64,
-    /// Plans that did not bring their price.
-    pub unworthy: u64,
-    /// Free and paid reads that were carried out, by kind: merged, detour, source, destination.
-    pub planned: [u64; 4],
-    /// For how long background commands of their own held arm and medium, if the drive is a
-    /// simulated one: for reports only.
-    pub head_time: Duration,
-    /// Foreground commands that ended at least half a revolution later than without their plan.
-    pub mispredicted: u64,
-}
-
-impl Gaps {
-    /// The sum of two counts, of two actuators.
-    pub(crate) fn and(self, other: Gaps) -> Gaps {
-        Gaps {
-            seen: self.seen + other.seen,
-            latency: self.latency + other.latency,
-            near_miss: self.near_miss + other.near_miss,
-            unworthy: self.unworthy + other.unworthy,
-            planned: std::array::from_fn(|kind| self.planned[kind] + other.planned[kind]),
-            head_time: self.head_time + other.head_time,
-            mispredicted: self.mispredicted + other.mispredicted,
-        }
-    }
-}
-
 /// What is read in the gap before a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PaidPlan {
     pub(crate) plan: GapPlan,
     /// What pays for it.
     pub(crate) means: Means,
+}
+
+/// What was decided for a gap.
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most gaps of a busy disk are filled"
+)]
+pub(crate) enum GapDecision {
+    /// It is filled.
+    Plan(PaidPlan),
+    /// It would be filled if it were not in the control group.
+    Withheld,
+    /// It stays empty.
+    Nothing,
+}
+
+impl GapDecision {
+    /// What it is filled with.
+    pub(super) fn plan(self) -> Option<PaidPlan> {
+        match self {
+            GapDecision::Plan(plan) => Some(plan),
+            GapDecision::Withheld | GapDecision::Nothing => None,
+        }
+    }
 }
 
 /// The gap before a command, and what else counts in it.
@@ -140,6 +131,8 @@ pub(crate) struct FreeBlocks {
     at_drive: Vec<(CommandId, ReadAttribution)>,
     /// The end of the command that ended last, if it had free blocks.
     pub(crate) read_end: Option<ReadEnd>,
+    /// The nanoseconds by which the free reads before the next request were later than believed.
+    pub(super) reads_late: i64,
 }
 
 /// How fast the tasks got on lately: the fewer blocks are left, the slower.
@@ -196,6 +189,7 @@ impl FreeBlocks {
             slow_bus: slow_bus(belief),
             at_drive: Vec::new(),
             read_end: None,
+            reads_late: 0,
         }
     }
 
@@ -230,9 +224,10 @@ impl FreeBlocks {
         now: Instant,
         before: &GapBefore<'_>,
         is_being_written: impl Fn(Extent) -> bool,
-    ) -> Option<PaidPlan> {
+    ) -> GapDecision {
         let &GapBefore { gap, latency, .. } = before;
         self.grant(belief, now);
+        let group = self.conservatism.draw_group();
         self.gaps.seen += 1;
         self.gaps.latency += latency;
         let reach = PlanRules {
@@ -265,14 +260,20 @@ impl FreeBlocks {
         if let Some(plan) = paid.filter(is_clear) {
             self.credit -= belief.spindle.period().as_nanos();
             let means = Means::Paid;
-            return Some(PaidPlan { plan, means });
+            return GapDecision::Plan(PaidPlan { plan, means });
         }
-        let plan = free?;
+        let Some(plan) = free else {
+            return GapDecision::Nothing;
+        };
+        if group != GapGroup::Planned {
+            self.gaps.withheld += 1;
+            return GapDecision::Withheld;
+        }
         if let Some(waiting) = before.waiting {
             self.conservatism.delayed(waiting.because_of(&plan));
         }
         let means = Means::Free;
-        Some(PaidPlan { plan, means })
+        GapDecision::Plan(PaidPlan { plan, means })
     }
 
     fn free(
@@ -486,15 +487,5 @@ fn reading(belief: &Profile, stop: &Stop) -> Duration {
             Duration::from_nanos(all * u64::from(stop.wanted) / stop.extent.length().0)
         }
         None => Duration::ZERO,
-    }
-}
-
-/// Where a kind is counted.
-pub(crate) fn counted(kind: Kind) -> usize {
-    match kind {
-        Kind::Merged => 0,
-        Kind::Detour => 1,
-        Kind::Source => 2,
-        Kind::Destination => 3,
     }
 }

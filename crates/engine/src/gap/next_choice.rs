@@ -8,9 +8,7 @@
 //! ```
 
 use block::{Duration, Instant};
-use scheduler::freeblock::{
-    Conservatism, Delivery, Gap, GapPlan, GapUse, Kind, PlanKind, SlowBus, Stop,
-};
+use scheduler::freeblock::{Conservatism, Gap, GapPlan, Kind, PlanKind, SlowBus, Stop};
 
 use crate::context::StageContext;
 use crate::forecast::{Course, Head};
@@ -25,7 +23,7 @@ pub(crate) struct ReadEnd {
 
 /// A request is chosen that is believed to go like `course`, behind what leaves the head as `head`.
 /// Without the free read that has just ended, it would have been chosen before that, in time. Returns
-/// the plan's kind if a delay of the host makes the request later than that.
+/// the kind of that read's plan.
 pub(super) fn charge_late_choice(
     (read_end, conservatism): (Option<ReadEnd>, &mut Conservatism),
     cx: &StageContext<'_>,
@@ -46,8 +44,7 @@ pub(super) fn charge_late_choice(
         (None, Some(before)) => PlanKind::before(before.direction()),
         _ => PlanKind::Merged,
     };
-    let delivery = head.delivery(cx.profile(), cx.now, course.head.previous);
-    (delivery == Delivery::Immediate).then_some(kind)
+    Some(kind)
 }
 
 /// How much later the drive takes up the command after the request because of a plan: it is chosen
@@ -76,19 +73,6 @@ pub(super) fn later_on_bus(gap: &Gap, ends: Instant, plan: &GapPlan) -> Duration
     let both = bus.after((merged.begins, ends), all);
     both.free.since(alone.free)
 }
-
-/// A gap without a plan. One that a slow bus keeps from being filled tells nothing: the request behind it may be
-/// late for the same reason.
-pub(super) fn unused(gap: &Gap, latency: Duration, period: Duration) -> GapUse {
-    match gap.bus {
-        Some(bus) if bus.needed.since(bus.free) * CALM_BUS < period => GapUse::UnusedAtEdge,
-        _ => GapUse::unused(latency, period),
-    }
-}
-
-/// A bus is calm that is free by this part of a revolution before it is needed. A choice: about the blocks
-/// of one request on a bus that is half as fast as the medium.
-const CALM_BUS: u64 = 8;
 
 /// The bus after a free read.
 fn after(bus: SlowBus, stop: &Stop) -> SlowBus {

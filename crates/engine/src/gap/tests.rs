@@ -1,7 +1,7 @@
 //! The stage alone: idle reads, free blocks before a request, and their accounts.
 
-use block::{Class, Lba, Sectors};
-use scheduler::background::TaskPhase;
+use block::{Class, Extent, Instant, Lba, Sectors};
+use scheduler::background::{Order, TaskPhase};
 
 use super::*;
 use crate::context::tests::{StageBench, blocks, good};
@@ -52,7 +52,7 @@ impl GapBench {
         let id = self.bench.send(purpose, extent);
         let sent = self.bench.dispatch.take(id);
         let outcome = good(id, self.bench.now);
-        self.gap.account_for(&self.bench.cx(), &sent, &outcome)
+        self.gap.account_for(&self.bench.cx(), (&sent, 0), &outcome)
     }
 }
 

@@ -18,10 +18,13 @@ use super::gap::{Delivery, Gap, Guard};
 use super::lateness::Lateness;
 use super::plan::{GapPlan, Kind};
 use attribution::Attribution;
+use control::ControlGroup;
 
 mod attribution;
+mod control;
 
-pub use attribution::{GapUse, PlanKind};
+pub use attribution::{Delay, GapUse, PlanKind};
+pub use control::GapGroup;
 
 /// The source of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -100,6 +103,7 @@ pub struct Conservatism {
     /// The factor by which guards are widened.
     widening: f64,
     attribution: Attribution,
+    control: ControlGroup,
     lost: f64,
     responses: f64,
     requests: f64,
@@ -161,6 +165,7 @@ impl Conservatism {
             guards: [Duration::ZERO; 8],
             widening: 1.0,
             attribution: Attribution::default(),
+            control: ControlGroup::default(),
             lost: 0.0,
             responses: 0.0,
             requests: 0.0,
@@ -170,6 +175,19 @@ impl Conservatism {
         };
         conservatism.set_guards();
         conservatism
+    }
+
+    /// Draws the group of the next gap. A fixed guard has no budget, and needs no control group.
+    pub fn draw_group(&mut self) -> GapGroup {
+        if let Caution::Learned { .. } = self.caution {
+            self.control.draw(self.attribution.withheld());
+        }
+        self.group()
+    }
+
+    /// The group of the present gap.
+    pub fn group(&self) -> GapGroup {
+        self.control.group()
     }
 
     /// The guards for a gap, from seeks of about its distance. Most detours are near one of the two
@@ -221,11 +239,11 @@ impl Conservatism {
         }
     }
 
-    /// Notes that a request ended `late` nanoseconds later than without a plan was believed. Returns what of it,
-    /// with the [luck](Self::expected_luck), the plan caused.
-    pub fn attribute(&mut self, request: (Direction, GapUse), late: i64, luck: Duration) -> i64 {
+    /// Notes by how much a request ended later than without a plan was believed. Returns what of it, with the
+    /// [luck](Self::expected_luck), the plan caused.
+    pub fn attribute(&mut self, request: (Direction, GapUse), delay: Delay, luck: Duration) -> i64 {
         let period = self.period;
-        self.attribution.attribute(request, (late, luck), period)
+        self.attribution.attribute(request, (delay, luck), period)
     }
 
     /// Notes that the choice after a merged plan was `late` because of it.

@@ -7,7 +7,9 @@
 //! ```
 //!
 //! Recalibrations, scans of the drive's own and sectors that are read before they are written delay every
-//! request. Requests without a plan show by how much.
+//! request. The [control group](super::control) shows by how much: its requests with a withheld plan for those
+//! with a plan, and its others for those that were chosen late. Requests in gaps that were left empty show it
+//! sooner and less well. In doubt the larger loss is charged.
 
 use block::{Direction, Duration};
 
@@ -18,7 +20,14 @@ pub enum GapUse {
     Merged(Duration),
     /// A plan with commands of its own, and its expected loss.
     Apart(Duration),
-    /// Nothing, but the request was chosen late, so that a delay of the host delays it.
+    /// Nothing, and a plan was withheld from the control group.
+    Withheld,
+    /// Nothing, and there was no plan to withhold from the control group.
+    Control {
+        /// The expected delay of the request, in nanoseconds.
+        in_time: i64,
+    },
+    /// Nothing, but the request was chosen when a free read had ended.
     ChosenLate {
         /// The plan before the request before it, because of which it was.
         after: PlanKind,
@@ -29,6 +38,16 @@ pub enum GapUse {
     Unused,
     /// Nothing, and the seek might be late or early.
     UnusedAtEdge,
+}
+
+/// By how much a request ended later than was believed without a plan, in nanoseconds. Each part counts for two
+/// revolutions at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delay {
+    /// The free reads before it ended so much later than believed.
+    pub of_reads: i64,
+    /// The rest.
+    pub beyond: i64,
 }
 
 /// The kinds of plans whose losses are learned apart.
@@ -57,7 +76,11 @@ fn kind(direction: Direction, gap: GapUse) -> Option<(PlanKind, Duration)> {
     match gap {
         GapUse::Merged(expected) => Some((PlanKind::Merged, expected)),
         GapUse::Apart(expected) => Some((PlanKind::before(direction), expected)),
-        GapUse::Unused | GapUse::UnusedAtEdge | GapUse::ChosenLate { .. } => None,
+        GapUse::Unused
+        | GapUse::UnusedAtEdge
+        | GapUse::ChosenLate { .. }
+        | GapUse::Withheld
+        | GapUse::Control { .. } => None,
     }
 }
 
@@ -68,8 +91,15 @@ const FAITH: f64 = 256.0;
 /// The weight of the assumption that nothing delays requests without plans, in requests. A choice.
 const CALM: f64 = 64.0;
 
-/// The largest delay that counts, in revolutions: a missed free read, and a request missed after it.
-/// What is later has another cause.
+/// The weight of what empty gaps show, in requests of the control group. A choice: a few seconds of a busy disk
+/// bring as many.
+const BELIEVED: f64 = 8.0;
+
+/// The weight of older requests of the control group that remains at each settling. They are few, and the drive seldom
+/// changes. A choice: about 25,000 requests, of which a sixteenth is in the control group.
+const KEPT_CONTROL: f64 = 0.99;
+
+/// The largest part of a delay that counts, in revolutions: a missed free read, and a request missed after it.
 const MOST: u64 = 2;
 
 /// The latencies at which no error of a seek changes the revolution, in eighths of one. A choice: late
@@ -84,6 +114,11 @@ pub(super) struct Attribution {
     excess: [DecayingMean; 3],
     /// Of reads, then of writes without plans: the delay.
     alone: [DecayingMean; 2],
+    /// In the same order, with a withheld plan: luck and the delay beyond that of the others without plans,
+    /// which follows a change of the drive sooner.
+    withheld: [DecayingMean; 2],
+    /// In the same order, in the control group without one: the same beyond what was expected.
+    control: [DecayingMean; 2],
 }
 
 /// A mean in which older values count less.
@@ -104,9 +139,31 @@ impl DecayingMean {
         (self.nanos / (self.count + zeros)).max(0.0)
     }
 
+    /// The mean with [`BELIEVED`] values of zero added, or zero if that is less.
+    fn below_zero(&self) -> f64 {
+        (self.nanos / (self.count + BELIEVED)).min(0.0)
+    }
+
     fn decay(&mut self, kept: f64) {
         self.count *= kept;
         self.nanos *= kept;
+    }
+}
+
+impl Delay {
+    /// A delay after free reads that were so late themselves.
+    pub fn after(of_reads: i64, all: i64) -> Self {
+        Delay {
+            of_reads,
+            beyond: all - of_reads,
+        }
+    }
+
+    /// What of it counts: a drive that is busy with its own for several revolutions delays the read before a
+    /// request as it would have delayed the request.
+    fn counted(self, period: Duration) -> i64 {
+        let most = (period * MOST).as_nanos() as i64;
+        self.of_reads.clamp(-most, most) + self.beyond.clamp(-most, most)
     }
 }
 
@@ -131,31 +188,35 @@ impl Attribution {
     pub(super) fn attribute(
         &mut self,
         (direction, gap): (Direction, GapUse),
-        (late, luck): (i64, Duration),
+        (delay, luck): (Delay, Duration),
         period: Duration,
     ) -> i64 {
-        let most = (period * MOST).as_nanos() as i64;
-        let late = late.clamp(-most, most);
-        let alone = &mut self.alone[usize::from(direction == Direction::Write)];
-        let Some((kind, expected)) = kind(direction, gap) else {
-            return match gap {
-                // It misses more than others do.
-                GapUse::ChosenLate { after, in_time } => {
-                    let lost = late - alone.with_zeros(CALM) as i64 - in_time;
-                    self.excess[after as usize].nanos += lost as f64;
-                    lost
-                }
-                GapUse::Unused => {
-                    alone.add(late as f64);
-                    0
-                }
-                GapUse::UnusedAtEdge | GapUse::Merged(_) | GapUse::Apart(_) => 0,
-            };
-        };
-        let anyway = alone.with_zeros(CALM) as i64;
-        let lost = late - anyway + luck.as_nanos() as i64;
-        self.excess[kind as usize].add(lost as f64 - expected.as_nanos() as f64);
-        lost
+        let late = delay.counted(period);
+        let luck = luck.as_nanos() as i64;
+        let side = usize::from(direction == Direction::Write);
+        let alone = self.alone[side].with_zeros(CALM);
+        if let Some((kind, expected)) = kind(direction, gap) {
+            let anyway = (alone + self.withheld[side].below_zero()) as i64;
+            let lost = late + luck - anyway;
+            self.excess[kind as usize].add(lost as f64 - expected.as_nanos() as f64);
+            return lost;
+        }
+        match gap {
+            // It misses more than others do.
+            GapUse::ChosenLate { after, in_time } => {
+                let anyway = (alone + self.control[side].below_zero()) as i64;
+                let lost = late - anyway - in_time;
+                self.excess[after as usize].nanos += lost as f64;
+                return lost;
+            }
+            GapUse::Unused => self.alone[side].add(late as f64),
+            GapUse::Withheld => self.withheld[side].add((late + luck) as f64 - alone),
+            GapUse::Control { in_time } => {
+                self.control[side].add((late - in_time) as f64 - alone);
+            }
+            GapUse::UnusedAtEdge | GapUse::Merged(_) | GapUse::Apart(_) => {}
+        }
+        0
     }
 
     /// Adds to the loss of a merged plan that was attributed already.
@@ -171,9 +232,17 @@ impl Attribution {
         expected + Duration::from_nanos(self.excess[kind as usize].with_zeros(FAITH) as u64)
     }
 
+    /// The number of withheld plans that count.
+    pub(super) fn withheld(&self) -> f64 {
+        self.withheld.iter().map(|mean| mean.count).sum()
+    }
+
     pub(super) fn decay(&mut self, kept: f64) {
         for mean in self.excess.iter_mut().chain(&mut self.alone) {
             mean.decay(kept);
+        }
+        for mean in self.withheld.iter_mut().chain(&mut self.control) {
+            mean.decay(KEPT_CONTROL);
         }
     }
 }
