@@ -6,7 +6,7 @@ use std::io;
 
 use libfuzzer_sys::fuzz_target;
 use server::checksums::record::{RECORD_BYTES, Record};
-use server::checksums::region::{Doubt, Identity, Medium, Region};
+use server::checksums::region::{Identity, Medium, Region};
 
 /// Storage in memory.
 struct Bytes(Vec<u8>);
@@ -56,11 +56,16 @@ fuzz_target!(|bytes: &[u8]| {
     match Region::open(Bytes(bytes.to_vec()), &identity, 1 << 22) {
         Err(error) => assert!(error.to_string().contains("expected")),
         Ok((mut region, intents)) => {
-            region.clear(&intents).expect("memory");
+            let chunks: Vec<u64> = intents.iter().map(|&(chunk, _)| chunk).collect();
+            region.clear(&chunks).expect("memory");
             for chunk in 0..64 {
+                let intent = intents.iter().find(|&&(of, _)| of == chunk);
+                let doubted = intent.map_or(0, |&(_, pages)| pages);
+                let beside = (doubted, 1 << (chunk % 16));
                 region
-                    .verify(chunk, &[7; 16], Doubt::Interrupted)
+                    .verify_beside(chunk, &[7; 16], beside)
                     .expect("memory");
+                region.verify(chunk, &[7; 16], doubted).expect("memory");
             }
         }
     }
