@@ -88,10 +88,14 @@ fn with_a_profiled_belief_a_scan_is_external_and_costs_no_more_than_its_budget()
     assert_eq!(json["mode"], "external");
     assert_eq!(json["truth"]["belief"], "found.toml");
     check_promised(&json);
-    let loss =
-        number(&json, "foreground_mean_ms") / number(&json["baseline"], "foreground_mean_ms") - 1.0;
-    // The guard's budget is 1 %; over the first hundredth, while it learns, it may be a little more.
-    assert!(loss < 0.01, "{loss}");
+    // The guard's budget is 1 %. The loss of a run this short scatters by 0.1 points, so several loads are taken.
+    let losses = [1, 2, 3, 4, 5, 6].map(|seed| {
+        let json = scene.json(&format!("{load} --seed {seed}"));
+        let baseline = number(&json["baseline"], "foreground_mean_ms");
+        number(&json, "foreground_mean_ms") / baseline - 1.0
+    });
+    let mean = losses.iter().sum::<f64>() / losses.len() as f64;
+    assert!(mean < 0.01, "{losses:?}");
     assert!(number(&json, "free_mb_s") > 1.5, "{json}");
     let (wanted, left) = (number(&json, "wanted_blocks"), number(&json, "left_blocks"));
     assert!((wanted - left) / wanted >= 0.1, "{left} of {wanted} left");
