@@ -31,9 +31,9 @@ use crate::preemption::Transfers;
 use crate::{Flushed, Limits, Unchanged};
 
 mod changes;
-mod copied;
 mod ended;
 mod give;
+mod mirrored;
 mod replacing;
 mod row;
 

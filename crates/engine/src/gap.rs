@@ -343,10 +343,9 @@ impl GapStage {
         free.give(id, read.extent);
     }
 
-    /// A command has ended, by `late` nanoseconds later than believed: its background blocks are delivered. The
-    /// answer is by how many
-    /// nanoseconds a request was later than it would have been on average without the plan before
-    /// it; negative: earlier.
+    /// A command has ended `late` nanoseconds later than believed: its background blocks are delivered. The answer
+    /// is by how many nanoseconds a request was later than it would have been on average without the plan
+    /// before it; negative: earlier.
     pub(crate) fn account_for(
         &mut self,
         cx: &StageContext<'_>,

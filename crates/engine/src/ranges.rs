@@ -342,6 +342,7 @@ impl Engine {
             Some(joint) if joint.is_copied(id) => Err(Unchanged::NotWaiting { id }),
             Some(joint) => {
                 let aborts = [self.first.abort(now, id), joint.arm.abort(now, id)];
+                joint.collect_copies(&mut self.first);
                 any_of(aborts.into_iter(), id)
             }
         };

@@ -222,13 +222,14 @@ pub fn run_beside<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Aud
     audience: &mut A,
 ) -> Result<RunTotals, RunError> {
     let capacity = driver.engine().profile().geometry.sectors();
+    let arms = driver.engine().arms().count();
     let mut host = LoadHost {
         arrivals: Arrivals::new(load, options, capacity)?,
         ledger,
         watch,
         audience,
         outside: RequestTable::default(),
-        heads: Heads::default(),
+        heads: Heads::of(arms),
         last_end: Instant::ZERO,
         is_idle: false,
         ran: RunTotals::default(),

@@ -13,7 +13,7 @@ use block::{
 };
 use drive::Profile;
 
-use super::copies::{Copies, LegState};
+use super::copies::Copies;
 use super::division::{self, Division, Side};
 use super::flushes::{JointEnd, JointFlushes};
 use super::tasks::TaskTable;
@@ -28,7 +28,7 @@ pub(super) struct Joint {
     pub(super) whole: Arc<Profile>,
     /// The number of blocks that requests may use.
     pub(super) capacity: u64,
-    /// Requests with parts at both arms that were not reported.
+    /// Requests with parts at both arms, and reads of a mirror, that were not reported.
     crossing: BTreeMap<RequestId, Crossing>,
     /// Those of them of which both arms hold a part: two held parts are one request.
     pub(super) counted_twice: usize,
@@ -37,15 +37,17 @@ pub(super) struct Joint {
     pub(super) copies: Copies,
     /// Requests of a mirror that have ended and were not reported.
     pub(super) ended: VecDeque<Finished>,
+    /// Flushes of a mirror that have ended and were not reported.
+    flushed: VecDeque<Flushed>,
 }
 
-/// A request with a part at each arm.
+/// A request with a part at each arm, or a read that another drive of a mirror could serve.
 struct Crossing {
     /// The blocks as submitted.
     extent: Extent,
     parts: CrossingParts,
-    /// The drive of a mirror that was taken out while it held its part, which says nothing then.
-    without: Option<Side>,
+    /// The drives of a mirror that were taken out while they held their part, which says nothing then.
+    without: [bool; 2],
     /// The end of the part that ended first, and whose it is.
     first_end: Option<(Side, Finished)>,
 }
@@ -59,11 +61,10 @@ enum CrossingParts {
     Copies,
     /// One drive of a mirror reads them: the one that gave the read to its drive.
     Race(Option<Side>),
-    /// The drive of a mirror reads them that did not fail to, or was not taken out.
-    Retried {
-        /// The other, and how it ended.
-        failed: (Side, Status),
-    },
+    /// One drive of a mirror reads them in its turn.
+    Alone,
+    /// The drive of a mirror reads them that did not fail to, or was not taken out. The other one's end is kept.
+    Retried,
 }
 
 impl Joint {
@@ -90,6 +91,7 @@ impl Joint {
             tasks: TaskTable::default(),
             copies,
             ended: VecDeque::new(),
+            flushed: VecDeque::new(),
         }
     }
 
@@ -126,10 +128,7 @@ impl Joint {
         for (side, extent) in self.division.parts(request.extent) {
             let part = Request { extent, ..request };
             // Only the first part may be refused: its class may not exist.
-            match side {
-                Side::First => first.enter(now, part, held)?,
-                Side::Second => self.arm.enter(now, part, held)?,
-            }
+            arm_of(side, first, &mut self.arm).enter(now, part, held)?;
             parts += 1;
         }
         if parts == 2 {
@@ -161,34 +160,29 @@ impl Joint {
         }
         for side in sides.into_iter().flatten() {
             // Only the first copy may be refused: its class may not exist.
-            match side {
-                Side::First => first.enter(now, request, held)?,
-                Side::Second => self.arm.enter(now, request, held)?,
-            }
+            arm_of(side, first, &mut self.arm).enter(now, request, held)?;
         }
-        if let [Some(_), Some(_)] = sides {
-            self.cross(
-                request,
-                match direction {
-                    Direction::Read => CrossingParts::Race(None),
-                    Direction::Write => CrossingParts::Copies,
-                },
-            );
-        }
+        let parts = match (direction, sides) {
+            (Direction::Read, [Some(_), Some(_)]) => CrossingParts::Race(None),
+            (Direction::Read, _) => CrossingParts::Alone,
+            (Direction::Write, [Some(_), Some(_)]) => CrossingParts::Copies,
+            (Direction::Write, _) => return Ok(()),
+        };
+        self.cross(request, parts);
         Ok(())
     }
 
-    /// Notes a request of which both arms hold a part.
+    /// Notes a request that more than one arm may serve.
     fn cross(&mut self, request: Request, parts: CrossingParts) {
         let crossing = Crossing {
             extent: request.extent,
             parts,
-            without: None,
+            without: [false; 2],
             first_end: None,
         };
         let before = self.crossing.insert(request.id, crossing);
         assert!(before.is_none(), "{:?} is held already", request.id);
-        self.counted_twice += 1;
+        self.counted_twice += usize::from(parts != CrossingParts::Alone);
     }
 
     /// Whether a request is written by both drives of a mirror: an abortion could leave them different.
@@ -209,10 +203,7 @@ impl Joint {
             Division::Border(_) => Side::First,
         };
         for side in [before, before.other()] {
-            let given = match side {
-                Side::First => first.poll(now),
-                Side::Second => self.arm.poll(now),
-            };
+            let given = arm_of(side, first, &mut self.arm).poll(now);
             if let Some(command) = given {
                 if self.division == Division::Copies {
                     self.withdraw_from_other(first, now, side, &command);
@@ -231,10 +222,7 @@ impl Joint {
         side: Side,
         command: &Command,
     ) {
-        let request = match side {
-            Side::First => first.request_of(command.id),
-            Side::Second => self.arm.request_of(command.id),
-        };
+        let request = arm_of(side, first, &mut self.arm).request_of(command.id);
         let Some(request) = request else {
             return;
         };
@@ -244,10 +232,7 @@ impl Joint {
         if crossing.parts == CrossingParts::Race(None) {
             crossing.parts = CrossingParts::Race(Some(side));
             // A drive that was taken out does not wait with it any more.
-            let _ = match side.other() {
-                Side::First => first.abort(now, request.id),
-                Side::Second => self.arm.abort(now, request.id),
-            };
+            let _ = arm_of(side.other(), first, &mut self.arm).abort(now, request.id);
         }
     }
 
@@ -269,13 +254,8 @@ impl Joint {
             status: self.division.status_of_arm(side, outcome.status),
             ..outcome
         };
-        match side {
-            Side::First => first.complete(now, id, outcome),
-            Side::Second => self.arm.complete(now, id, outcome),
-        }
-        if self.division == Division::Copies {
-            self.collect_copies(first);
-        }
+        arm_of(side, first, &mut self.arm).complete(now, id, outcome);
+        self.collect_copies(first);
     }
 
     /// An arm's request as its client submitted it.
@@ -289,25 +269,28 @@ impl Joint {
 
     /// The next request of which all parts have ended.
     pub(super) fn poll_finished(&mut self, first: &mut ArmEngine) -> Option<Finished> {
-        if let Some(collected) = self.ended.pop_front() {
-            return Some(collected);
+        match self.division {
+            Division::Border(_) => self.next_finished(first),
+            Division::Copies => self.ended.pop_front(),
         }
-        let ended = self.next_finished(first);
-        self.leave_if_taken_out(first);
-        ended
     }
 
-    /// Takes what the drives of a mirror have ended: a read that one has failed goes to the other at once.
-    fn collect_copies(&mut self, first: &mut ArmEngine) {
-        while let Some(ended) = self.next_finished(first) {
-            self.ended.push_back(ended);
+    /// Takes in what the drives of a mirror have ended, after each input: the other one is asked at once for a read
+    /// that failed, and a drive that failed alone is out.
+    pub(super) fn collect_copies(&mut self, first: &mut ArmEngine) {
+        if self.division != Division::Copies {
+            return;
         }
-        self.leave_if_taken_out(first);
-    }
-
-    /// Withdraws what waits for a drive that has just been taken out by its errors.
-    fn leave_if_taken_out(&mut self, first: &mut ArmEngine) {
-        if let Some(side) = self.copies.taken_out() {
+        loop {
+            while let Some(ended) = self.next_finished(first) {
+                self.ended.push_back(ended);
+            }
+            while let Some(flushed) = self.next_flushed(first) {
+                self.flushed.push_back(flushed);
+            }
+            let Some(side) = self.copies.taken_out() else {
+                return;
+            };
             let now = first.now().max(self.arm.now());
             self.leave(first, now, side);
         }
@@ -325,17 +308,18 @@ impl Joint {
                 self.copies.note_served(id, side);
                 return Some(end);
             };
+            let without = crossing.without;
             let ended = match (crossing.parts, crossing.first_end) {
-                (CrossingParts::Retried { failed }, _) => Some(self.retried(side, end, failed)),
+                (CrossingParts::Alone, _) => self.served(first, side, end, without),
+                (CrossingParts::Retried, Some(failed)) => {
+                    self.retried(first, (side, end), failed, without)
+                }
                 (_, None) => {
                     crossing.first_end = Some((side, end));
                     self.counted_twice -= 1;
                     continue;
                 }
-                (parts, Some(other)) => {
-                    let without = crossing.without;
-                    self.settled(first, (parts, without), other, (side, end))
-                }
+                (parts, Some(other)) => self.settled(first, (parts, without), other, (side, end)),
             };
             if let Some(ended) = ended {
                 self.crossing.remove(&id);
@@ -348,7 +332,7 @@ impl Joint {
     fn settled(
         &mut self,
         first: &mut ArmEngine,
-        (parts, without): (CrossingParts, Option<Side>),
+        (parts, without): (CrossingParts, [bool; 2]),
         one: (Side, Finished),
         other: (Side, Finished),
     ) -> Option<Finished> {
@@ -361,9 +345,12 @@ impl Joint {
             false => other.1,
         };
         let status = match (parts, without) {
-            (CrossingParts::Race(Some(side)), _) => return self.raced(first, side, of(side)),
-            (CrossingParts::Copies, Some(side)) => of(side.other()).status,
-            (CrossingParts::Copies, None) => {
+            (CrossingParts::Race(Some(side)), _) => {
+                return self.served(first, side, of(side), without);
+            }
+            (CrossingParts::Copies, [true, false]) => of(Side::Second).status,
+            (CrossingParts::Copies, [false, true]) => of(Side::First).status,
+            (CrossingParts::Copies, [false, false]) => {
                 let ends = Side::ALL.map(|side| of(side).status);
                 self.copies.written(last.request, ends)
             }
@@ -373,51 +360,66 @@ impl Joint {
     }
 
     /// The end of a read that `side` has served; `None` if it failed, and the other drive is asked.
-    fn raced(&mut self, first: &mut ArmEngine, side: Side, end: Finished) -> Option<Finished> {
-        let request = end.request;
-        let other = side.other();
-        // A drive that was taken out while it read may have read what a failed write left there.
-        let is_doubtful = match end.status {
-            Status::Good => self.copies.state(side) == LegState::Out,
-            Status::Aborted => false,
-            _ => true,
-        };
+    fn served(
+        &mut self,
+        first: &mut ArmEngine,
+        side: Side,
+        end: Finished,
+        without: [bool; 2],
+    ) -> Option<Finished> {
+        let (request, other) = (end.request, side.other());
+        // A drive that was taken out meanwhile may have read what a failed write left there.
+        let is_doubtful =
+            without[side as usize] || !matches!(end.status, Status::Good | Status::Aborted);
         if !is_doubtful || !self.copies.takes(other, Direction::Read) {
             self.copies.note_served(request.id, side);
             return Some(end);
         }
+        let arm = arm_of(other, first, &mut self.arm);
         // It was accepted once: the limit does not matter.
-        let asked = match other {
-            Side::First => first.enter(end.at.max(first.now()), request, 0),
-            Side::Second => self.arm.enter(end.at.max(self.arm.now()), request, 0),
-        };
+        let asked = arm.enter(end.at.max(arm.now()), request, 0);
         asked.expect("a request that was accepted before");
         let crossing = self.crossing.get_mut(&request.id);
         let crossing = crossing.expect("the request is held");
-        crossing.parts = CrossingParts::Retried {
-            failed: (side, end.status),
-        };
+        crossing.parts = CrossingParts::Retried;
+        crossing.without[other as usize] = false;
+        crossing.first_end = Some((side, end));
         None
     }
 
-    /// The end of a read that another drive failed before.
-    fn retried(&mut self, side: Side, end: Finished, failed: (Side, Status)) -> Finished {
-        if end.status == Status::Good && failed.1 != Status::Good {
-            self.copies.fail(failed.0, end.request, failed.1);
+    /// The end of a read that another drive failed before; `None` if that one is asked once more.
+    fn retried(
+        &mut self,
+        first: &mut ArmEngine,
+        (side, end): (Side, Finished),
+        failed: (Side, Finished),
+        without: [bool; 2],
+    ) -> Option<Finished> {
+        let mut end = Finished {
+            submitted: failed.1.submitted,
+            ..end
+        };
+        match (end.status, failed.1.status) {
+            // The first one did not fail: it was taken out.
+            (Status::Good, Status::Good | Status::Aborted) => {}
+            (Status::Good, error) => self.copies.fail(failed.0, end.request, error),
+            // The second drive was taken out. The first one did read, and is in sync again.
+            (Status::Aborted, Status::Good | Status::Aborted) => {
+                return self.served(first, side, end, without);
+            }
+            (Status::Aborted, error) => end.status = error,
+            _ => {}
         }
         self.copies.note_served(end.request.id, side);
-        end
+        Some(end)
     }
 
     /// A drive of a mirror is out: nothing waits for it any more, and the other one does its tasks.
     pub(super) fn leave(&mut self, first: &mut ArmEngine, now: Instant, side: Side) {
         for (&id, crossing) in &mut self.crossing {
-            crossing.without = crossing.without.or(Some(side));
+            crossing.without[side as usize] = true;
             // What is at the drive ends there.
-            let _ = match side {
-                Side::First => first.abort(now, id),
-                Side::Second => self.arm.abort(now, id),
-            };
+            let _ = arm_of(side, first, &mut self.arm).abort(now, id);
         }
         self.flushes.leave(side);
         self.move_tasks(first, now, side);
@@ -437,10 +439,7 @@ impl Joint {
         let asked = Side::ALL
             .map(|side| Some(side).filter(|&side| self.copies.takes(side, Direction::Write)));
         for side in asked.into_iter().flatten() {
-            match side {
-                Side::First => first.flush(now, id)?,
-                Side::Second => self.arm.flush(now, id)?,
-            }
+            arm_of(side, first, &mut self.arm).flush(now, id)?;
         }
         self.flushes.enter(id, asked);
         Ok(())
@@ -448,6 +447,13 @@ impl Joint {
 
     /// The next flush that has ended for both arms.
     pub(super) fn poll_flushed(&mut self, first: &mut ArmEngine) -> Option<Flushed> {
+        match self.division {
+            Division::Border(_) => self.next_flushed(first),
+            Division::Copies => self.flushed.pop_front(),
+        }
+    }
+
+    fn next_flushed(&mut self, first: &mut ArmEngine) -> Option<Flushed> {
         while let Some(flushed) = first.poll_flushed() {
             self.flushes.note_end(Side::First, flushed);
         }
@@ -462,8 +468,19 @@ impl Joint {
             Division::Border(_) => worse(one, other),
             Division::Copies => self.copies.flushed([one, other]),
         };
-        self.leave_if_taken_out(first);
         Some(Flushed { status, ..flushed })
+    }
+}
+
+/// The engine of a side.
+fn arm_of<'a>(
+    side: Side,
+    first: &'a mut ArmEngine,
+    second: &'a mut ArmEngine,
+) -> &'a mut ArmEngine {
+    match side {
+        Side::First => first,
+        Side::Second => second,
     }
 }
 

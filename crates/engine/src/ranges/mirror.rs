@@ -76,7 +76,7 @@ impl Engine {
         self.division() == Some(Division::Copies)
     }
 
-    /// The drive of a mirror that a command is for.
+    /// The drive of a mirror that a command is for, or the actuator of a drive of two.
     pub fn leg_of(id: CommandId) -> Side {
         division::arm_command(id).0
     }
@@ -100,6 +100,7 @@ impl Engine {
         joint.copies.set(leg, state)?;
         if state == LegState::Out {
             joint.leave(&mut self.first, now, leg);
+            joint.collect_copies(&mut self.first);
         }
         Ok(())
     }

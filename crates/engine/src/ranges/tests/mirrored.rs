@@ -193,7 +193,14 @@ fn what_a_drive_was_taken_out_with_does_not_take_it_out_again() {
 
 #[test]
 fn a_read_that_one_drive_fails_is_read_from_the_other_and_told() {
-    let mut engine = pair(ReadRule::Nearest);
+    for rule in [ReadRule::Nearest, ReadRule::RoundRobin] {
+        read_failed_by_one(rule);
+    }
+}
+
+/// A read of a mirror under `rule`, which the drive that has it fails.
+fn read_failed_by_one(rule: ReadRule) {
+    let mut engine = pair(rule);
     let (now, read) = (Instant::ZERO, request(1, Direction::Read, extent(3, 2)));
     engine.submit(now, read).expect("room");
     let failing = engine.poll(now).expect("one drive is given it");
@@ -213,6 +220,31 @@ fn a_read_that_one_drive_fails_is_read_from_the_other_and_told() {
         Side::ALL.map(|side| engine.leg(side)),
         [LegState::InSync; 2]
     );
+}
+
+#[test]
+fn a_read_of_a_drive_that_was_taken_out_meanwhile_is_read_again_wherever_all_data_are() {
+    let mut engine = pair(ReadRule::Nearest);
+    let (now, read) = (Instant::ZERO, request(1, Direction::Read, extent(3, 2)));
+    engine.submit(now, read).expect("room");
+    let early = engine.poll(now).expect("one drive is given it");
+    let one = Engine::leg_of(early.id);
+    // What it reads may be older than what was acknowledged since.
+    for state in [LegState::Out, LegState::Filling, LegState::InSync] {
+        let set = engine.set_leg(now, one, state);
+        set.expect("the other one is in sync");
+    }
+    engine.complete(now, early.id, outcome(&early, now, Status::Good));
+    assert_eq!((engine.poll_finished(), engine.held()), (None, 1));
+    // The other one is taken out before it is given the read, and the first one is whole again.
+    let set = engine.set_leg(now, one.other(), LegState::Out);
+    set.expect("the first one is in sync");
+    let again = engine.poll(now).expect("the only one that is left");
+    assert_eq!(Engine::leg_of(again.id), one);
+    engine.complete(now, again.id, outcome(&again, now, Status::Good));
+    let end = engine.poll_finished().expect("it ends");
+    assert_eq!((end.request, end.status), (read, Status::Good));
+    assert_eq!((engine.poll_leg_failure(), engine.held()), (None, 0));
 }
 
 #[test]

@@ -27,21 +27,24 @@ struct History {
     /// Blocks of writes that failed: their versions may differ.
     undefined: Vec<u64>,
     reads: BTreeMap<RequestId, HeldRead>,
+    /// When each request came.
+    came: BTreeMap<RequestId, Instant>,
     next: u64,
     ended: u64,
     flushes: u64,
 }
 
 impl History {
-    fn new() -> Self {
+    fn new(rule: ReadRule) -> Self {
         History {
-            engine: pair(ReadRule::Nearest),
+            engine: pair(rule),
             now: Instant::ZERO,
             at_drive: Vec::new(),
             held: Default::default(),
             acknowledged: BTreeMap::new(),
             undefined: Vec::new(),
             reads: BTreeMap::new(),
+            came: BTreeMap::new(),
             next: 1,
             ended: 0,
             flushes: 0,
@@ -53,6 +56,7 @@ impl History {
         self.next += 1;
         let it = request(id, direction, extent);
         self.engine.submit(self.now, it).expect("there is room");
+        self.came.insert(it.id, self.now);
         if direction == Direction::Read {
             let least = self.acknowledged.clone();
             let got = BTreeMap::new();
@@ -110,6 +114,8 @@ impl History {
             let extent = end.request.extent;
             let blocks = extent.start().0..extent.end().0;
             let is_good = end.status == Status::Good;
+            assert_ne!(end.status, Status::Aborted, "no client gave {end:?} up");
+            assert_eq!(Some(end.submitted), self.came.remove(&end.request.id));
             match end.request.direction {
                 Direction::Write if is_good => {
                     for block in blocks {
@@ -177,9 +183,10 @@ proptest! {
     /// older than what was acknowledged before it, and every request ends once.
     #[test]
     fn drives_in_sync_have_all_acknowledged_writes(
+        rule in prop_oneof![Just(ReadRule::Nearest), Just(ReadRule::RoundRobin)],
         steps in proptest::collection::vec((0..12u8, 0..BLOCKS, 1..6u64, 0..16usize), 1..200)
     ) {
-        let mut history = History::new();
+        let mut history = History::new(rule);
         for (kind, start, blocks, which) in steps {
             let extent = extent(start, blocks);
             match kind {
