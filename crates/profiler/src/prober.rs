@@ -10,7 +10,6 @@ use block::{
     Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba, Outcome, Sectors,
     Status,
 };
-use drive::Angle;
 
 use crate::clock::ReferenceSightings;
 use crate::device::{DriveIdentity, Offers};
@@ -19,6 +18,7 @@ use crate::sighting::Sighting;
 
 mod rounds;
 mod spares;
+mod timekeeping;
 mod turn_queue;
 
 pub(crate) use rounds::MOST_AT_ONCE;
@@ -202,9 +202,6 @@ const MOST_RECENT: usize = 8_192;
 /// Reads of so many blocks before one may have put it into the buffer, by look-ahead. A choice.
 const AHEAD: u64 = 64;
 
-/// No other sighting of the reference is begun meanwhile: the buffer may hold it for so long. A choice.
-const EVICTING: Duration = Duration::from_secs(10);
-
 /// Attempts to read a block from the medium. A choice: from the third on, each waits for twice as
 /// many reads as the one before, so that any buffer is emptied that can be. Other blocks wait for a
 /// quarter more.
@@ -382,48 +379,6 @@ impl Prober {
         let buffered = self.device().offers == Offers::Nothing && took <= fast;
         let at = timing.ended;
         Ok((!buffered).then_some(Sighting { lba, at, took }))
-    }
-
-    /// Corrects the clock by a sighting of the reference block behind a host that delays sightings.
-    pub(crate) fn keep_time(&self, end: Angle, at: Instant) {
-        let mut desk = self.desk();
-        let desk = &mut *desk;
-        let host = desk.findings.host;
-        if let Some(clock) = &mut desk.findings.clock {
-            let mean = host.mean_turns(clock);
-            desk.sightings.take(clock, end, at, mean);
-        }
-    }
-
-    /// The reference block behind a host, and where it ends. The caller is about to sight it: others need
-    /// not.
-    pub(crate) fn begin_to_keep_time(&self) -> Option<(Lba, Angle)> {
-        let mut desk = self.desk();
-        desk.sightings.at = desk.now + EVICTING;
-        desk.sightings.reference
-    }
-
-    /// Makes a block the reference, unless there is one.
-    pub(crate) fn refer_to(&self, lba: Lba, end: Angle) {
-        self.desk().sightings.reference.get_or_insert((lba, end));
-    }
-
-    /// Corrects the clock by a sighting of any block. Answers the previous error, in revolutions. Angles
-    /// of the map have errors of their own: behind a host many blocks correct the clock, each a little.
-    pub(crate) fn anchor(&self, end: Angle, at: Instant) -> Option<f64> {
-        self.findings(|findings| {
-            let host = findings.host;
-            let clock = findings.clock.as_mut()?;
-            Some(match host.late.is_zero() {
-                true => clock.anchor(end, at),
-                false => clock.nudge(end, at, host.mean_turns(clock)),
-            })
-        })
-    }
-
-    /// When a reference block is to be sighted again behind a host.
-    pub(crate) fn time_is_due(&self) -> Instant {
-        self.desk().sightings.due()
     }
 
     /// Up to `blocks` blocks from `lba` on, limited by the end of the drive.

@@ -3,6 +3,7 @@
 use block::{Duration, Instant, Lba};
 use drive::Angle;
 
+use super::shared_delay::TimedOff;
 use crate::clock::{apart, forward, median};
 use crate::prober::{Prober, Unseen};
 
@@ -198,8 +199,28 @@ impl Observer {
         Ok(median(&mut offs))
     }
 
+    /// How far off a block is by each of some sightings.
+    pub(super) async fn offs(
+        &mut self,
+        (lba, expected): (Lba, Angle),
+        sightings: usize,
+    ) -> Result<Vec<TimedOff>, Unseen> {
+        let mut offs = Vec::with_capacity(sightings);
+        for _ in 0..sightings {
+            let (at, seen) = self.look_when(lba).await?;
+            let off = apart(expected, seen);
+            offs.push(TimedOff { at, off });
+        }
+        Ok(offs)
+    }
+
     /// Where a block ends, by one sighting.
     pub(super) async fn look(&mut self, lba: Lba) -> Result<Angle, Unseen> {
+        Ok(self.look_when(lba).await?.1)
+    }
+
+    /// The same with the time of the sighting.
+    async fn look_when(&mut self, lba: Lba) -> Result<(Instant, Angle), Unseen> {
         let due = match self.late > 0.0 {
             true => self.prober.now() >= self.prober.time_is_due(),
             false => {
@@ -210,7 +231,7 @@ impl Observer {
         if due {
             self.keep_time(lba).await?;
         }
-        self.sighted(lba).await
+        self.sighted_when(lba).await
     }
 
     /// Where a block ends, when two sightings agree on it within `tolerance` revolutions.
@@ -301,6 +322,10 @@ impl Observer {
     }
 
     async fn sighted(&self, lba: Lba) -> Result<Angle, Unseen> {
+        Ok(self.sighted_when(lba).await?.1)
+    }
+
+    async fn sighted_when(&self, lba: Lba) -> Result<(Instant, Angle), Unseen> {
         let mut sighting = self.prober.sight(lba).await?;
         let clock = self.prober.findings(|findings| findings.clock);
         let clock = clock.ok_or(Unseen::Unsteady)?;
@@ -312,7 +337,7 @@ impl Observer {
                 self.prober.findings(|findings| findings.map.move_away(lba));
             }
         }
-        Ok(clock.angle_at(sighting.at))
+        Ok((sighting.at, clock.angle_at(sighting.at)))
     }
 
     /// Where a reference ends, when two sightings agree: one may be from the second attempt at a sector.
@@ -331,12 +356,14 @@ impl Observer {
         Ok(end)
     }
 
-    /// Sights the reference behind a host. The first block ever looked at becomes the reference, by the
-    /// earliest of some sightings.
+    /// Sights a known block behind a host. The first block ever looked at becomes the reference, by the
+    /// median of some sightings.
     async fn keep_late_time(&self, lba: Lba) -> Result<(), Unseen> {
         if let Some((reference, end)) = self.prober.begin_to_keep_time() {
-            let at = self.prober.sight(reference).await?.at;
-            self.prober.keep_time(end, at);
+            // One that cannot be read tells nothing, and the next one is another.
+            if let Ok(sighting) = self.prober.sight(reference).await {
+                self.prober.keep_time(end, sighting.at);
+            }
             return Ok(());
         }
         let first = self.sighted(lba).await?;

@@ -7,7 +7,8 @@ use drive::Angle;
 
 use super::observer::{Care, Observer};
 use super::sector_line::NoTrack;
-use crate::clock::{apart, median};
+use super::shared_delay::{SharedDelay, TimedOff};
+use crate::clock::apart;
 use crate::confidence::Confidence;
 use crate::device::Offers;
 use crate::prober::Prober;
@@ -72,9 +73,6 @@ const FAILING: usize = 100;
 /// tracks are, positions are not what scheduling needs, and the map gets half of its confidence.
 const BESIDE_COSTS: usize = 7;
 
-/// Fewest checks whose common error is the clock's. A choice: fewer may be of one piece of the map.
-const FEWEST: usize = 20;
-
 /// A map of a smaller part of the blocks has no confidence: few gaps are between known blocks. A choice: one of a
 /// hundred.
 const LEAST_KNOWN: u64 = 100;
@@ -132,62 +130,71 @@ async fn check_all(prober: &Prober, seeds: Range<u64>) -> Vec<Check> {
             let known = findings.map.known();
             findings.map.boundary(known, seed)
         })?;
-        let mut offs = [0.0; 2];
-        for (off, (lba, end)) in offs.iter_mut().zip(boundary.blocks) {
-            *off = off_of(prober, lba, end, &boundary).await?;
+        let mut offs = [Vec::new(), Vec::new()];
+        for (offs, block) in offs.iter_mut().zip(boundary.blocks) {
+            *offs = offs_of(prober, block, &boundary).await?;
         }
         Some((boundary, offs))
     });
     let made = prober.rounds(work.collect()).await;
-    let made: Vec<(Boundary, [f64; 2])> = made.into_iter().flatten().collect();
-    let (close, shifts) = match Observer::new(prober).late() == 0.0 {
-        true => (CLOSE_BY_READS, [0.0; 2]),
-        false => (CLOSE, shifts(&made)),
+    let made: Vec<SightedBoundary> = made.into_iter().flatten().collect();
+    judge_all(&made, Observer::new(prober).late() > 0.0)
+}
+
+/// The sightings of the blocks of a boundary.
+type SightedBoundary = (Boundary, [Vec<TimedOff>; 2]);
+
+/// Judges checks. What all have in common behind a host is the clock's or the host's, and says nothing about the map.
+fn judge_all(made: &[SightedBoundary], is_delayed: bool) -> Vec<Check> {
+    let (close, common) = match is_delayed {
+        true => {
+            let offs = made.iter().flat_map(|(_, offs)| offs).flatten();
+            (CLOSE, SharedDelay::of(offs.copied().collect()))
+        }
+        false => (CLOSE_BY_READS, SharedDelay::default()),
     };
-    let judged = made
-        .iter()
-        .map(|(boundary, offs)| boundary.judge(*offs, shifts, close));
-    judged.collect()
+    let judge = |(boundary, offs): &SightedBoundary| {
+        let offs = [0, 1].map(|side| common.rest(&offs[side]));
+        boundary.judge(offs, close)
+    };
+    made.iter().map(judge).collect()
 }
 
-/// By how much the first blocks and the second blocks of all checks are off alike; nothing with few of them.
-fn shifts(made: &[(Boundary, [f64; 2])]) -> [f64; 2] {
-    match made.len() < FEWEST {
-        true => [0.0; 2],
-        false => [0, 1].map(|side| {
-            let mut offs: Vec<f64> = made.iter().map(|(_, offs)| offs[side]).collect();
-            median(&mut offs)
-        }),
-    }
-}
-
-/// How far off a block is that should end at an angle, in revolutions.
-async fn off_of(prober: &Prober, lba: Lba, end: Angle, boundary: &Boundary) -> Option<f64> {
+/// How far off a block is that should end at an angle, by some sightings.
+async fn offs_of(
+    prober: &Prober,
+    block: (Lba, Angle),
+    boundary: &Boundary,
+) -> Option<Vec<TimedOff>> {
     let mut observer = Observer::new(prober);
     match observer.late() == 0.0 {
-        true => off_at_once(prober, lba, end, boundary).await,
-        false => {
-            let seen = observer.typical(lba, SIGHTINGS).await.ok()?;
-            Some(apart(end, seen))
-        }
+        true => Some(vec![off_at_once(prober, block, boundary).await?]),
+        false => observer.offs(block, SIGHTINGS).await.ok(),
     }
 }
 
 /// How far off a block is that no host delays, by the best of some sightings: the drive may need a second attempt. One
 /// that is where it should be keeps the time: the checks may take longer than a spindle that drifts keeps it.
-async fn off_at_once(prober: &Prober, lba: Lba, end: Angle, boundary: &Boundary) -> Option<f64> {
-    let mut least = f64::INFINITY;
+async fn off_at_once(
+    prober: &Prober,
+    (lba, end): (Lba, Angle),
+    boundary: &Boundary,
+) -> Option<TimedOff> {
+    let mut least: Option<TimedOff> = None;
     for _ in 0..ATTEMPTS {
         let sighting = prober.sight(lba).await.ok()?;
         let clock = prober.findings(|findings| findings.clock)?;
         let off = apart(end, clock.angle_at(sighting.at)).abs();
-        least = least.min(off);
+        if least.is_none_or(|least| off < least.off) {
+            let at = sighting.at;
+            least = Some(TimedOff { at, off });
+        }
         if off <= boundary.within.min(CLOSE_BY_READS) {
             prober.anchor(end, sighting.at);
             break;
         }
     }
-    Some(least)
+    least
 }
 
 /// The blocks on both sides of a boundary of tracks, with the angles at which they end.
@@ -200,17 +207,15 @@ struct Boundary {
 }
 
 impl Boundary {
-    /// Where the tracks are whose blocks were so far off. Behind a host all checks are off alike by `shifts`, if its
-    /// usual delay has changed or the clock is not exact: they are made at the same time, and that says nothing about
-    /// the map. Not farther off than `close` is where they should be.
-    fn judge(&self, offs: [f64; 2], shifts: [f64; 2], close: f64) -> Check {
+    /// Where the tracks are whose blocks were so far off. Not farther off than `close` is where they should be.
+    fn judge(&self, offs: [f64; 2], close: f64) -> Check {
         let within = self.within.min(close);
         let mut check = Check {
             lba: self.blocks[1].0,
             found: CheckedPlace::There,
         };
-        for ((lba, _), (off, shift)) in self.blocks.iter().zip(offs.into_iter().zip(shifts)) {
-            let off = (off - shift).abs();
+        for ((lba, _), off) in self.blocks.iter().zip(offs) {
+            let off = off.abs();
             if off > self.beside {
                 return Check {
                     lba: *lba,
@@ -227,7 +232,7 @@ impl Boundary {
 
 impl crate::findings::TrackMap {
     /// A block of a known track, spread by the golden section, and the angle at which it ends.
-    fn fresh(&self, known: u64, number: u64) -> Option<(Lba, Angle)> {
+    pub(crate) fn fresh(&self, known: u64, number: u64) -> Option<(Lba, Angle)> {
         let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let place = ((u128::from(spread) * u128::from(known)) >> 64) as u64;
         let lba = self.known_block(place)?;
@@ -303,45 +308,65 @@ impl crate::findings::TrackMap {
 mod tests {
     use super::*;
 
-    fn check(number: u64, off: f64) -> (Boundary, [f64; 2]) {
+    use block::Instant;
+
+    /// A check whose blocks were sighted so far off, five times each, in turns with others.
+    fn check(number: u64, off: impl Fn(f64) -> f64) -> SightedBoundary {
         let boundary = Boundary {
             blocks: [0, 1].map(|side| (Lba(number * 100 + side), Angle::ZERO)),
             within: CLOSE,
             beside: BESIDE_BY_READS,
         };
-        (boundary, [off; 2])
-    }
-
-    fn places(made: &[(Boundary, [f64; 2])]) -> Vec<CheckedPlace> {
-        let shifts = shifts(made);
-        let judged = made
-            .iter()
-            .map(|(boundary, offs)| boundary.judge(*offs, shifts, CLOSE).found);
-        judged.collect()
+        let sightings = |side: u64| {
+            let sighting = |again: u64| {
+                let seconds = (number * 2 + side + again * 20) as f64 * 0.05;
+                let at = Instant::from_nanos((seconds * 1e9) as u64);
+                let off = off(seconds);
+                TimedOff { at, off }
+            };
+            (0..5).map(sighting).collect()
+        };
+        (boundary, [0, 1].map(sightings))
     }
 
     #[test]
-    fn a_clock_that_is_off_fails_no_check_and_hides_no_track() {
+    fn a_clock_that_is_off_and_a_host_whose_load_changes_fail_no_check_and_hide_no_track() {
         use CheckedPlace::{Beside, Elsewhere, There};
-        for clock in [0.0, 0.004, -0.02, 0.1] {
-            let offs = |number: u64| match number % 10 {
-                0 => clock + 0.012,
-                1 => clock - 0.03,
-                _ => clock + number as f64 * 1e-5,
+        let commons: [fn(f64) -> f64; 4] = [
+            |_| 0.0,
+            |_| -0.02,
+            |_| 0.1,
+            |at| {
+                if ((at / 4.0) as u64).is_multiple_of(2) {
+                    0.01
+                } else {
+                    -0.01
+                }
+            },
+        ];
+        for (place, common) in commons.into_iter().enumerate() {
+            let of_map = |number: u64| match number % 10 {
+                0 => 0.013,
+                1 => -0.03,
+                _ => 0.0,
             };
-            let made: Vec<_> = (0..100).map(|number| check(number, offs(number))).collect();
-            let places = places(&made);
-            for (number, place) in places.iter().enumerate() {
+            let check = |number: u64| check(number, |at| common(at) + of_map(number));
+            let made: Vec<_> = (0..200).map(check).collect();
+            for (number, check) in judge_all(&made, true).iter().enumerate() {
                 let is = match number % 10 {
                     0 => Beside,
                     1 => Elsewhere,
                     _ => There,
                 };
-                assert_eq!(*place, is, "{number} of a clock that is {clock} off");
+                assert_eq!(check.found, is, "{number} with {place}");
             }
         }
         // A few may be of one piece, which is off itself.
-        let few: Vec<_> = (0..5).map(|number| check(number, 0.02)).collect();
-        assert_eq!(places(&few), [Elsewhere; 5]);
+        let few: Vec<_> = (0..5).map(|number| check(number, |_| 0.02)).collect();
+        assert!(
+            judge_all(&few, true)
+                .iter()
+                .all(|check| check.found == Elsewhere)
+        );
     }
 }

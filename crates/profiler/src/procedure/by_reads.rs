@@ -20,6 +20,7 @@ use super::{
 };
 use crate::arm::Effort;
 use crate::findings::{Pattern, ProfilingStage};
+use crate::map::SettledPieces;
 use crate::prober::Prober;
 use crate::{layout, map, spindle};
 
@@ -65,12 +66,13 @@ const UNREFINED: Duration = Duration::from_secs(80);
 pub(super) async fn complete(prober: &Prober, end: Instant) {
     begin(prober, ProfilingStage::Map);
     take_up_map(prober).await;
-    let (mut map, mut explored) = first_tracks(prober, end).await;
+    let mut settled = SettledPieces::default();
+    let (mut map, mut explored) = first_tracks(prober, &mut settled, end).await;
     find_layout(prober).await;
     arm_and_electronics(prober, Effort::QUICK).await;
     let mut measured = surfaces(prober);
     let for_map = for_map(prober, left(prober, end));
-    let until = prober.now() + for_map;
+    let mut until = prober.now() + for_map;
     let length = part(for_map, PARTS).max(SHORTEST);
     let mut again = false;
     while explored.is_none() && left(prober, until) >= SHORTEST + CHECKING {
@@ -79,6 +81,9 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         explored = prober
             .part(|prober| prober.now() >= stop, Pin::new(&mut map))
             .await;
+        let begun = prober.now();
+        settle(prober, &mut settled, end).await;
+        until += prober.now().since(begun);
         verify(prober).await;
         prober.within(end, place(prober)).await;
         if surfaces(prober) != measured {
@@ -98,7 +103,9 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
             }
         }
     }
-    settle(prober, end).await;
+    if settle(prober, &mut settled, end).await {
+        verify(prober).await;
+    }
     let has_skipped = prober.within(end, skip_cylinders(prober)).await.flatten();
     let is_known = prober.findings(|found| found.arm.is_some()) && has_skipped.is_none();
     let refining = left(prober, end).saturating_sub(UNREFINED);
@@ -124,13 +131,18 @@ fn exploration(prober: &Prober, end: Instant) -> Exploration<'_> {
 
 /// Finds the first tracks everywhere. While there is none, the clock is doubted; if it does not keep the time, or the
 /// exploration has given up, all begins anew. Answers the exploration, and whether it has ended.
-async fn first_tracks(prober: &Prober, end: Instant) -> (Exploration<'_>, Option<()>) {
+async fn first_tracks<'a>(
+    prober: &'a Prober,
+    settled: &mut SettledPieces,
+    end: Instant,
+) -> (Exploration<'a>, Option<()>) {
     let half = prober.now() + part(left(prober, end), 2);
     let (mut map, mut patience) = (exploration(prober, end), PATIENCE);
     loop {
         let stop = prober.now() + patience;
         let enough = |prober: &Prober| has_enough(prober, half, stop);
         let explored = prober.part(enough, Pin::new(&mut map)).await;
+        settle(prober, settled, end).await;
         verify(prober).await;
         prober.findings(|found| found.progress.failed.retain(|(_, why)| why != NO_TRACK));
         if prober.findings(|found| found.map.known() > 0) || prober.now() >= end {
@@ -158,13 +170,13 @@ fn has_enough(prober: &Prober, half: Instant, stop: Instant) -> bool {
     }
 }
 
-/// Makes the angles of the map more exact where a host delays sightings, and checks them.
-async fn settle(prober: &Prober, end: Instant) {
+/// Makes the angles of new pieces of the map more exact where a host delays sightings; whether there were any.
+async fn settle(prober: &Prober, settled: &mut SettledPieces, end: Instant) -> bool {
+    let before = settled.count();
     if !for_settling(prober).is_zero() {
-        begin(prober, ProfilingStage::Map);
-        prober.within(end, map::settle(prober)).await;
-        verify(prober).await;
+        prober.within(end, map::settle(prober, settled)).await;
     }
+    settled.count() > before
 }
 
 /// How much of the time is for that.
