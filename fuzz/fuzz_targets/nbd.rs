@@ -24,7 +24,7 @@ fn offer() -> Offer {
         size: 1 << 20,
         block: BlockSizes::new(512, 4096, 1 << 20).expect("fit"),
         features: Features::of_flags(0x0dfd),
-        contexts: vec![Context::Allocation],
+        contexts: vec![Context::Allocation, Context::dirty_bitmap("daily")],
     }
 }
 
@@ -72,7 +72,7 @@ fn ask(stream: &[u8], size: usize, style: Style) {
     let mut client = client::ClientNegotiation::new(ClientOptions {
         export: offer().name,
         style,
-        contexts: vec![Context::Allocation],
+        contexts: vec![Context::Allocation, Context::dirty_bitmap("daily")],
         security: client::ClientSecurity::IfOffered,
     });
     let mut rest = stream;

@@ -52,21 +52,44 @@ impl Style {
 }
 
 /// A metadata context: a property of blocks that clients may query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Context {
     /// `base:allocation`: holes, and bytes that read as zeroes.
     Allocation,
+    /// `qemu:dirty-bitmap:NAME`: changed bytes. The text is the whole name.
+    DirtyBitmap(String),
 }
 
 impl Context {
+    /// The context of a dirty bitmap, by the bitmap's own name.
+    #[must_use]
+    pub fn dirty_bitmap(name: &str) -> Self {
+        Self::DirtyBitmap(format!("{DIRTY_BITMAP}{name}"))
+    }
+
     /// The name in the protocol.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Allocation => "base:allocation",
+            Self::DirtyBitmap(name) => name,
+        }
+    }
+
+    /// The name of the dirty bitmap, if it is one.
+    #[must_use]
+    pub fn bitmap(&self) -> Option<&str> {
+        match self {
+            Self::Allocation => None,
+            Self::DirtyBitmap(name) => name.strip_prefix(DIRTY_BITMAP),
         }
     }
 }
+
+/// The begin of the names of dirty bitmaps (QEMU's `docs/interop/nbd.rst`).
+pub(crate) const DIRTY_BITMAP: &str = "qemu:dirty-bitmap:";
+/// The bit of changed bytes in a dirty bitmap's states.
+pub const DIRTY: u32 = 1 << 0;
 
 /// A run of bytes with the same state in a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

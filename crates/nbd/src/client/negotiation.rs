@@ -369,7 +369,7 @@ impl ClientNegotiation {
                     .iter()
                     .all(|known| known.0 != id && known.1 != *context) =>
             {
-                self.contexts.push((id, *context));
+                self.contexts.push((id, context.clone()));
                 Ok(())
             }
             _ => Err(ClientError::Reply(option::SET_META_CONTEXT)),
@@ -389,7 +389,10 @@ impl ClientNegotiation {
                 size,
                 block: told.block.unwrap_or(BlockSizes::UNTOLD),
                 features: Features::of_flags(flags),
-                contexts: contexts.iter().map(|(_, context)| *context).collect(),
+                contexts: contexts
+                    .iter()
+                    .map(|(_, context)| context.clone())
+                    .collect(),
             },
             agreed: Agreed {
                 export: 0,

@@ -47,7 +47,7 @@ impl<'a> Answers<'a> {
     }
 
     /// A context (`NBD_REP_META_CONTEXT`).
-    pub fn context(&mut self, id: u32, context: Context) {
+    pub fn context(&mut self, id: u32, context: &Context) {
         let name = context.name().as_bytes();
         self.begin(answer::META_CONTEXT, 4 + name.len());
         self.u32(id);

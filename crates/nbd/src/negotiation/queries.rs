@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::super::Context;
 use super::super::wire::{self, Fields, about, answer, option};
+use super::super::{Context, DIRTY_BITMAP};
 use super::{Selected, ServerError, ServerNegotiation, ServerSecurity, Sizes, Tls};
 
 impl ServerNegotiation {
@@ -83,9 +83,12 @@ impl ServerNegotiation {
         let exports = Arc::clone(&self.exports);
         let mut answers = self.answers(option::LIST_META_CONTEXT);
         for context in &exports[export].contexts {
-            let listed = |query: &[u8]| query == ALL_OF_BASE || query == context.name().as_bytes();
+            let name = context.name().as_bytes();
+            let listed = |query: &[u8]| {
+                name == query || WILDCARDS.contains(&query) && name.starts_with(query)
+            };
             if queries.is_empty() || queries.iter().any(|query| listed(query)) {
-                answers.context(0, *context);
+                answers.context(0, context);
             }
         }
         answers.ack();
@@ -99,12 +102,12 @@ impl ServerNegotiation {
         };
         let exports = Arc::clone(&self.exports);
         let selected: Vec<(u32, Context)> = (FIRST_CONTEXT..)
-            .zip(exports[export].contexts.iter().copied())
+            .zip(exports[export].contexts.iter().cloned())
             .filter(|(_, context)| queries.contains(&context.name().as_bytes()))
             .collect();
         let mut answers = self.answers(option::SET_META_CONTEXT);
         for (id, context) in &selected {
-            answers.context(*id, *context);
+            answers.context(*id, context);
         }
         answers.ack();
         self.contexts = Some(Selected {
@@ -165,8 +168,9 @@ fn name_and_queries(payload: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     (bytes.0.is_empty() && name.len() <= wire::STRING).then_some((name, queries))
 }
 
-/// The query for all contexts that the protocol's document defines. It lists, and selects nothing.
-const ALL_OF_BASE: &[u8] = b"base:";
+/// The queries for all contexts of the protocol's document, of QEMU, and of QEMU's bitmaps. They list, and select
+/// nothing.
+const WILDCARDS: [&[u8]; 3] = [b"base:", b"qemu:", DIRTY_BITMAP.as_bytes()];
 /// The number of an export's first context. A choice: not the 0 that lists have.
 const FIRST_CONTEXT: u32 = 1;
 /// How many zeroes the old way has behind the flags.

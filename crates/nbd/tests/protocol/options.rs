@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nbd::negotiation::{
     OPTION, OPTIONS, OUTPUT, SKIPPED, ServerError, ServerNegotiation, ServerPhase, ServerSecurity,
 };
-use nbd::offer::Text;
+use nbd::offer::{Offer, Text};
 use nbd::{Context, Style};
 
 use crate::offered::{agreed, answer, bytes, db, greeted, only_reply, option, replies};
@@ -116,6 +116,45 @@ fn contexts_are_listed_by_name_by_namespace_or_all() {
     let other = option(9, 20) + "00000002 'db' 00000001 00000006 'qemu:x'";
     assert_eq!(answer(&mut server, &other), bytes(nothing));
     assert_eq!(answer(&mut server, &set_context(9, "iso")), bytes(nothing));
+}
+
+#[test]
+fn dirty_bitmaps_are_listed_as_qemu_has_them_and_selected_by_name() {
+    let daily = Context::dirty_bitmap("daily");
+    assert_eq!(
+        (daily.name(), daily.bitmap()),
+        ("qemu:dirty-bitmap:daily", Some("daily"))
+    );
+    let offer = Offer {
+        contexts: vec![Context::Allocation, daily.clone()],
+        ..db()
+    };
+    let mut server = ServerNegotiation::new(Arc::new([offer]), ServerSecurity::Plain);
+    server.output().clear();
+    assert_eq!(server.receive(&bytes("00000003")), 4);
+    answer(&mut server, &option(8, 0));
+    let names = |server: &mut ServerNegotiation, number: u32, query: &str| {
+        let length = 14 + u32::try_from(query.len()).expect("short");
+        let header = option(number, length);
+        let sent = format!(
+            "{header} 00000002 'db' 00000001 {:08x} '{query}'",
+            query.len()
+        );
+        let replies = replies(number, &answer(server, &sent));
+        // Contexts have the number 4, and their own before the name.
+        let contexts = replies.into_iter().filter(|(kind, _)| *kind == 4);
+        let names = contexts.map(|(_, payload)| String::from_utf8(payload[4..].to_vec()));
+        names.collect::<Result<Vec<_>, _>>().expect("texts")
+    };
+    for query in ["qemu:", "qemu:dirty-bitmap:", "qemu:dirty-bitmap:daily"] {
+        assert_eq!(names(&mut server, 9, query), [daily.name()], "{query}");
+    }
+    assert_eq!(names(&mut server, 9, "base:"), ["base:allocation"]);
+    assert_eq!(names(&mut server, 9, "qemu:d"), [""; 0]);
+    assert_eq!(names(&mut server, 10, "qemu:dirty-bitmap:"), [""; 0]);
+    assert_eq!(names(&mut server, 10, daily.name()), [daily.name()]);
+    answer(&mut server, &(option(7, 8) + "00000002 'db' 0000"));
+    assert_eq!(agreed(&server).contexts, [(2, daily)]);
 }
 
 #[test]
