@@ -121,6 +121,15 @@ impl Clients {
         }
     }
 
+    /// Drops the connections of an export.
+    pub(crate) fn cut_export(&mut self, volumes: &mut Volumes, disk: &mut Disk, export: usize) {
+        for place in self.places() {
+            if self.connections[place].export == export {
+                self.cut_off(volumes, disk, place);
+            }
+        }
+    }
+
     fn places(&self) -> Vec<usize> {
         self.connections.iter().map(|(place, _)| place).collect()
     }
@@ -279,7 +288,7 @@ mod tests {
                     match ticket.owner {
                         Owner::Receive => clients.received(volumes, disk, place, result),
                         Owner::Send => clients.sent(volumes, disk, place, result),
-                        Owner::BackEnd | Owner::Mailbox => panic!("there is none"),
+                        Owner::BackEnd | Owner::Mailbox | Owner::Marks => panic!("there is none"),
                     }
                 }
             }

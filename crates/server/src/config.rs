@@ -199,6 +199,8 @@ pub struct Volume {
     pub cache: Option<CacheSetting>,
     /// The file of the volume's checksums, if they are kept.
     pub checksums: Option<PathBuf>,
+    /// The folder of the volume's dirty bitmaps, if it can have any.
+    pub bitmaps: Option<PathBuf>,
     /// Seconds in which scrubs verify each block, if they begin by themselves.
     pub scrub_every_s: Option<u64>,
 }

@@ -26,15 +26,18 @@ pub use desk::Bounds;
 pub use learning::{Learn, LearningReport, MOST_GRANTED_PPM};
 pub use lease::Lease;
 pub use plane::{GRACE, Listeners, Plane, listen, listen_http};
-pub use protocol::ScrubOrder;
+pub use protocol::{BeginCheckpoint, BegunCheckpoint, BitmapChange, ScrubOrder};
 
 use headtime_client::wire;
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::marks::BitmapStatus;
+use crate::checkpoint::moment::CheckpointStatus;
 pub use crate::checksums::report::ScrubReport;
 use crate::status::Status;
 use crate::tasks::Steer;
 pub use crate::tasks::scan::{PieceSet, Scan, ScanState, Sink};
+use crate::volume::Release;
 use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
 
@@ -48,6 +51,30 @@ pub trait Service: Send + Sync + 'static {
     /// # Errors
     /// The reason, and what was expected.
     fn scan(&self, order: Scan) -> Result<u64, String>;
+
+    /// Makes a checkpoint of a volume. The call returns after its moment.
+    ///
+    /// # Errors
+    /// The reason, and what was expected.
+    fn begin_checkpoint(&self, order: &BeginCheckpoint) -> Result<BegunCheckpoint, String>;
+
+    /// Ends the checkpoint of a volume.
+    ///
+    /// # Errors
+    /// If there is none, or it is lost and was to be the base of the next backup.
+    fn release_checkpoint(&self, volume: &str, release: Release) -> Result<(), String>;
+
+    /// All checkpoints.
+    fn checkpoints(&self) -> Vec<CheckpointStatus>;
+
+    /// All dirty bitmaps.
+    fn bitmaps(&self) -> Vec<BitmapStatus>;
+
+    /// Adds or removes a dirty bitmap.
+    ///
+    /// # Errors
+    /// The reason, and what was expected.
+    fn change_bitmap(&self, volume: &str, name: &str, change: BitmapChange) -> Result<(), String>;
 
     /// Begins to verify a volume's checksums.
     ///

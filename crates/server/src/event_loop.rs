@@ -56,7 +56,7 @@ mod commands;
 mod controls;
 pub mod mailbox;
 mod picture;
-pub use controls::{StreamControl, TaskControl};
+pub use controls::{CheckpointControl, StreamControl, TaskControl};
 use mailbox::{Bell, Letter, Mailbox};
 pub(crate) use picture::NO_BELIEF;
 use picture::Picture;
@@ -242,6 +242,7 @@ impl EventLoop {
             is_any |= volumes.begin_copies(disk);
             is_any |= volumes.begin_redirected(disk);
             is_any |= volumes.begin_waiting(disk);
+            is_any |= volumes.begin_held(disk);
             // Operations of other front ends, and those that wait in connections.
             is_any |= clients.take_turns(volumes, disk);
             is_any |= clients.resume(volumes, disk, Awaited::Memory);
@@ -287,6 +288,7 @@ impl EventLoop {
             Owner::Receive => clients.received(volumes, disk, place, result),
             Owner::Send => clients.sent(volumes, disk, place, result),
             Owner::BackEnd => disk.ring_ended(ticket.key, result),
+            Owner::Marks => volumes.checkpoints.bitmaps.answered(&mut disk.ring),
             Owner::Mailbox => {
                 for letter in self.bell.mailbox.take() {
                     self.open(letter);
@@ -474,6 +476,15 @@ impl EventLoop {
     pub fn tasks(&mut self) -> TaskControl<'_> {
         TaskControl {
             tasks: &mut self.tasks,
+            disk: &mut self.disk,
+        }
+    }
+
+    /// The checkpoints.
+    pub fn checkpoints(&mut self) -> CheckpointControl<'_> {
+        CheckpointControl {
+            clients: &mut self.clients,
+            volumes: &mut self.volumes,
             disk: &mut self.disk,
         }
     }

@@ -13,6 +13,7 @@ pub mod accounts;
 pub mod arena;
 pub mod cache_setting;
 pub mod capture;
+pub mod checkpoint;
 pub mod checksums;
 pub mod clients;
 pub mod clock;

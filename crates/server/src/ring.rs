@@ -36,6 +36,8 @@ pub enum Owner {
     Send,
     /// The back end.
     BackEnd,
+    /// The bell of dirty bitmaps.
+    Marks,
 }
 
 impl Ticket {
@@ -48,7 +50,8 @@ impl Ticket {
             0 => Owner::Mailbox,
             1 => Owner::Receive,
             2 => Owner::Send,
-            _ => Owner::BackEnd,
+            3 => Owner::BackEnd,
+            _ => Owner::Marks,
         };
         let key = number as u32;
         Ticket { owner, key }

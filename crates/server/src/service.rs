@@ -16,20 +16,25 @@ use document::DocumentError;
 use headtime_client::wire;
 use tracing::info;
 
+use crate::checkpoint::marks::BitmapStatus;
+use crate::checkpoint::moment::CheckpointStatus;
 use crate::clients::Seats;
 use crate::config::{Access, Config, Places};
 use crate::control::notify::Activated;
+use crate::control::protocol::{BeginCheckpoint, BegunCheckpoint, BitmapChange};
 use crate::control::{self, Changes, Learn, LearningReport, ScrubOrder, ScrubReport};
 use crate::event_loop::EventLoop;
 use crate::event_loop::mailbox::Mailbox;
 use crate::front_end::fuse;
-use crate::listener::{Directory, Listener, Shown};
+use crate::listener::{Listener, Shown};
 use crate::status::{self, Status};
 use crate::tasks::Steer;
 use crate::tasks::sink::SinkThread;
+use crate::volume::Release;
 use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
 
+mod checkpoints;
 mod devices;
 mod doors;
 mod drives;
@@ -41,7 +46,7 @@ mod streams;
 mod tasks;
 
 use devices::ExportedDevices;
-use doors::{Welcome, listen, missing_folders};
+use doors::{Welcome, directory, listen, mount};
 use drives::Drive;
 use reload::{changes, same_but_for_what_changes};
 use scrubs::Scrubs;
@@ -309,6 +314,26 @@ impl control::Service for Running {
         self.begin_scan(&order)
     }
 
+    fn begin_checkpoint(&self, order: &BeginCheckpoint) -> Result<BegunCheckpoint, String> {
+        self.make_checkpoint(order)
+    }
+
+    fn release_checkpoint(&self, volume: &str, release: Release) -> Result<(), String> {
+        self.end_checkpoint(volume, release)
+    }
+
+    fn checkpoints(&self) -> Vec<CheckpointStatus> {
+        self.all_checkpoints()
+    }
+
+    fn bitmaps(&self) -> Vec<BitmapStatus> {
+        self.all_bitmaps()
+    }
+
+    fn change_bitmap(&self, volume: &str, name: &str, change: BitmapChange) -> Result<(), String> {
+        self.change_bitmap((volume, name), change)
+    }
+
     fn scrub(&self, order: &ScrubOrder) -> Result<(), String> {
         self.begin_scrub(order, None)
     }
@@ -437,46 +462,6 @@ impl control::Service for Running {
     fn stop(&self) {
         self.turn(status::ServiceState::Stopping);
     }
-}
-
-fn directory(drives: &[Drive]) -> Directory {
-    let (mut offers, mut places) = (Vec::new(), Vec::new());
-    for drive in drives {
-        for (offer, place) in drive.offers() {
-            offers.push(offer);
-            places.push((drive.mailbox().clone(), place));
-        }
-    }
-    Directory {
-        offers: offers.into(),
-        places: places.into(),
-    }
-}
-
-/// Mounts one folder a drive, so that a slow drive holds up no other. Returns the mounts, and the folders that
-/// were made for them.
-fn mount(
-    config: &Config,
-    drives: &[Drive],
-) -> Result<(Vec<fuse::Mount>, Vec<PathBuf>), ServeError> {
-    let (mut mounts, mut made) = (Vec::new(), Vec::new());
-    let Some(fuse) = &config.fuse else {
-        return Ok((mounts, made));
-    };
-    for drive in drives {
-        let folder = match drives.len() {
-            1 => fuse.mount.clone(),
-            _ => fuse.mount.join(drive.name()),
-        };
-        made.extend(missing_folders(&folder));
-        let mounted = std::fs::create_dir_all(&folder)
-            .and_then(|()| fuse::Mount::begin(&folder, drive.files()));
-        mounts.push(mounted.map_err(|error| ServeError::Listen {
-            what: folder.display().to_string(),
-            error,
-        })?);
-    }
-    Ok((mounts, made))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -14,6 +14,7 @@
 //! | `Operations` | pending operations, their memory, exports | `operations`, `exports` |
 //! | `VolumeStreams` | buffers of guaranteed streams | `streams` |
 //! | `Caches` | pages of volumes with a cache | `caching`, `cached` |
+//! | `Checkpoints` | moments of volumes, and changes that wait for them | `checkpoints` |
 //! | `PartialWrites` | blocks that are changed in part | `edges` |
 //! | `PostedQueue` | operations of front ends on other threads | `posted` |
 
@@ -30,6 +31,7 @@ use crate::disk::Disk;
 
 pub mod cached;
 mod caching;
+pub(crate) mod checkpoints;
 mod edges;
 pub(crate) mod exports;
 mod layout;
@@ -42,6 +44,8 @@ mod space;
 pub mod streams;
 
 use caching::Caches;
+use checkpoints::Checkpoints;
+pub use checkpoints::{CheckpointOrder, OpenBitmap, Opened, Release};
 use edges::PartialWrites;
 pub use exports::Export;
 use exports::Exports;
@@ -60,6 +64,7 @@ pub(crate) struct Volumes {
     pub(crate) caches: Caches,
     partial: PartialWrites,
     pub(crate) posted: PostedQueue,
+    pub(crate) checkpoints: Checkpoints,
     /// Last: what is above may point into its memory.
     pub(crate) operations: Operations,
 }
@@ -76,6 +81,7 @@ impl Volumes {
             caches: Caches::default(),
             partial: PartialWrites::default(),
             posted: PostedQueue::default(),
+            checkpoints: Checkpoints::default(),
             operations: Operations::new(exports, arena, longest)?,
         })
     }
@@ -87,19 +93,22 @@ impl Volumes {
 
     /// The number of operations that were accepted and not answered.
     pub(crate) fn pending(&self) -> usize {
-        self.operations.count() + self.posted.count()
+        self.operations.count() + self.posted.count() + self.checkpoints.held()
     }
 
     /// Discards everything that the drive may have lost with its power.
     pub(crate) fn forget(&mut self) {
         self.streams.forget_played();
         self.caches.forget();
+        self.checkpoints
+            .fail_all("the drive has lost its power: its buffer may have had bytes of the moment");
     }
 
     /// Whether a read needs no memory, because the back end has the device in memory.
     pub(crate) fn is_mapped(&self, disk: &Disk, operation: &Operation) -> bool {
         operation.ask == Ask::Read
             && disk.mapped().is_some()
+            && !self.checkpoints.is_moment(operation.export)
             && self
                 .caches
                 .of(&self.operations.exports, operation)
@@ -117,6 +126,20 @@ impl Volumes {
     /// # Errors
     /// If there is no room now. The caller tries again when another operation has ended.
     pub(crate) fn begin(
+        &mut self,
+        disk: &mut Disk,
+        source: OperationSource,
+        operation: Operation,
+        bytes: Bytes,
+    ) -> Result<(), Stalled> {
+        self.begin_or_hold(disk, source, operation, bytes)
+    }
+
+    /// Begins an operation that no checkpoint holds.
+    ///
+    /// # Errors
+    /// As for [`Volumes::begin`].
+    fn begin_admitted(
         &mut self,
         disk: &mut Disk,
         source: OperationSource,
@@ -185,7 +208,7 @@ impl Volumes {
 
     /// Ends an operation, and answers its source.
     fn answer(&mut self, disk: &mut Disk, key: usize) {
-        let ended = self.operations.remove(key);
+        let mut ended = self.operations.remove(key);
         let exports = &self.operations.exports;
         self.caches.end(exports, &ended.operation);
         if ended.edges.is_some() {
@@ -200,6 +223,10 @@ impl Volumes {
             }
             return;
         }
+        if let OperationSource::Preserved { checkpoint, chunk } = ended.source {
+            return self.checkpoints.copied(checkpoint, chunk, ended.result);
+        }
+        self.checkpoints.end_read(exports, &mut ended);
         self.streams.changed(disk, exports, &ended);
         self.operations.reply(ended);
     }

@@ -7,7 +7,7 @@ use crate::volume::operation::{OperationSource, PendingOperation};
 use block::operation::{Ask, OperationError};
 use nbd::reply::{self, Reply};
 use nbd::request::Header;
-use nbd::{Descriptor, HOLE, ZERO};
+use nbd::{Context, DIRTY, Descriptor, HOLE, ZERO};
 
 use super::Clients;
 use super::connection::Reading;
@@ -146,38 +146,64 @@ impl Clients {
         let key = self.questions.insert((place, *header));
         let runs = volumes.ask_runs(disk, key, export, (header.offset, header.length));
         if let Some(runs) = runs {
-            self.reply_runs(key, &runs);
+            self.reply_runs(volumes, key, &runs);
         }
     }
 
     /// Replies to a block status request with the back end's answer.
-    pub(crate) fn reply_runs(&mut self, key: usize, runs: &[Run]) {
+    pub(crate) fn reply_runs(&mut self, volumes: &Volumes, key: usize, runs: &[Run]) {
         let (place, header) = self.questions.remove(key);
         let connection = &mut self.connections[place];
         connection.held -= 1;
-        let descriptors = runs.iter().map(|run| Descriptor {
-            length: run.length,
-            state: match run.holds {
-                Holds::Bytes => 0,
-                Holds::Hole => HOLE | ZERO,
-            },
-        });
+        let (export, offset) = (connection.export, header.offset);
+        let checkpoints = &volumes.checkpoints;
+        let states = |context: &Context| match context.bitmap() {
+            None => {
+                let runs = checkpoints.runs_of_moment(export, offset, runs);
+                runs.iter().map(allocated).collect()
+            }
+            Some(name) => {
+                let dirty = checkpoints.dirty_runs(export, name, (offset, header.length));
+                dirty.into_iter().map(dirtied).collect::<Vec<_>>()
+            }
+        };
         let reply = Reply::to(&header, connection.agreed.style);
         let block = connection.offer.block.min();
-        let context = connection.agreed.contexts.first();
-        connection
-            .outbox
-            .head(|out| match (reply.chunks(), context) {
-                (Some(chunks), Some(&(context, _))) => {
-                    let place = reply::ChunkPosition::Last;
-                    if let Err(nothing) =
-                        chunks.block_status(out, context, block, descriptors, place)
-                    {
-                        reply.failed(out, OperationError::Io, &nothing.to_string());
-                    }
+        let contexts = &connection.agreed.contexts;
+        let last = contexts.len().saturating_sub(1);
+        connection.outbox.head(|out| {
+            let begin = out.len();
+            let Some(chunks) = reply.chunks().filter(|_| !contexts.is_empty()) else {
+                return reply.failed(out, OperationError::Invalid, "no context was agreed on");
+            };
+            for (number, (id, context)) in contexts.iter().enumerate() {
+                let place = match number == last {
+                    true => reply::ChunkPosition::Last,
+                    false => reply::ChunkPosition::Before,
+                };
+                if let Err(nothing) = chunks.block_status(out, *id, block, states(context), place) {
+                    out.truncate(begin);
+                    return reply.failed(out, OperationError::Io, &nothing.to_string());
                 }
-                _ => reply.failed(out, OperationError::Invalid, "no context was agreed on"),
-            });
+            }
+        });
         self.note_answered(place);
+    }
+}
+
+fn allocated(run: &Run) -> Descriptor {
+    Descriptor {
+        length: run.length,
+        state: match run.holds {
+            Holds::Bytes => 0,
+            Holds::Hole => HOLE | ZERO,
+        },
+    }
+}
+
+fn dirtied((length, is_dirty): (u64, bool)) -> Descriptor {
+    Descriptor {
+        length,
+        state: if is_dirty { DIRTY } else { 0 },
     }
 }

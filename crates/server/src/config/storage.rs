@@ -247,6 +247,7 @@ fn volumes(
             "read_only",
             "cache",
             "checksums",
+            "bitmaps",
             "scrub",
         ])?;
         let names = volumes.iter().map(|volume| volume.name.as_str());
@@ -258,6 +259,7 @@ fn volumes(
             access: access(table)?,
             cache: caching::cache(table)?,
             checksums: checksums(table, back_end, &volumes, places)?,
+            bitmaps: bitmaps(table, back_end, &volumes, places)?,
             scrub_every_s: scrub(table)?,
         };
         if let Some(other) = volumes.iter().find(|other| overlap(other, &volume)) {
@@ -293,6 +295,27 @@ fn checksums(
     match others.any(|other| *other == file) {
         true => Err(field.mismatch("a file that no other volume has")),
         false => Ok(Some(file)),
+    }
+}
+
+/// The folder of a volume's dirty bitmaps, which no other volume has.
+fn bitmaps(
+    table: &Section<'_>,
+    back_end: &BackEnd,
+    before: &[Volume],
+    places: &Places,
+) -> Result<Option<PathBuf>, DocumentError> {
+    let Some(field) = table.get("bitmaps") else {
+        return Ok(None);
+    };
+    let folder = path(&field, places)?;
+    if matches!(back_end, BackEnd::Memory { .. }) {
+        return Err(field.mismatch("no dirty bitmaps: memory does not outlive the service"));
+    }
+    let mut others = before.iter().filter_map(|volume| volume.bitmaps.as_ref());
+    match others.any(|other| *other == folder) {
+        true => Err(field.mismatch("a folder that no other volume has")),
+        false => Ok(Some(folder)),
     }
 }
 

@@ -100,6 +100,14 @@ fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
             Ok(()) => Ok(Value::Null),
             Err(problem) => return Answer::refusal(problem),
         },
+        Ask::BeginCheckpoint(_)
+        | Ask::ReleaseCheckpoint { .. }
+        | Ask::Checkpoints
+        | Ask::ChangeBitmap { .. }
+        | Ask::Bitmaps => match backups(service, ask) {
+            Ok(outcome) => outcome,
+            Err(problem) => return Answer::refusal(problem),
+        },
         Ask::Scrubs => serde_json::to_value(service.scrubs()),
         Ask::Steer { task, action } => match service.steer(task, action) {
             Ok(()) => Ok(Value::Null),
@@ -109,22 +117,12 @@ fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
             Ok(()) => Ok(Value::Null),
             Err(problem) => return Answer::refusal(problem),
         },
-        Ask::Learn(order) => match service.learn(&order) {
-            Ok(()) => Ok(Value::Null),
-            Err(problem) => return Answer::refusal(problem),
-        },
-        Ask::Learned { drive } => match service.learned(&drive) {
-            Ok(report) => serde_json::to_value(report),
-            Err(problem) => return Answer::refusal(problem),
-        },
-        Ask::StopLearning { drive } => match service.stop_learning(&drive) {
-            Ok(()) => Ok(Value::Null),
-            Err(problem) => return Answer::refusal(problem),
-        },
-        Ask::Follow { drive } => match service.follow(&drive) {
-            Ok(()) => Ok(Value::Null),
-            Err(problem) => return Answer::refusal(problem),
-        },
+        Ask::Learn(_) | Ask::Learned { .. } | Ask::StopLearning { .. } | Ask::Follow { .. } => {
+            match learning(service, ask) {
+                Ok(outcome) => outcome,
+                Err(problem) => return Answer::refusal(problem),
+            }
+        }
         Ask::Why(query) => match service.why(&query) {
             Ok(slow) => serde_json::to_value(slow),
             Err(problem) => return Answer::refusal(problem),
@@ -148,6 +146,45 @@ fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
         Ok(outcome) => Answer::done(outcome),
         Err(error) => Answer::refusal(error.to_string()),
     }
+}
+
+/// Does what is asked about profiling behind a load.
+///
+/// # Errors
+/// The service's.
+fn learning(service: &dyn Service, ask: Ask) -> Result<serde_json::Result<Value>, String> {
+    match ask {
+        Ask::Learned { drive } => return Ok(serde_json::to_value(service.learned(&drive)?)),
+        Ask::Learn(order) => service.learn(&order)?,
+        Ask::StopLearning { drive } => service.stop_learning(&drive)?,
+        Ask::Follow { drive } => service.follow(&drive)?,
+        _ => return Err("not about profiling: expected learn".to_owned()),
+    }
+    Ok(Ok(Value::Null))
+}
+
+/// Does what is asked about checkpoints and dirty bitmaps.
+///
+/// # Errors
+/// The service's.
+fn backups(service: &dyn Service, ask: Ask) -> Result<serde_json::Result<Value>, String> {
+    Ok(match ask {
+        Ask::BeginCheckpoint(order) => serde_json::to_value(service.begin_checkpoint(&order)?),
+        Ask::ReleaseCheckpoint { volume, release } => {
+            service.release_checkpoint(&volume, release)?;
+            Ok(Value::Null)
+        }
+        Ask::ChangeBitmap {
+            volume,
+            name,
+            change,
+        } => {
+            service.change_bitmap(&volume, &name, change)?;
+            Ok(Value::Null)
+        }
+        Ask::Checkpoints => serde_json::to_value(service.checkpoints()),
+        _ => serde_json::to_value(service.bitmaps()),
+    })
 }
 
 fn tasks(service: &dyn Service) -> Vec<DriveTasks> {

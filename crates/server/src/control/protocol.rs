@@ -7,13 +7,18 @@
 //!   {"version":1,"error":"no task 3 is under way"}
 //! ```
 
+use block::Class;
 use headtime_client::wire;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::unique_keys::UniqueKeys;
 use super::{Learn, Scan};
+use crate::checkpoint::marks::BitmapStatus;
+use crate::checkpoint::moment::CheckpointStatus;
+use crate::checkpoint::store::StoreOrder;
 use crate::tasks::Steer;
+use crate::volume::Release;
 use crate::why::Query;
 
 /// The version of the protocol. It grows with every incompatible change.
@@ -37,6 +42,28 @@ pub enum Ask {
     Scrub(ScrubOrder),
     /// The scrubs since the service began: a list of [`super::ScrubReport`].
     Scrubs,
+    /// Makes a checkpoint of a volume: [`BegunCheckpoint`].
+    BeginCheckpoint(BeginCheckpoint),
+    /// Ends the checkpoint of a volume.
+    ReleaseCheckpoint {
+        /// The name of the volume.
+        volume: String,
+        /// Whether a backup has its bytes.
+        release: Release,
+    },
+    /// The checkpoints: a list of [`CheckpointStatus`].
+    Checkpoints,
+    /// Adds or removes a dirty bitmap.
+    ChangeBitmap {
+        /// The name of the volume.
+        volume: String,
+        /// The name of the bitmap.
+        name: String,
+        /// The change.
+        change: BitmapChange,
+    },
+    /// The dirty bitmaps: a list of [`BitmapStatus`].
+    Bitmaps,
     /// Steers a task.
     Steer {
         /// The number of the task.
@@ -96,6 +123,8 @@ impl Ask {
             Ask::Status
                 | Ask::Tasks
                 | Ask::Scrubs
+                | Ask::Checkpoints
+                | Ask::Bitmaps
                 | Ask::Why(_)
                 | Ask::Streams
                 | Ask::Learned { .. }
@@ -115,6 +144,66 @@ pub struct ScrubOrder {
     /// The deadline, in seconds from now.
     #[serde(default)]
     pub deadline_s: Option<u64>,
+}
+
+/// An order for a checkpoint of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BeginCheckpoint {
+    /// The name of the volume.
+    pub volume: String,
+    /// The dirty bitmap that begins anew at the moment.
+    #[serde(default)]
+    pub bitmap: Option<String>,
+    /// The class of reads of the moment.
+    #[serde(default)]
+    pub class: ReadClass,
+    /// The place of the old bytes of changed chunks.
+    #[serde(default)]
+    pub store: StoreOrder,
+}
+
+/// The class of reads of a checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadClass {
+    /// Behind all other requests, for as long as the engine lets anything wait: a backup ends beside any load.
+    #[default]
+    Last,
+    /// As requests of other clients.
+    Foreground,
+}
+
+impl ReadClass {
+    /// The class of the engine.
+    pub fn of_requests(self) -> Class {
+        match self {
+            ReadClass::Last => Class::BestEffort(6),
+            ReadClass::Foreground => Class::default(),
+        }
+    }
+}
+
+/// A checkpoint whose moment has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BegunCheckpoint {
+    /// The checkpoint.
+    pub checkpoint: CheckpointStatus,
+    /// The address of its export for this machine, if the service has a unix socket for clients without TLS.
+    pub uri: Option<String>,
+    /// The dirty bitmap. Its base is that of the changes before the moment.
+    pub bitmap: Option<BitmapStatus>,
+}
+
+/// A change of a dirty bitmap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BitmapChange {
+    /// It begins, and is empty.
+    Add,
+    /// It ends, and its file goes.
+    Remove,
 }
 
 /// An answer.

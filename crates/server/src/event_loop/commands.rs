@@ -151,7 +151,7 @@ impl EventLoop {
         }
         while let Some((key, runs)) = disk.poll_runs() {
             is_any = true;
-            clients.reply_runs(key, &runs);
+            clients.reply_runs(volumes, key, &runs);
         }
         clients.take_answers(volumes);
         is_any

@@ -1,12 +1,15 @@
-//! The background tasks and streams of a loop, for the control plane.
+//! The background tasks, streams and checkpoints of a loop, for the control plane.
 
 use headtime_client::wire;
 
+use crate::checkpoint::marks::BitmapStatus;
+use crate::checkpoint::moment::CheckpointStatus;
+use crate::clients::Clients;
 use crate::disk::Disk;
 use crate::status;
 use crate::tasks::{Steer, TaskRequest, Tasks};
-use crate::volume::Volumes;
 use crate::volume::streams::StreamRequest;
+use crate::volume::{CheckpointOrder, OpenBitmap, Opened, Release, Volumes};
 
 /// The background tasks of a loop.
 pub struct TaskControl<'a> {
@@ -99,5 +102,56 @@ impl StreamControl<'_> {
     pub fn close(&mut self, number: u64) {
         self.volumes.streams.close(self.disk, number);
         self.volumes.poll_streams(self.disk);
+    }
+}
+
+/// The checkpoints of a loop.
+pub struct CheckpointControl<'a> {
+    pub(super) clients: &'a mut Clients,
+    pub(super) volumes: &'a mut Volumes,
+    pub(super) disk: &'a mut Disk,
+}
+
+impl CheckpointControl<'_> {
+    /// All checkpoints.
+    pub fn list(&self) -> Vec<CheckpointStatus> {
+        self.volumes.checkpoints.statuses()
+    }
+
+    /// Orders a checkpoint. `opened` is called at its moment with the index of its export: what was acknowledged
+    /// before this call is in it, and nothing that is submitted after the callback.
+    pub fn begin(&mut self, order: CheckpointOrder, opened: Opened) {
+        self.volumes.begin_checkpoint(order, opened);
+    }
+
+    /// Adds a dirty bitmap.
+    ///
+    /// # Errors
+    /// If the system has no thread or eventfd for it.
+    pub fn add_bitmap(&mut self, bitmap: OpenBitmap) -> std::io::Result<()> {
+        self.volumes.add_bitmap(self.disk, bitmap)
+    }
+
+    /// Removes a dirty bitmap. Its file stays.
+    ///
+    /// # Errors
+    /// If there is none, or a checkpoint uses it.
+    pub fn remove_bitmap(&mut self, volume: &str, name: &str) -> Result<(), String> {
+        self.volumes.remove_bitmap(volume, name)
+    }
+
+    /// All dirty bitmaps.
+    pub fn bitmaps(&self) -> Vec<BitmapStatus> {
+        self.volumes.checkpoints.bitmaps.statuses()
+    }
+
+    /// Ends the checkpoint of a volume, and drops the clients of its export.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn release(&mut self, volume: &str, release: Release) -> Result<(), String> {
+        let export = self.volumes.release_checkpoint(volume, release)?;
+        self.clients.cut_export(self.volumes, self.disk, export);
+        Ok(())
     }
 }

@@ -11,10 +11,12 @@ use headtime_client::private;
 use tracing::warn;
 
 use super::ServeError;
+use super::drives::Drive;
 use crate::clients::Seats;
 use crate::config::{self, Config, Listen};
 use crate::control::notify::Activated;
-use crate::listener::{Listener, Shown, Terms};
+use crate::front_end::fuse;
+use crate::listener::{Directory, Listener, Shown, Terms};
 use crate::tls::Security;
 
 /// The state that all listeners share: the limit of clients, and the count of rejected ones.
@@ -110,8 +112,49 @@ fn secured(nbd: &config::Nbd) -> Result<Security, ServeError> {
     })
 }
 
+/// The exports of all drives.
+pub(super) fn directory(drives: &[Drive]) -> Directory {
+    let (mut offers, mut places) = (Vec::new(), Vec::new());
+    for drive in drives {
+        for (offer, place) in drive.offers() {
+            offers.push(offer);
+            places.push((drive.mailbox().clone(), place));
+        }
+    }
+    Directory {
+        offers: offers.into(),
+        places: places.into(),
+    }
+}
+
+/// Mounts one folder a drive, so that a slow drive holds up no other. Returns the mounts, and the folders that
+/// were made for them.
+pub(super) fn mount(
+    config: &Config,
+    drives: &[Drive],
+) -> Result<(Vec<fuse::Mount>, Vec<PathBuf>), ServeError> {
+    let (mut mounts, mut made) = (Vec::new(), Vec::new());
+    let Some(fuse) = &config.fuse else {
+        return Ok((mounts, made));
+    };
+    for drive in drives {
+        let folder = match drives.len() {
+            1 => fuse.mount.clone(),
+            _ => fuse.mount.join(drive.name()),
+        };
+        made.extend(missing_folders(&folder));
+        let mounted = std::fs::create_dir_all(&folder)
+            .and_then(|()| fuse::Mount::begin(&folder, drive.files()));
+        mounts.push(mounted.map_err(|error| ServeError::Listen {
+            what: folder.display().to_string(),
+            error,
+        })?);
+    }
+    Ok((mounts, made))
+}
+
 /// A folder and its parents, as far as they do not exist: parents first.
-pub(super) fn missing_folders(folder: &Path) -> Vec<PathBuf> {
+fn missing_folders(folder: &Path) -> Vec<PathBuf> {
     let above = folder.ancestors();
     let missing = above.take_while(|folder| {
         // A dead mount is there, although its metadata are not.

@@ -23,8 +23,6 @@ use crate::event_loop::mailbox::Mailbox;
 use crate::front_end::{fuse, ublk};
 use crate::station::Station;
 use crate::status;
-use nbd::Context;
-use nbd::offer::{BlockSizes, Features, Offer, Text};
 use tracing::info;
 
 mod behind;
@@ -33,6 +31,8 @@ mod checking;
 mod device;
 mod exports;
 mod following;
+mod marking;
+mod offers;
 mod promise;
 mod recording;
 mod running;
@@ -64,6 +64,8 @@ pub(super) struct Drive {
     volumes: Mutex<Vec<(config::Volume, u64)>>,
     /// The exports for new clients, and their indices in the loop.
     exports: Mutex<Vec<(config::Export, usize)>>,
+    /// The open checkpoints: the volume, the index of the export in the loop, and the name of the dirty bitmap.
+    moments: Mutex<Vec<offers::ShownMoment>>,
     mailbox: Mailbox,
     station: Mutex<Option<Station>>,
 }
@@ -108,8 +110,16 @@ impl Drive {
         let is_rotational = parts.is_rotational;
         let following = FollowedBelief::of(config, parts.belief.as_deref());
         let caches = caching::caches(&volumes);
+        let bitmaps = marking::bitmaps(
+            &marking::BitmapPlace {
+                drive: &config.name,
+                block_bytes,
+                blocks: parts.blocks,
+            },
+            &volumes,
+        )?;
         let parts = checking::checked(config, &volumes, parts)?;
-        let station = station(config, limits, parts, exports, caches)?;
+        let station = station(config, limits, parts, exports, (caches, bitmaps))?;
         let places = config.exports.iter().cloned().zip(0..).collect();
         Ok(Drive {
             name: config.name.clone(),
@@ -125,6 +135,7 @@ impl Drive {
             longest: limits.request_bytes,
             volumes: Mutex::new(volumes),
             exports: Mutex::new(places),
+            moments: Mutex::default(),
             mailbox: station.mailbox().clone(),
             station: Mutex::new(Some(station)),
         })
@@ -210,38 +221,6 @@ impl Drive {
         told.map_err(|gone| gone.to_string())?;
         self.impact_ppm.store(impact_ppm, Ordering::Relaxed);
         Ok(())
-    }
-
-    /// The offers for clients, and the indices of the exports in the loop.
-    pub(super) fn offers(&self) -> Vec<(Offer, usize)> {
-        let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
-        let each = exports.iter();
-        each.filter_map(|(export, place)| Some((self.offer(export)?, *place)))
-            .collect()
-    }
-
-    fn offer(&self, export: &config::Export) -> Option<Offer> {
-        let (volume, size) = self.found(&export.volume)?;
-        let block = self.block_bytes;
-        Some(Offer {
-            name: Text::new(export.name.as_str()).ok()?,
-            description: Text::new(export.description.as_str()).ok()?,
-            size,
-            block: BlockSizes::new(block, block.max(PREFERRED), self.longest).ok()?,
-            features: Features {
-                read_only: is_read_only(volume.access, export.access),
-                flush: true,
-                fua: true,
-                trim: true,
-                write_zeroes: true,
-                fast_zero: true,
-                multi_conn: export.connections > 1,
-                cache: true,
-                rotational: self.is_rotational,
-                df: true,
-            },
-            contexts: vec![Context::Allocation],
-        })
     }
 
     /// The exports as files.

@@ -256,7 +256,9 @@ impl Caches {
         let number = self.of(&operations.exports, &operation)?;
         let client = match &pending.source {
             OperationSource::Connection { client, .. } => client.place as u32 + 1,
-            OperationSource::Posted(_) | OperationSource::Copied(_) => 0,
+            OperationSource::Posted(_)
+            | OperationSource::Copied(_)
+            | OperationSource::Preserved { .. } => 0,
         };
         let around = operations.exports.around(&operation);
         let (start, length) = self.span_in_volume(disk, around, number);

@@ -66,6 +66,13 @@ pub(crate) enum OperationSource {
     Posted(Reply),
     /// The copy of a recording's bytes to the drive, and the flush that waits for it.
     Copied(Option<usize>),
+    /// The read of a chunk's old bytes for a checkpoint, before a change.
+    Preserved {
+        /// The number of the checkpoint.
+        checkpoint: u64,
+        /// The number of the chunk in the volume.
+        chunk: u64,
+    },
 }
 
 /// An operation that has begun and was not answered.

@@ -253,7 +253,7 @@ impl Operations {
                 }
                 self.free_bytes(ended.bytes);
             }
-            OperationSource::Copied(_) => (),
+            OperationSource::Copied(_) | OperationSource::Preserved { .. } => (),
         }
     }
 }

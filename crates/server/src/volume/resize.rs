@@ -30,6 +30,7 @@ impl Volumes {
             offset, from, to, ..
         } = *resize;
         self.operations.exports.resize(offset, from, to);
+        self.checkpoints.bitmaps.resize(offset, to);
     }
 
     /// Checks a new length of a volume that `connections` connections use.
@@ -51,6 +52,7 @@ impl Volumes {
                 disk.shape.bytes()
             ));
         }
+        self.checkpoints.may_resize(resize)?;
         if to >= from {
             return Ok(());
         }

@@ -3,16 +3,27 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use headtime_client::wire;
+use server::checkpoint::marks::BitmapStatus;
+use server::checkpoint::moment::CheckpointStatus;
 use server::checksums::report::ScrubState;
-use server::control::{Changes, Learn, LearningReport, Scan, ScrubOrder, ScrubReport, Service};
+use server::control::{
+    BeginCheckpoint, BegunCheckpoint, BitmapChange, Changes, Learn, LearningReport, Scan,
+    ScrubOrder, ScrubReport, Service,
+};
 use server::status::{
     ByKind, Cache, Connection, DriveStatus, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
     Impact, Latency, Lateness, Mode, Queue, ScrubStatus, ServiceState, Standing, Status,
     StreamTotals, Task, TaskImpact, TaskState, Traffic, TrafficClass,
 };
 use server::tasks::Steer;
+use server::volume::Release;
 use server::volume::streams::StreamEvents;
-use server::why::{self, Query, Slow};
+use server::why::{Query, Slow};
+
+#[path = "slow_request.rs"]
+mod slow_request;
+
+pub use slow_request::slow;
 
 /// What it was told, in words.
 #[derive(Clone, Debug)]
@@ -74,6 +85,31 @@ impl Service for Fake {
     fn scrubs(&self) -> Vec<ScrubReport> {
         self.hear("scrubs".to_owned());
         Vec::new()
+    }
+
+    fn begin_checkpoint(&self, order: &BeginCheckpoint) -> Result<BegunCheckpoint, String> {
+        self.hear(format!("begin checkpoint {order:?}"));
+        Err(format!("no volume {}", order.volume))
+    }
+
+    fn release_checkpoint(&self, volume: &str, release: Release) -> Result<(), String> {
+        self.hear(format!("release checkpoint {volume} {release:?}"));
+        Ok(())
+    }
+
+    fn checkpoints(&self) -> Vec<CheckpointStatus> {
+        self.hear("checkpoints");
+        Vec::new()
+    }
+
+    fn bitmaps(&self) -> Vec<BitmapStatus> {
+        self.hear("bitmaps");
+        Vec::new()
+    }
+
+    fn change_bitmap(&self, volume: &str, name: &str, change: BitmapChange) -> Result<(), String> {
+        self.hear(format!("bitmap {volume} {name} {change:?}"));
+        Ok(())
     }
 
     fn steer(&self, task: u64, action: Steer) -> Result<(), String> {
@@ -249,70 +285,6 @@ pub fn learned() -> LearningReport {
         failed: Vec::new(),
         doubt: None,
         profile: Some(String::from("name = \"disk\"\n")),
-    }
-}
-
-/// The parts add up.
-pub fn slow() -> Slow {
-    let others = |how, commands, us| why::Others { how, commands, us };
-    Slow {
-        request: 1841,
-        drive: String::from("disk"),
-        export: String::from("db"),
-        class: String::from("foreground"),
-        direction: String::from("read"),
-        block: 5_000_000,
-        blocks: 8,
-        block_bytes: 512,
-        good: true,
-        at_s: 1_200.5,
-        ended_s_ago: Some(3.25),
-        response_us: 41_873.0,
-        outside_us: 0.0,
-        order_us: 0.0,
-        others: vec![
-            others(why::How::AtDrive, 1, 17_002.0),
-            others(why::How::AsUrgent, 1, 8_000.0),
-            others(why::How::Task, 1, 3_110.0),
-        ],
-        held_back_us: 2.0,
-        forgotten_us: 0.0,
-        in_drive: why::InDrive {
-            us: 13_759.0,
-            commands: 1,
-            buffered: 0,
-            believed_electronics_us: 100.0,
-            believed_seek_us: 6_334.0,
-            believed_rotation_us: 5_125.0,
-            believed_transfer_us: 31.0,
-            believed_bus_us: 200.0,
-            mispredicted_us: 1_969.0,
-            unknown_us: 0.0,
-        },
-        before: vec![
-            why::Command {
-                whose: String::from("request"),
-                export: Some(String::from("bulk")),
-                class: Some(String::from("best-effort-6")),
-                direction: Some(String::from("read")),
-                block: Some(900),
-                blocks: Some(2048),
-                how: why::How::AtDrive,
-                given_us: -4_200.0,
-                us: 17_002.0,
-            },
-            why::Command {
-                whose: String::from("task"),
-                export: None,
-                class: Some(String::from("free")),
-                direction: None,
-                block: None,
-                blocks: None,
-                how: why::How::Task,
-                given_us: 12_800.0,
-                us: 3_110.0,
-            },
-        ],
     }
 }
 

@@ -194,6 +194,23 @@ impl Client {
         end
     }
 
+    #[allow(dead_code, reason = "shared with the tests of the command line")]
+    /// Writes, and waits for the end. The answer is whether it was written: not if the server has gone.
+    pub fn tries(&mut self, ask: Asked, offset: u64, payload: &[u8]) -> bool {
+        let mut out = Vec::new();
+        let length = payload.len() as u64;
+        let submitted = self.requests.submit(&mut out, ask, offset, length);
+        let cookie = submitted.expect("a request that the server takes");
+        self.parts.push(Part {
+            cookie,
+            offset,
+            bytes: Vec::new(),
+            states: Vec::new(),
+        });
+        out.extend_from_slice(payload);
+        self.stream.write_all(&out).is_ok() && self.end().is_some_and(|end| end.result.is_ok())
+    }
+
     /// Bytes as they are.
     pub fn send(&mut self, bytes: &[u8]) {
         // A server that has closed is what some tests are about.

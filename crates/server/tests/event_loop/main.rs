@@ -5,6 +5,7 @@ mod bytes;
 mod cached;
 mod capture;
 mod checked;
+mod checkpointed;
 mod client;
 mod drives;
 mod fickle;

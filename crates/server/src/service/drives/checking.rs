@@ -113,7 +113,7 @@ fn open(
 }
 
 /// The file, which no other process uses.
-fn claimed(path: &Path) -> io::Result<File> {
+pub(super) fn claimed(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options
         .read(true)

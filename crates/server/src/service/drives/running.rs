@@ -19,7 +19,7 @@ use crate::config;
 use crate::event_loop::EventLoop;
 use crate::featureless;
 use crate::station::Station;
-use crate::volume::Export;
+use crate::volume::{Export, OpenBitmap};
 
 /// Starts a drive's loop.
 pub(super) fn station(
@@ -27,7 +27,7 @@ pub(super) fn station(
     limits: &config::Limits,
     parts: Parts,
     exports: Vec<Export>,
-    caches: Caches,
+    (caches, bitmaps): (Caches, Vec<OpenBitmap>),
 ) -> Result<Station, String> {
     let policy = config.policy;
     let is_known = parts.belief.is_some();
@@ -73,7 +73,10 @@ pub(super) fn station(
         let (clock, back_end) = (Clock::start(scale), make()?);
         let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
         let event_loop = event_loop.with_streams(settings.unwrap_or_default());
-        let event_loop = event_loop.with_caches(&caches)?;
+        let mut event_loop = event_loop.with_caches(&caches)?;
+        for bitmap in bitmaps {
+            event_loop.checkpoints().add_bitmap(bitmap)?;
+        }
         Ok(match recorder {
             Some(recorder) => event_loop.with_capture(recorder),
             None => event_loop,

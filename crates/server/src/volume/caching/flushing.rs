@@ -60,7 +60,9 @@ impl Losses {
     fn notify(&mut self, cause: LossCause, source: &OperationSource) -> bool {
         let (client, since) = match source {
             OperationSource::Connection { client, .. } => (client.number, client.since),
-            OperationSource::Posted(_) | OperationSource::Copied(_) => (POSTED, Instant::ZERO),
+            OperationSource::Posted(_)
+            | OperationSource::Copied(_)
+            | OperationSource::Preserved { .. } => (POSTED, Instant::ZERO),
         };
         let Some(loss) = self.0.iter_mut().find(|loss| loss.cause == cause) else {
             return false;
