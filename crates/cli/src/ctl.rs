@@ -13,10 +13,12 @@ use crate::output::{self, Exit, grouped, time_left};
 use crate::service::{asked, understood};
 use crate::streams;
 
+mod checkpoint;
 mod learn;
 mod scrubs;
 mod task;
 
+use checkpoint::{BitmapArgs, CheckpointArgs};
 use learn::LearnArgs;
 use scrubs::describe_scrub;
 use task::TaskArgs;
@@ -52,6 +54,10 @@ enum CtlAction {
     Tasks,
     /// Begin a task over a declared set of blocks
     Task(TaskArgs),
+    /// Checkpoints: moments of volumes, readable over NBD
+    Checkpoint(CheckpointArgs),
+    /// Dirty bitmaps: what was changed since a checkpoint
+    Bitmap(BitmapArgs),
     /// Guaranteed streams and their status
     #[command(after_help = "Example:\n  headtime ctl streams")]
     Streams,
@@ -117,6 +123,8 @@ impl CtlAction {
             CtlAction::Status => Ask::Status,
             CtlAction::Tasks => Ask::Tasks,
             CtlAction::Streams => Ask::Streams,
+            CtlAction::Checkpoint(ref checkpoint) => checkpoint.ask(),
+            CtlAction::Bitmap(ref bitmap) => bitmap.ask(),
             CtlAction::Suspend { task } => steer(task, Steer::Suspend),
             CtlAction::Resume { task } => steer(task, Steer::Resume),
             CtlAction::Abort { task } => steer(task, Steer::Abort),
@@ -165,7 +173,9 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
     if arguments.json {
         return output::print_answer(&format!("{outcome:#}\n"));
     }
-    let text = match arguments.action {
+    let text = match &arguments.action {
+        CtlAction::Checkpoint(checkpoint) => checkpoint.describe(&socket, outcome)?,
+        CtlAction::Bitmap(bitmap) => bitmap.describe(&socket, outcome)?,
         CtlAction::Status => describe(&understood::<Status>(&socket, outcome)?),
         CtlAction::Tasks => list(&understood::<Vec<DriveTasks>>(&socket, outcome)?),
         CtlAction::Streams => streams::table(&understood::<Vec<Listed>>(&socket, outcome)?),

@@ -7,7 +7,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     (
         "Serve and operate",
         &[
-            "adopt", "serve", "ctl", "why", "streams", "play", "record", "scan", "scrub",
+            "adopt", "serve", "ctl", "why", "streams", "play", "record", "scan", "scrub", "backup",
             "emulate", "replay", "demo",
         ],
     ),

@@ -1,6 +1,7 @@
 //! `headtime`: the command line of the simulator and the server.
 
 mod adopt;
+mod backup;
 mod bar;
 mod bench;
 mod cache;
@@ -49,6 +50,8 @@ struct Headtime {
 enum HeadtimeCommand {
     /// Learn a disk that nobody has described, and write a configuration for it: it is only read.
     Adopt(Box<adopt::AdoptArgs>),
+    /// Write an image of one moment of a live volume, or what was changed since the last one.
+    Backup(Box<backup::BackupArgs>),
     /// Measure the speed of the simulator and the service, and our policies beside the kernel's
     /// schedulers
     Bench(bench::BenchArgs),
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
     };
     let ended = match command {
         HeadtimeCommand::Adopt(arguments) => adopt::run(&arguments),
+        HeadtimeCommand::Backup(arguments) => backup::run(&arguments),
         HeadtimeCommand::Bench(arguments) => bench::run(&arguments),
         HeadtimeCommand::Cache(arguments) => cache::run(&arguments),
         HeadtimeCommand::Completions(arguments) => {

@@ -5,12 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use nbd::Style;
 use nbd::client::{
     ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests, Session,
 };
 use nbd::offer::Text;
 use nbd::request::Asked;
+use nbd::{Context, Style};
 
 /// A connection to the default export.
 pub struct LoadClient {
@@ -32,7 +32,7 @@ impl LoadClient {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(HANGS))?;
         stream.set_write_timeout(Some(HANGS))?;
-        let (session, received) = negotiate(&mut &stream, Text::default())?;
+        let (session, received) = negotiate(&mut &stream, Text::default(), Vec::new())?;
         Ok(LoadClient {
             stream,
             requests: Requests::new(session, pending),
@@ -93,18 +93,19 @@ impl LoadClient {
     }
 }
 
-/// Does the handshake for an export without TLS. Returns the session, and the bytes received after it.
+/// Does the handshake for an export and the contexts of its block status, without TLS. Returns the session, and the bytes received after it.
 ///
 /// # Errors
 /// If the connection breaks, or the server does not agree.
 pub fn negotiate(
     stream: &mut (impl io::Read + io::Write),
     export: Text,
+    contexts: Vec<Context>,
 ) -> io::Result<(Session, Vec<u8>)> {
     let mut negotiation = ClientNegotiation::new(ClientOptions {
         export,
         style: Style::Structured,
-        contexts: Vec::new(),
+        contexts,
         security: ClientSecurity::Plain,
     });
     let mut received = Vec::new();

@@ -12,6 +12,7 @@ mod hostile;
 mod information;
 mod kernel;
 mod loads;
+mod moments;
 mod patterns;
 mod round_trips;
 mod served;

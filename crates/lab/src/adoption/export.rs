@@ -54,7 +54,7 @@ pub(super) fn connect(remote: &Remote) -> Result<(ExportConnection, Receiver<Lin
     let mut stream = ExportStream::dial(&remote.address).map_err(wrong)?;
     let name = Text::new(remote.export.as_str())
         .map_err(|unfit| Failure::input(format!("{}: {unfit}", remote.uri)))?;
-    let (session, received) = negotiate(&mut stream, name).map_err(wrong)?;
+    let (session, received) = negotiate(&mut stream, name, Vec::new()).map_err(wrong)?;
     stream.wait_for_ever().map_err(wrong)?;
     ExportConnection::begin(stream, session, received).map_err(wrong)
 }

@@ -61,13 +61,16 @@ struct Change {
     ended: usize,
 }
 
+/// The answer of a posted operation.
+type Answered = Result<Vec<u8>, OperationError>;
+
 /// A load in progress.
 struct Load<'a> {
     served: &'a Served,
     clients: Vec<Client>,
     /// Cookies of changes under way, and their places in `changes`.
     under_way: [Vec<(u64, Option<usize>)>; DOORS - 1],
-    posted: Vec<(Receiver<Result<Vec<u8>, OperationError>>, Option<usize>)>,
+    posted: Vec<(Receiver<Answered>, Option<usize>)>,
     changes: Vec<Change>,
     clock: usize,
 }
@@ -186,7 +189,7 @@ impl<'a> Load<'a> {
         ask: Ask,
         bytes: Range<u64>,
         contents: Vec<u8>,
-    ) -> Receiver<Result<Vec<u8>, OperationError>> {
+    ) -> Receiver<Answered> {
         let (tell, told) = channel();
         let station = self.served.station.as_ref().expect("it runs");
         station.mailbox().submit(Posted {
@@ -231,7 +234,7 @@ impl<'a> Load<'a> {
     }
 
     /// Reads bytes of a moment, as a front end does.
-    fn read(&self, export: usize, bytes: Range<u64>) -> Result<Vec<u8>, OperationError> {
+    fn read(&self, export: usize, bytes: Range<u64>) -> Answered {
         let told = self.post(export, Ask::Read, bytes, Vec::new());
         told.recv().expect("an answer")
     }
