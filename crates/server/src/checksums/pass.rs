@@ -29,6 +29,8 @@ pub struct Pass {
     suspects: BTreeSet<u64>,
     /// Sectors of chunks whose last read failed.
     failed: BTreeMap<u64, u128>,
+    /// Sectors of these chunks that were read since the first failure.
+    read: BTreeMap<u64, u128>,
     /// Chunks whose pages without unreadable sectors were compared.
     beside: BTreeSet<u64>,
     /// Chunks without a checksum of these pages.
@@ -95,6 +97,7 @@ impl Pass {
             compared: BTreeSet::new(),
             suspects: BTreeSet::new(),
             failed: BTreeMap::new(),
+            read: BTreeMap::new(),
             beside: BTreeSet::new(),
             unguarded: BTreeSet::new(),
             counts: PassCounts::default(),
@@ -106,8 +109,7 @@ impl Pass {
     pub(super) fn of_slice(length: u64, slice: usize) -> Self {
         let mut pass = Pass::new(length);
         for chunk in (0..length.div_ceil(CHUNK)).filter(|chunk| slice_of(chunk * CHUNK) != slice) {
-            pass.done[(chunk / 64) as usize] |= 1 << (chunk % 64);
-            pass.left -= 1;
+            pass.set_done(chunk);
         }
         pass
     }
@@ -262,13 +264,20 @@ impl Pass {
         }
     }
 
-    /// A read of these bytes has failed.
+    /// A read of these bytes has failed. Sectors of them that were read apart are not the reason, unless all were: a client
+    /// may read beside a bad sector at any time.
     pub(super) fn failed(&mut self, bytes: &Range<u64>) {
         for chunk in chunks(bytes)
             .filter(|&chunk| !self.is_done(chunk))
             .collect::<Vec<_>>()
         {
-            *self.failed.entry(chunk).or_default() |= sectors(chunk, bytes);
+            let (all, read) = (sectors(chunk, bytes), self.read.entry(chunk).or_default());
+            let suspects = match all & !*read {
+                0 => all,
+                others => others,
+            };
+            *read &= !suspects;
+            *self.failed.entry(chunk).or_default() |= suspects;
         }
     }
 
@@ -276,6 +285,7 @@ impl Pass {
     pub(super) fn readable(&mut self, bytes: &Range<u64>) {
         for (&chunk, failed) in self.failed.range_mut(chunks(bytes)) {
             *failed &= !sectors(chunk, bytes);
+            *self.read.entry(chunk).or_default() |= sectors(chunk, bytes);
         }
         if self
             .failed
@@ -283,6 +293,7 @@ impl Pass {
             .any(|(_, &failed)| failed == 0)
         {
             self.failed.retain(|_, failed| *failed != 0);
+            self.read.retain(|chunk, _| self.failed.contains_key(chunk));
         }
     }
 
@@ -342,6 +353,11 @@ impl Pass {
             return;
         }
         self.failed.remove(&chunk);
+        self.read.remove(&chunk);
+        self.set_done(chunk);
+    }
+
+    fn set_done(&mut self, chunk: u64) {
         self.done[(chunk / 64) as usize] |= 1 << (chunk % 64);
         self.left -= 1;
     }
@@ -392,4 +408,41 @@ fn sectors(chunk: u64, bytes: &Range<u64>) -> u128 {
     let first = place(bytes.start) / SECTOR;
     let end = place(bytes.end).div_ceil(SECTOR);
     (first..end).fold(0, |mask, sector| mask | 1 << sector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of so many sectors.
+    fn bytes(first: u64, end: u64) -> Range<u64> {
+        first * SECTOR..end * SECTOR
+    }
+
+    #[test]
+    fn a_failed_read_of_a_client_does_not_blame_sectors_that_were_read_apart() {
+        let mut pass = Pass::new(4 * CHUNK);
+        pass.failed(&bytes(128, 256));
+        // The search for the bad sector, 200.
+        for (first, end) in [(128, 192), (192, 200), (201, 256)] {
+            pass.readable(&bytes(first, end));
+        }
+        let bad = bytes(200, 201);
+        assert_eq!(pass.unreadable(), std::slice::from_ref(&bad));
+        pass.failed(&bytes(100, 256));
+        assert_eq!(pass.unreadable(), [bytes(100, 128), bad.clone()]);
+        pass.readable(&bytes(100, 128));
+        assert_eq!(pass.unreadable(), std::slice::from_ref(&bad));
+        // One that was read has become bad, too.
+        pass.failed(&bytes(130, 131));
+        assert_eq!(pass.unreadable(), [bytes(130, 131), bad]);
+        pass.readable(&bytes(128, 256));
+        assert_eq!(pass.unreadable(), [] as [Range<u64>; 0]);
+        pass.failed(&bytes(128, 256));
+        assert_eq!(
+            pass.unreadable(),
+            [bytes(128, 256)],
+            "nothing is known any more"
+        );
+    }
 }
