@@ -9,8 +9,8 @@ use headtime_client::default_socket;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use server::checksums::report::{FindingKind, ScrubReport, ScrubState};
 use server::checksums::schedule::SLICES;
-use server::control::ScrubOrder;
 use server::control::protocol::Ask;
+use server::control::{ScrubBlocks, ScrubOrder};
 
 use crate::output::{Exit, grouped, print_answer};
 use crate::service::{asked, understood};
@@ -28,6 +28,10 @@ pub struct ScrubArgs {
     /// Seconds until the scrub should be done
     #[arg(long, value_name = "S")]
     deadline: Option<u64>,
+    /// Verify only what the volume's file system uses: ext4, XFS or btrfs from the volume's first byte
+    /// on, not mounted
+    #[arg(long, conflicts_with = "status")]
+    used: bool,
     /// Start the scrub and return
     #[arg(long, conflicts_with = "status")]
     detach: bool,
@@ -53,6 +57,10 @@ pub fn run(arguments: &ScrubArgs) -> Result<(), Exit> {
             volume: arguments.volume.clone(),
             priority: arguments.priority,
             deadline_s: arguments.deadline,
+            blocks: match arguments.used {
+                true => ScrubBlocks::Used,
+                false => ScrubBlocks::All,
+            },
         };
         asked(&socket, &Ask::Scrub(order))?;
     }
@@ -127,6 +135,14 @@ fn described(report: &ScrubReport) -> String {
         grouped(report.asked_bytes),
         report.elapsed_s
     );
+    if let Some(used) = &report.used {
+        text += &format!(
+            "used by its {}: {} bytes; {} of its groups are damaged and were verified as a whole\n",
+            used.file_system,
+            grouped(used.used_bytes),
+            used.distrusted_groups
+        );
+    }
     text += &counted(report);
     if report.late_by_s > 0 {
         text += &format!("late by {} s for its schedule\n", grouped(report.late_by_s));
@@ -200,6 +216,7 @@ const EXAMPLES: &str = "Examples:
   headtime scrub disk
   headtime scrub disk --detach; headtime scrub disk --status
   headtime scrub disk --json
+  headtime scrub disk --used
 
 The volume has a file of checksums: `checksums = \"/var/lib/headtime/disk.sums\"` in its table. The first
 scrub builds them for what is on it. A damaged place is read twice before it is reported. Times are seconds

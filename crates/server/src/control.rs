@@ -26,7 +26,7 @@ pub use desk::Bounds;
 pub use learning::{Learn, LearningReport, MOST_GRANTED_PPM};
 pub use lease::Lease;
 pub use plane::{GRACE, Listeners, Plane, listen, listen_http};
-pub use protocol::{BeginCheckpoint, BegunCheckpoint, BitmapChange, ScrubOrder};
+pub use protocol::{BeginCheckpoint, BegunCheckpoint, BitmapChange, ScrubBlocks, ScrubOrder};
 
 use headtime_client::wire;
 use serde::{Deserialize, Serialize};

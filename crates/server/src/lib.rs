@@ -22,6 +22,7 @@ pub mod control;
 pub mod disk;
 pub mod event_loop;
 pub mod featureless;
+pub mod file_systems;
 pub mod front_end;
 pub mod listener;
 mod outbox;

@@ -114,6 +114,21 @@ impl Pass {
         pass
     }
 
+    /// Leaves out the chunks that are not wanted. Chunks that are being compared stay.
+    pub fn narrow(&mut self, is_wanted: impl Fn(u64) -> bool) {
+        for chunk in 0..self.length.div_ceil(CHUNK) {
+            if is_wanted(chunk) || self.is_done(chunk) || self.compared.contains(&chunk) {
+                continue;
+            }
+            self.parts.remove(&chunk);
+            self.failed.remove(&chunk);
+            self.read.remove(&chunk);
+            self.beside.remove(&chunk);
+            self.unguarded.remove(&chunk);
+            self.set_done(chunk);
+        }
+    }
+
     /// Whether reads count.
     pub fn is_active(&self) -> bool {
         self.is_active
@@ -417,6 +432,19 @@ mod tests {
     /// Bytes of so many sectors.
     fn bytes(first: u64, end: u64) -> Range<u64> {
         first * SECTOR..end * SECTOR
+    }
+
+    #[test]
+    fn chunks_that_are_not_wanted_are_left_out() {
+        let mut pass = Pass::new(10 * CHUNK);
+        pass.failed(&bytes(0, 3 * 128));
+        pass.narrow(|chunk| [1, 9].contains(&chunk));
+        assert_eq!(pass.left(), 2);
+        assert_eq!(pass.remaining(), [CHUNK..2 * CHUNK, 9 * CHUNK..10 * CHUNK]);
+        assert_eq!(pass.unreadable(), [bytes(128, 256)]);
+        pass.end();
+        let places: Vec<u64> = pass.damaged().iter().map(|damage| damage.offset).collect();
+        assert_eq!(places, [CHUNK]);
     }
 
     #[test]

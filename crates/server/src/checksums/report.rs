@@ -67,6 +67,9 @@ pub struct ScrubReport {
     /// The slice of the volume that a scheduled scrub verifies, or all.
     #[serde(default)]
     pub slice: Option<usize>,
+    /// The file system whose blocks the scrub verifies, unless it verifies all.
+    #[serde(default)]
+    pub used: Option<UsedReport>,
     /// The schedule of the volume.
     #[serde(default)]
     pub schedule: Option<Schedule>,
@@ -112,6 +115,28 @@ pub struct Finding {
     /// When a scrub found it no more.
     #[serde(default)]
     pub gone_s: Option<u64>,
+}
+
+/// The part of a volume that a scrub covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Covered {
+    /// All of it.
+    All,
+    /// A slice.
+    Slice(usize),
+    /// What its file system uses. No slice is verified by that.
+    Used,
+}
+
+/// What the file system of a volume used when a scrub began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedReport {
+    /// The kind of the file system.
+    pub file_system: String,
+    /// Bytes in use, in chunks of 64 KiB.
+    pub used_bytes: u64,
+    /// Groups whose metadata are damaged or contradict themselves: all of each was verified.
+    pub distrusted_groups: u64,
 }
 
 /// The kind of a finding.
@@ -189,18 +214,18 @@ impl History {
         std::fs::rename(&beside, path)
     }
 
-    /// Adds what a complete scrub of all or of a slice has found. `checked` says whether the scrub has seen the bytes of
-    /// a finding.
+    /// Adds what a complete scrub has found. `checked` says whether the scrub has seen the bytes of a finding.
     pub fn add(
         &mut self,
-        (now_s, slice): (u64, Option<usize>),
+        (now_s, covered): (u64, Covered),
         damaged: &[Damage],
         (offset, block_bytes): (u64, u64),
         checked: impl Fn(&Finding) -> bool,
     ) {
-        match slice {
-            Some(slice) => self.verified_s[slice] = now_s,
-            None => self.verified_s = [now_s; SLICES],
+        match covered {
+            Covered::Slice(slice) => self.verified_s[slice] = now_s,
+            Covered::All => self.verified_s = [now_s; SLICES],
+            Covered::Used => {}
         }
         self.last_scrub_s = Some(oldest(&self.verified_s).1).filter(|&oldest_s| oldest_s > 0);
         for damage in damaged {
@@ -234,7 +259,10 @@ impl History {
                 damage.offset == finding.offset_bytes
                     && FindingKind::from(damage.kind) == finding.kind
             });
-            let is_inside = slice.is_none_or(|slice| slice == slice_of(finding.offset_bytes));
+            let is_inside = match covered {
+                Covered::Slice(slice) => slice == slice_of(finding.offset_bytes),
+                Covered::All | Covered::Used => true,
+            };
             if !is_found && is_inside && finding.gone_s.is_none() && checked(finding) {
                 finding.gone_s = Some(now_s);
             }
@@ -273,7 +301,7 @@ mod tests {
             (30, vec![second]),
         ] {
             let mut history = History::load(&path).expect("a history");
-            history.add((now, None), &damaged, place, |_| true);
+            history.add((now, Covered::All), &damaged, place, |_| true);
             history.save(&path).expect("a file");
         }
         let History {
@@ -297,10 +325,14 @@ mod tests {
         );
         // A slice that has other bytes says nothing about these.
         let mut history = History::load(&path).expect("a history");
-        history.add((40, Some(1)), &[], place, |_| true);
+        history.add((40, Covered::Slice(1)), &[], place, |_| true);
         assert_eq!(history.findings[0].gone_s, None);
         assert_eq!(history.last_scrub_s, Some(30), "the oldest");
-        history.add((50, Some(0)), &[], place, |_| true);
+        // The used blocks have it, if the scrub has seen it, and verify no slice.
+        history.add((45, Covered::Used), &[], place, |_| false);
+        assert_eq!(history.findings[0].gone_s, None);
+        assert!(history.verified_s.iter().all(|&moment_s| moment_s <= 40));
+        history.add((50, Covered::Slice(0)), &[], place, |_| true);
         assert_eq!(history.findings[1].gone_s, Some(50));
         std::fs::write(&path, "{").expect("a file");
         assert!(

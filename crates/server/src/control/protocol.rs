@@ -144,6 +144,20 @@ pub struct ScrubOrder {
     /// The deadline, in seconds from now.
     #[serde(default)]
     pub deadline_s: Option<u64>,
+    /// The blocks to verify.
+    #[serde(default)]
+    pub blocks: ScrubBlocks,
+}
+
+/// The blocks that a scrub verifies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScrubBlocks {
+    /// All of the volume.
+    #[default]
+    All,
+    /// Those that the volume's file system uses.
+    Used,
 }
 
 /// An order for a checkpoint of a volume.

@@ -22,18 +22,20 @@ use super::drives::Drive;
 use super::{Running, locked};
 use crate::checksums::keeper::Keeper;
 use crate::checksums::pass::{Pass, PassCounts};
-use crate::checksums::probing::Probing;
-use crate::checksums::report::{History, ScrubReport, ScrubState};
+use crate::checksums::report::{Covered, History, ScrubReport, ScrubState};
 use crate::checksums::schedule::bytes_of_slice;
 use crate::checksums::{CHUNK, PAGE};
 use crate::control::ScrubOrder;
 use crate::disk::back_end::checked::CheckState;
 use crate::event_loop::EventLoop;
 use crate::event_loop::mailbox::Mailbox;
+use crate::file_systems::UsedMap;
 use crate::status::{ScrubStatus, TaskState};
 use crate::tasks::{HOLD, ROOM, SinkHandle, Steer, TaskRequest};
 
 mod scheduled;
+mod unreadable;
+mod used;
 
 /// The scrubs of a service, by volume.
 pub(super) struct Scrubs {
@@ -49,6 +51,8 @@ struct Scrub {
     order: ScrubOrder,
     /// The slice of the volume, or all of it.
     slice: Option<usize>,
+    /// The blocks that the file system uses, if only these are verified.
+    used: Option<UsedMap>,
     /// The number of the pass. Another scrub may take its place.
     pass: u64,
     /// The first byte of the volume on the drive, and its bytes.
@@ -73,12 +77,8 @@ struct Look {
 const GONE: &str = "the volume was resized, or another scrub took its place";
 /// The largest number of tasks of a scrub. A choice: what is being changed each time is left out.
 const MOST_ROUNDS: usize = 6;
-/// The largest number of comparisons of pages beside unreadable blocks. A choice: damage is read twice.
-const MOST_BESIDE: usize = 3;
 /// The interval of looks at the task. A choice.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// The same while single blocks are searched. A choice.
-const LOOK_SOON: Duration = Duration::from_millis(10);
 /// The time between two rounds in which flushes make changes durable. A choice.
 const BETWEEN: Duration = Duration::from_millis(1500);
 
@@ -145,6 +145,7 @@ impl Running {
             mailbox: drive.mailbox().clone(),
             order: order.clone(),
             slice,
+            used: None,
             pass,
             offset,
             length,
@@ -228,8 +229,8 @@ fn begin_pass(
 }
 
 impl Scrub {
-    fn run(self) {
-        let ended = self.rounds();
+    fn run(mut self) {
+        let ended = self.leave_out_unused().and_then(|()| self.rounds());
         let mut report = locked(&self.report);
         report.elapsed_s = self.begun.elapsed().as_secs_f64();
         match ended {
@@ -271,44 +272,6 @@ impl Scrub {
         }
         self.compare_beside()?;
         self.end()
-    }
-
-    /// Compares the pages beside unreadable blocks. Those that differ are read once more.
-    fn compare_beside(&self) -> Result<(), String> {
-        for _ in 0..MOST_BESIDE {
-            self.of_pass(|keeper| {
-                keeper.compare_beside();
-                Some(())
-            })?;
-            self.wait_until(|look| !look.is_comparing)?;
-            let places = self.of_pass(|keeper| Some(keeper.pass()?.remaining_beside()))?;
-            if places.is_empty() {
-                return Ok(());
-            }
-            self.read_apart(Probing::over(self.block_bytes, places))?;
-            self.probe()?;
-        }
-        Ok(())
-    }
-
-    /// Reads what could not be read in parts: one bad block fails the whole of a read.
-    fn probe(&self) -> Result<(), String> {
-        self.read_apart(Probing::new(self.block_bytes, &self.unreadable()?))
-    }
-
-    fn read_apart(&self, mut probing: Probing) -> Result<(), String> {
-        loop {
-            let places = probing.next_places();
-            if places.is_empty() {
-                return Ok(());
-            }
-            self.round(self.wanted(move |_| places)?, LOOK_SOON)?;
-            probing.ended(&self.unreadable()?);
-        }
-    }
-
-    fn unreadable(&self) -> Result<Vec<Range<u64>>, String> {
-        self.of_pass(|keeper| Some(keeper.pass()?.unreadable()))
     }
 
     /// Asks the keeper of the volume on the loop.
@@ -441,10 +404,18 @@ impl Scrub {
             pass.end();
             Some((pass.damaged().to_vec(), left, pass.counts()))
         })?;
-        let is_checked = |offset: u64| !left.iter().any(|range| range.contains(&offset));
+        let is_checked = |offset: u64| {
+            let is_wanted = self.used.as_ref().is_none_or(|map| map.has(offset / CHUNK));
+            is_wanted && !left.iter().any(|range| range.contains(&offset))
+        };
+        let covered = match (self.slice, &self.used) {
+            (Some(slice), _) => Covered::Slice(slice),
+            (None, Some(_)) => Covered::Used,
+            (None, None) => Covered::All,
+        };
         let mut history = History::load(&self.history)?;
         history.add(
-            (now_s(), self.slice),
+            (now_s(), covered),
             &damaged,
             (self.offset, self.block_bytes),
             |finding| is_checked(finding.offset_bytes),

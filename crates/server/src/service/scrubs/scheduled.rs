@@ -9,7 +9,7 @@ use tracing::warn;
 use super::{Running, locked, now_s};
 use crate::checksums::report::{History, ScrubReport, ScrubState};
 use crate::checksums::schedule::{Due, Schedule};
-use crate::control::ScrubOrder;
+use crate::control::{ScrubBlocks, ScrubOrder};
 
 /// The interval of looks at the schedules. A choice.
 const LOOK: Duration = Duration::from_secs(1);
@@ -89,6 +89,7 @@ impl Running {
                 volume,
                 priority: PRIORITY,
                 deadline_s: Some(left_s),
+                blocks: ScrubBlocks::All,
             };
             if let Err(problem) = self.begin_scrub(&order, Some(slice)) {
                 warn!(
