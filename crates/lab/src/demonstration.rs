@@ -9,7 +9,7 @@
 //! Everything runs in one process and a temporary folder. The load uses a real socket.
 
 pub mod comparisons;
-mod load;
+pub(crate) mod load;
 mod report;
 mod service;
 

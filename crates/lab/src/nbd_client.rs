@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use block::operation::OperationError;
 use nbd::client::{
     ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests, Session,
 };
@@ -18,9 +19,26 @@ pub struct LoadClient {
     requests: Requests,
     /// Received bytes that are not processed yet.
     received: Vec<u8>,
-    /// Bytes of contents that are still to be received and dropped.
-    passed_over: u64,
+    /// The contents that are being received.
+    contents: Contents,
     out: Vec<u8>,
+}
+
+/// Contents that are being received: the request, the place of the next byte, and the bytes to come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Contents {
+    cookie: u64,
+    offset: u64,
+    left: u64,
+}
+
+/// The end of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedRequest {
+    /// Its cookie.
+    pub cookie: u64,
+    /// Its result.
+    pub result: Result<(), OperationError>,
 }
 
 /// Time-out of a reply. A choice, far beyond the requests of the slowest time scale.
@@ -37,7 +55,7 @@ impl LoadClient {
             stream,
             requests: Requests::new(session, pending),
             received,
-            passed_over: 0,
+            contents: Contents::default(),
             out: Vec::new(),
         })
     }
@@ -62,12 +80,23 @@ impl LoadClient {
 
     /// Waits for the next completion; returns its cookie.
     pub fn end(&mut self) -> io::Result<u64> {
+        let ended = self.end_with(&mut |_, _, _| {})?;
+        ended.result.map_err(io::Error::other)?;
+        Ok(ended.cookie)
+    }
+
+    /// Waits for the next completion. `take` gets the bytes of reads in parts: the cookie, the place in the
+    /// export, and the bytes.
+    pub fn end_with(&mut self, take: &mut dyn FnMut(u64, u64, &[u8])) -> io::Result<EndedRequest> {
         loop {
-            if self.passed_over > 0 {
-                let here = self.passed_over.min(self.received.len() as u64);
+            if self.contents.left > 0 {
+                let here = self.contents.left.min(self.received.len() as u64);
+                let Contents { cookie, offset, .. } = self.contents;
+                take(cookie, offset, &self.received[..here as usize]);
                 self.received.drain(..here as usize);
-                self.passed_over -= here;
-                if self.passed_over > 0 {
+                self.contents.left -= here;
+                self.contents.offset += here;
+                if self.contents.left > 0 {
                     more(&mut &self.stream, &mut self.received)?;
                     continue;
                 }
@@ -77,17 +106,26 @@ impl LoadClient {
             self.received.drain(..used);
             match event {
                 None if used == 0 => more(&mut &self.stream, &mut self.received)?,
-                Some(Event::Contents { length, .. }) => self.passed_over = length,
-                Some(Event::Finished {
+                Some(Event::Contents {
                     cookie,
-                    result: Ok(()),
-                }) => return Ok(cookie),
-                Some(Event::Finished {
-                    result: Err(failed),
-                    ..
-                }) => return Err(io::Error::other(failed)),
-                None | Some(Event::Hole { .. } | Event::State { .. } | Event::Complaint { .. }) => {
+                    offset,
+                    length,
+                }) => {
+                    self.contents = Contents {
+                        cookie,
+                        offset,
+                        left: length,
+                    };
                 }
+                Some(Event::Hole {
+                    cookie,
+                    offset,
+                    length,
+                }) => take(cookie, offset, &vec![0; length as usize]),
+                Some(Event::Finished { cookie, result }) => {
+                    return Ok(EndedRequest { cookie, result });
+                }
+                None | Some(Event::State { .. } | Event::Complaint { .. }) => {}
             }
         }
     }

@@ -234,6 +234,126 @@ fn kills_within_a_load_raise_no_alarm_and_flips_after_them_are_found() {
     assert!(!is_good && found.len() == flips.len(), "{report}");
 }
 
+/// A flip in a block that the file system does not use is found by a scrub of all only.
+#[test]
+fn a_scrub_of_used_blocks_leaves_out_free_ones_and_a_file_system_in_use() {
+    let Some(image) = small_ext4() else {
+        return;
+    };
+    let service = Service::start_with(&image, &checked());
+    assert!(scrub(&service).0);
+    let used = |service: &Service| {
+        let (is_good, text) = service.run(&["scrub", "--used", "--json", "small"]);
+        let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+        let report = values.next().and_then(Result::ok);
+        (is_good, report.unwrap_or_else(|| panic!("{text}")))
+    };
+    let (is_good, clean) = used(&service);
+    assert!(is_good, "{clean}");
+    let asked = clean["asked_bytes"].as_u64().expect("a number");
+    assert!(
+        asked > 0 && asked < BYTES as u64 / 2,
+        "most is free: {clean}"
+    );
+    assert_eq!(clean["verified_bytes"], asked, "{clean}");
+    assert_eq!(clean["used"]["file_system"], "ext4", "{clean}");
+    // A superblock's spare bytes, and the last but one chunk.
+    let (in_use, unused) = (100, BYTES as u64 - 70_000);
+    flip(&service, in_use);
+    flip(&service, unused);
+    let offsets = |report: &Value| {
+        let findings = report["findings"].as_array().expect("a list").clone();
+        let each = findings
+            .iter()
+            .filter(|finding| finding["gone_s"].is_null());
+        each.filter_map(|finding| finding["offset_bytes"].as_u64())
+            .collect::<Vec<_>>()
+    };
+    let (is_good, found) = used(&service);
+    assert!(!is_good, "{found}");
+    assert_eq!(offsets(&found), [0], "{found}");
+    let (_, all) = scrub(&service);
+    assert_eq!(offsets(&all), [0, unused / 4096 * 4096], "{all}");
+    // What was found outside of the used blocks stays.
+    let (_, again) = used(&service);
+    assert_eq!(offsets(&again), [0, unused / 4096 * 4096], "{again}");
+    // The journal is unfinished: the file system is mounted.
+    let mut client = connect(&service);
+    let write = Asked::Of(Ask::Write {
+        durability: Durability::Durable,
+    });
+    let mut first = image[..4096].to_vec();
+    first[1024 + 0x60] |= 4;
+    let sum = !crc32c(&first[1024..1024 + 0x3FC]);
+    first[1024 + 0x3FC..2048].copy_from_slice(&sum.to_le_bytes());
+    assert_eq!(client.ask(write, 0, 4096, &first).result, Ok(()));
+    let (is_good, refused) = used(&service);
+    let problem = refused["problem"].as_str().expect("a problem");
+    assert!(!is_good && problem.contains("mounted"), "{refused}");
+    assert!(
+        problem.contains("expected an unmounted file system"),
+        "{refused}"
+    );
+}
+
+/// The bytes of an empty ext4 as long as the small volume; `None` if its program is not installed.
+fn small_ext4() -> Option<Vec<u8>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("small");
+    let file = std::fs::File::create(&image).expect("an image");
+    file.set_len(BYTES as u64).expect("its length");
+    let made = std::process::Command::new("mke2fs")
+        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+        .args(["-t", "ext4", "-q", "-F"])
+        .arg(&image)
+        .status();
+    let Ok(status) = made else {
+        assert!(std::env::var_os("CI").is_none(), "mke2fs is not installed");
+        println!("skipped: mke2fs is not installed");
+        return None;
+    };
+    assert!(status.success());
+    Some(std::fs::read(&image).expect("an image"))
+}
+
+/// The CRC-32C of the standard, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |mut sum, &byte| {
+        sum ^= u32::from(byte);
+        for _ in 0..8 {
+            sum = if sum & 1 == 1 {
+                sum >> 1 ^ 0x82F6_3B78
+            } else {
+                sum >> 1
+            };
+        }
+        sum
+    })
+}
+
+/// Flips and unreadable sectors under a verify load with kills, as the benchmark measures them.
+#[test]
+fn the_benchmark_of_scrubs_finds_and_repairs_all_damage_without_false_alarms() {
+    let output = std::process::Command::new(assert_cmd::cargo::cargo_bin("headtime"))
+        .args([
+            "bench", "care", "--case", "scrub", "--drive", "dec-rz26", "--json",
+        ])
+        .output()
+        .expect("it runs");
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{problem}");
+    let measured: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let figures = &measured[0];
+    for key in ["injected", "found", "repaired"] {
+        assert_eq!(figures[key], 30, "{key}: {figures}");
+    }
+    for key in ["false_alarms", "wrong_bytes"] {
+        assert_eq!(figures[key], 0, "{key}: {figures}");
+    }
+    assert_eq!(figures["scrub"]["failed_reads"], 0, "{figures}");
+    assert_eq!(figures["scrub"]["kills"], 3, "{figures}");
+}
+
 /// The slices of the small volume are verified by themselves. A scrub of all takes the place of a slice.
 #[test]
 fn a_schedule_begins_scrubs_and_goes_on_after_a_restart() {

@@ -7,8 +7,10 @@ use serde::Serialize;
 use super::busy::BeliefSource;
 use crate::{Failure, Label, Progress};
 
+mod scrub;
 mod tasks;
 
+pub use scrub::{ScrubFigures, WholeScrub};
 pub use tasks::{AnyHalfFigures, HastenedFigures, SharingFigures};
 
 /// The settings of the benchmark.
@@ -67,6 +69,9 @@ pub struct CareFigures {
     /// What only the case `tasks` measures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<SharingFigures>,
+    /// What only the case `scrub` measures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scrub: Option<ScrubFigures>,
 }
 
 /// A case.
@@ -76,10 +81,16 @@ struct CareCase {
 }
 
 /// The cases.
-const CASES: &[CareCase] = &[CareCase {
-    name: "tasks",
-    measure: tasks::measure,
-}];
+const CASES: &[CareCase] = &[
+    CareCase {
+        name: "scrub",
+        measure: scrub::measure,
+    },
+    CareCase {
+        name: "tasks",
+        measure: tasks::measure,
+    },
+];
 
 impl CareBench {
     /// The names of all cases.

@@ -106,6 +106,13 @@ impl Server {
         )))
     }
 
+    /// Ends the process with SIGKILL.
+    pub fn kill(&mut self) -> std::io::Result<()> {
+        let killed = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(killed, rustix::process::Signal::KILL)?;
+        self.child.wait().map(drop)
+    }
+
     /// The CPU time of all of its threads so far.
     pub fn cpu_time(&self) -> Result<Duration, Failure> {
         let path = format!("/proc/{}/stat", self.child.id());
@@ -116,6 +123,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if let Ok(Some(_)) = self.child.try_wait() {
+            return;
+        }
         let terminate = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(terminate, rustix::process::Signal::TERM);
         let _ = self.child.wait();

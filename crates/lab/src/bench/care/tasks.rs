@@ -169,6 +169,7 @@ impl Trial {
             foreground_loss_percent: means.loss_percent(&three),
             budget_percent: f64::from(bench.impact_ppm) / 1e4,
             sharing: Some(sharing),
+            scrub: None,
         })
     }
 
