@@ -8,6 +8,7 @@
 //! What an image has to be follows from `k` of each writer. At the begin of the backup `k` writes had ended or
 //! more; at its end no more than `k` had begun.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,9 +49,17 @@ impl Diary {
     /// The volume's bytes of a writer after `count` writes.
     fn expected(&self, writer: usize, count: u64, image: &mut [u8]) {
         let units = self.units.lock().expect("a lock");
-        for (number, unit) in (1..).zip(&units[..count as usize]) {
-            let at = place(writer, *unit) as usize;
-            image[at..at + UNIT].copy_from_slice(&contents(number));
+        let mut written = BTreeSet::new();
+        // Later writes of a unit hide earlier ones.
+        for number in (1..=count).rev() {
+            let unit = &units[number as usize - 1];
+            if written.insert(*unit) {
+                let at = place(writer, *unit) as usize;
+                image[at..at + UNIT].copy_from_slice(&contents(number));
+            }
+            if written.len() as u64 == UNITS {
+                return;
+            }
         }
     }
 
@@ -254,7 +263,7 @@ fn images_under_a_load_are_one_moment_across_kills() {
                 let based: [u64; WRITERS] = based;
                 diary.chunks(writer, based[writer], counts[writer])
             });
-            let changed: std::collections::BTreeSet<u64> = changed.collect();
+            let changed: BTreeSet<u64> = changed.collect();
             // A kill leaves marks of writes that it came before.
             let most = changed.len() as u64 * CHUNK * 105 / 100 + killed * WRITERS as u64 * CHUNK;
             let read = bytes(&report, "read_bytes");
