@@ -21,6 +21,7 @@ records() { echo "records: $(ls /run/headtime 2>/dev/null | wc -l)"; }
 delay() { until echo $1 >/sys/bus/pseudo/drivers/scsi_debug/delay 2>/dev/null; do :; done; }
 # Begins to profile a disk, and waits until its write cache is off. A slower disk keeps it busy from then on.
 begin() {
+    : >/tmp/log # The run before said it, too.
     headtime profile --device $1 --budget 60s -o /tmp/new.toml >/tmp/said 2>/tmp/log &
     probing=$!
     until grep -q 'write cache is off' /tmp/log; do
