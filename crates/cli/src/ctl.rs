@@ -15,11 +15,13 @@ use crate::streams;
 
 mod checkpoint;
 mod learn;
+mod mirrors;
 mod scrubs;
 mod task;
 
 use checkpoint::{BitmapArgs, CheckpointArgs};
 use learn::LearnArgs;
+use mirrors::describe_mirror;
 use scrubs::describe_scrub;
 use task::TaskArgs;
 
@@ -258,6 +260,10 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
         .iter()
         .map(describe_traffic)
         .collect::<String>();
+    text += &drive
+        .mirror
+        .as_ref()
+        .map_or_else(String::new, describe_mirror);
     let second = &drive.head_time.second_us;
     let all: u64 = HeadKind::ALL.iter().map(|kind| second.of(*kind)).sum();
     let share = |kind: &HeadKind| {

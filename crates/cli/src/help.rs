@@ -8,7 +8,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
         "Serve and operate",
         &[
             "adopt", "serve", "ctl", "why", "streams", "play", "record", "scan", "scrub", "backup",
-            "emulate", "replay", "demo",
+            "mirror", "emulate", "replay", "demo",
         ],
     ),
     (

@@ -14,6 +14,7 @@ mod fit;
 mod help;
 mod install;
 mod interrupt;
+mod mirror;
 mod output;
 mod paper;
 mod profile;
@@ -74,6 +75,8 @@ enum HeadtimeCommand {
     Fit(fit::FitArgs),
     /// Write the manual pages, one for each command.
     ManPages(install::ManPagesArgs),
+    /// Make mirrors of two disks, look at their legs, and prepare new legs.
+    Mirror(mirror::MirrorArgs),
     /// Measure the claims of papers again, and print their figures beside ours.
     Paper(paper::PaperArgs),
     /// Read a file at a guaranteed rate, and log the delay of every read.
@@ -124,6 +127,7 @@ fn main() -> ExitCode {
         HeadtimeCommand::Experiment(arguments) => experiment::run(&arguments),
         HeadtimeCommand::Fit(arguments) => fit::run(&arguments),
         HeadtimeCommand::ManPages(arguments) => install::man_pages(&arguments, Headtime::command()),
+        HeadtimeCommand::Mirror(arguments) => mirror::run(&arguments),
         HeadtimeCommand::Paper(arguments) => paper::run(&arguments),
         HeadtimeCommand::Play(arguments) => streams::play::run(&arguments),
         HeadtimeCommand::Profile(arguments) => profile::run(&arguments),

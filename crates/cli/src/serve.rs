@@ -69,7 +69,11 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     ended.map_err(Exit::failed)
 }
 
-fn read(file: Option<&Path>) -> Result<Config, Exit> {
+/// The configuration of a file, or the built-in one.
+///
+/// # Errors
+/// If it cannot be read or understood.
+pub(crate) fn read(file: Option<&Path>) -> Result<Config, Exit> {
     let Some(file) = file else {
         let places = Places::of_this_user(Path::new("."));
         return Config::parse("the built-in configuration", config::DEFAULT, &places)

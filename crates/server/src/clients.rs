@@ -288,7 +288,9 @@ mod tests {
                     match ticket.owner {
                         Owner::Receive => clients.received(volumes, disk, place, result),
                         Owner::Send => clients.sent(volumes, disk, place, result),
-                        Owner::BackEnd | Owner::Mailbox | Owner::Marks => panic!("there is none"),
+                        Owner::BackEnd | Owner::SecondLeg | Owner::Mailbox | Owner::Marks => {
+                            panic!("there is none")
+                        }
                     }
                 }
             }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   [[drive]]                a back end, what is believed of it, a policy
+//!     [[drive.leg]]          one of the two legs of a mirror
 //!     [[drive.volume]]       a range of its bytes
 //!       cache = {}           what of it is kept in memory, and fetched ahead
 //!     [drive.preemption]     how larger requests step aside for more urgent ones
@@ -15,10 +16,12 @@
 //! background. [`DEFAULT`] is a complete file with comments, used without another file.
 
 mod caching;
+mod device;
 mod emulated;
 mod fields;
 mod foreseen;
 mod front;
+mod mirror;
 mod places;
 pub mod preemption;
 mod remote;
@@ -27,12 +30,13 @@ mod storage;
 pub mod streams;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cache_setting::CacheSetting;
 use block::Switch;
 use document::{Document, DocumentError};
 use drive::Imperfections;
+use engine::ReadRule;
 use scheduler::freeblock::SameTrackRule;
 use scheduler::policy::NamedPolicy;
 
@@ -119,6 +123,42 @@ pub enum BackEnd {
     Device(Device),
     /// An export of another NBD server.
     Nbd(Remote),
+    /// Two of the others with the same data.
+    Mirror(Box<Mirror>),
+}
+
+/// A mirror.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mirror {
+    /// The legs, in the order of their superblocks.
+    pub legs: [Leg; 2],
+    /// Which leg serves a read.
+    pub read: ReadRule,
+    /// On: one leg may begin alone although the other one may be newer.
+    pub degraded: Switch,
+}
+
+/// A leg of a mirror.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leg {
+    /// The storage of the bytes: a file, an emulated drive or a device.
+    pub back_end: BackEnd,
+    /// The belief of the leg.
+    pub belief: Belief,
+    /// Whether a profile without confidence is believed all the same.
+    pub belief_unchecked: Switch,
+}
+
+impl Leg {
+    /// The file or device with the bytes.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.back_end {
+            BackEnd::File { path, .. } => Some(path),
+            BackEnd::Emulated(emulated) => Some(&emulated.image),
+            BackEnd::Device(device) => Some(&device.path),
+            BackEnd::Memory { .. } | BackEnd::Nbd(_) | BackEnd::Mirror(_) => None,
+        }
+    }
 }
 
 /// A disk of this machine.

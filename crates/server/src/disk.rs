@@ -34,6 +34,7 @@ use profiler::{DriveIdentity, Offers, WritePermission};
 
 pub mod back_end;
 pub mod learning;
+mod legs;
 pub mod taking_up;
 
 /// A drive in service. `now` is the drive's time at the begin of this turn of the loop.
@@ -175,6 +176,8 @@ impl Disk {
     /// The next command that has ended.
     pub(crate) fn poll_ended(&mut self) -> Option<Ended> {
         loop {
+            self.back_end.advance(self.now, &mut self.ring);
+            self.follow_legs();
             let ended = self.back_end.poll(self.now)?;
             let Some(learning) = &mut self.learning else {
                 return Some(ended);
@@ -194,6 +197,11 @@ impl Disk {
         if self.engine.tallies().is_some() {
             return Err(format!(
                 "drive {name} has a belief that it follows: expected a drive without one"
+            ));
+        }
+        if self.engine.is_mirrored() {
+            return Err(format!(
+                "drive {name} is a mirror: expected one disk, which `headtime adopt` learns by itself"
             ));
         }
         if self
@@ -294,6 +302,12 @@ impl Disk {
             .ring_ended(self.now, key, result, &mut self.ring);
     }
 
+    /// As [`Disk::ring_ended`], of a mirror's second leg.
+    pub(crate) fn second_ring_ended(&mut self, key: u32, result: i32) {
+        self.back_end
+            .second_ring_ended(self.now, key, result, &mut self.ring);
+    }
+
     /// The time of the next poll of engine or back end, if nothing completes before.
     pub(crate) fn next_wakeup(&self) -> Option<Instant> {
         let learning = self.learning.as_ref();
@@ -345,6 +359,9 @@ impl Disk {
     /// The engine's.
     pub(crate) fn submit(&mut self, request: Request) -> Result<(), Refused> {
         self.engine.submit(self.now, request)?;
+        if let Some(mirror) = self.back_end.mirror() {
+            mirror.submitted(request.id, request.direction, request.extent);
+        }
         if let (Direction::Write, Some(checks)) = (request.direction, self.back_end.checks()) {
             let block = u64::from(self.shape.block_bytes);
             checks.foresee(&(request.extent.start().0 * block..request.extent.end().0 * block));
@@ -382,7 +399,9 @@ impl Disk {
 
     /// See [`BackEnd::power_cut`].
     pub(crate) fn power_cut(&mut self) -> Option<Lost> {
-        self.back_end.power_cut(self.now, &mut self.ring)
+        let lost = self.back_end.power_cut(self.now, &mut self.ring);
+        self.follow_legs();
+        lost
     }
 }
 

@@ -24,7 +24,6 @@
 //! everything that it holds. At a bound an operation waits at its source, and the loop stops reading from
 //! there.
 
-use std::sync::mpsc;
 use std::{io, time};
 
 use block::Instant;
@@ -42,8 +41,6 @@ use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::disk::back_end::checked::Checks;
 use crate::disk::back_end::{BackEnd, Run};
-use crate::disk::learning::{Learned, LearningGrant};
-use crate::disk::taking_up::MakeEngine;
 use crate::ring::{Owner, Ring, Ticket};
 use crate::status;
 use crate::tasks::Tasks;
@@ -175,6 +172,10 @@ impl EventLoop {
         while !self.is_over() {
             self.turn()?;
         }
+        self.disk.sweep_marks();
+        while !self.is_over() {
+            self.turn()?;
+        }
         self.volumes.check_end(&flushes)
     }
 
@@ -191,6 +192,7 @@ impl EventLoop {
             }));
         self.tasks.leave(&mut self.disk);
         self.disk.stop_learning();
+        self.disk.stop_filling();
         let reason = "the service is stopping";
         self.volumes.streams.stop(&mut self.disk, reason);
         self.volumes.poll_streams(&mut self.disk);
@@ -203,6 +205,7 @@ impl EventLoop {
             && self.volumes.is_idle()
             && self.disk.engine.at_drive() == 0
             && !self.disk.is_probing()
+            && !self.disk.is_busy()
     }
 
     /// One turn: work, replies, one wait, completions.
@@ -289,6 +292,7 @@ impl EventLoop {
             Owner::Send => clients.sent(volumes, disk, place, result),
             Owner::BackEnd => disk.ring_ended(ticket.key, result),
             Owner::Marks => volumes.checkpoints.bitmaps.answered(&mut disk.ring),
+            Owner::SecondLeg => disk.second_ring_ended(ticket.key, result),
             Owner::Mailbox => {
                 for letter in self.bell.mailbox.take() {
                     self.open(letter);
@@ -320,43 +324,6 @@ impl EventLoop {
     /// The present time of the drive.
     pub fn now(&self) -> Instant {
         self.disk.now
-    }
-
-    /// Profiles the drive, whose name is for messages, behind its load.
-    ///
-    /// # Errors
-    /// Why not, and what was expected.
-    pub fn learn(&mut self, name: &str, grant: &LearningGrant) -> Result<(), String> {
-        self.disk.learn(name, grant)
-    }
-
-    /// The findings of the profiler behind the load.
-    pub fn learned(&self) -> Option<Learned> {
-        let learning = self.disk.learning()?;
-        Some(learning.learned(self.disk.now))
-    }
-
-    /// Ends the profiling of the drive. What was found stays.
-    pub fn stop_learning(&mut self) {
-        self.disk.stop_learning();
-    }
-
-    /// Lets the engine of a belief take the place of the present one. New operations wait until all requests
-    /// before them have ended; then `taken` is told.
-    ///
-    /// # Errors
-    /// If the drive follows a belief, or is being profiled.
-    pub fn take_up(
-        &mut self,
-        make: MakeEngine,
-        taken: mpsc::Sender<()>,
-    ) -> Result<(), &'static str> {
-        self.disk.take_up(make, taken)
-    }
-
-    /// Goes on with the present engine. The answer is whether another one was still to take its place.
-    pub fn keep_engine(&mut self) -> bool {
-        self.disk.keep_engine()
     }
 
     /// The clock of the drive.

@@ -25,6 +25,7 @@ pub mod featureless;
 pub mod file_systems;
 pub mod front_end;
 pub mod listener;
+pub mod mirror;
 mod outbox;
 mod peer;
 pub mod ring;

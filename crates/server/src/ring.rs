@@ -34,10 +34,12 @@ pub enum Owner {
     Receive,
     /// The sending half of a connection.
     Send,
-    /// The back end.
+    /// The back end, or the first leg of a mirror.
     BackEnd,
     /// The bell of dirty bitmaps.
     Marks,
+    /// The second leg of a mirror.
+    SecondLeg,
 }
 
 impl Ticket {
@@ -51,7 +53,8 @@ impl Ticket {
             1 => Owner::Receive,
             2 => Owner::Send,
             3 => Owner::BackEnd,
-            _ => Owner::Marks,
+            4 => Owner::Marks,
+            _ => Owner::SecondLeg,
         };
         let key = number as u32;
         Ticket { owner, key }
@@ -67,6 +70,8 @@ pub struct Ring {
     receives: Vec<squeue::Entry>,
     /// Whether the last wait was too short to sleep.
     is_brisk: bool,
+    /// The owner of the operations of a back end.
+    back_end: Owner,
 }
 
 /// The number of entries of the submission queue. More operations are submitted in turns. A choice: above
@@ -113,7 +118,19 @@ impl Ring {
             fixed: registered.is_ok().then_some(whole),
             receives: Vec::new(),
             is_brisk: false,
+            back_end: Owner::BackEnd,
         })
+    }
+
+    /// Lets the back end of a mirror's leg submit operations.
+    pub fn of_leg<T>(&mut self, leg: usize, submit: impl FnOnce(&mut Ring) -> T) -> T {
+        self.back_end = match leg {
+            0 => Owner::BackEnd,
+            _ => Owner::SecondLeg,
+        };
+        let result = submit(self);
+        self.back_end = Owner::BackEnd;
+        result
     }
 
     /// Reads into `memory` from `offset` of a file.
@@ -272,7 +289,10 @@ impl Ring {
         })
     }
 
-    fn push(&mut self, entry: squeue::Entry, ticket: Ticket) {
+    fn push(&mut self, entry: squeue::Entry, mut ticket: Ticket) {
+        if ticket.owner == Owner::BackEnd {
+            ticket.owner = self.back_end;
+        }
         self.enqueue(&entry.user_data(ticket.number()));
     }
 

@@ -39,6 +39,7 @@ mod devices;
 mod doors;
 mod drives;
 mod learning;
+pub mod mirrors;
 mod reload;
 mod scrubs;
 mod slow;

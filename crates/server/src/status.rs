@@ -7,10 +7,12 @@
 use serde::{Deserialize, Serialize};
 
 mod cache;
+mod mirror;
 mod scrub;
 mod task;
 
 pub use cache::{Cache, Standing};
+pub use mirror::{Leg, Mirror};
 pub use scrub::ScrubStatus;
 pub use task::{Foreground, Task, TaskImpact, TaskState};
 
@@ -100,6 +102,9 @@ pub struct DriveStatus {
     /// The caches of the drive's volumes.
     #[serde(default)]
     pub caches: Vec<Cache>,
+    /// The legs, if the drive is a mirror.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirror: Option<Mirror>,
 }
 
 /// Waiting requests and outstanding commands.

@@ -7,6 +7,7 @@ mod behind;
 mod ctl;
 mod demo;
 mod killed;
+mod mirrored;
 mod recorded;
 mod resize;
 mod scan_resumed;

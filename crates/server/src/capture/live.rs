@@ -6,7 +6,10 @@ use block::{
     Class, Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId,
 };
 use engine::streams::{NotGranted, StreamEvent};
-use engine::{EncodedOrder, Engine, Flushed, Input, Reply, StreamInput, TaskChange, Unchanged};
+use engine::{
+    EncodedOrder, Engine, Flushed, Input, LegFailure, LegKept, LegState, Reply, Side, StreamInput,
+    TaskChange, Unchanged,
+};
 use scheduler::background::{NotWanted, Order, TaskId, TaskRefused};
 
 use stream::LocationMap;
@@ -91,6 +94,19 @@ impl LiveEngine {
         let result = self.engine.flush(now, id);
         self.record(now, &result, || Input::Flush(id));
         result
+    }
+
+    /// See [`Engine::set_leg`]. Mirrors have no capture.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn set_leg(&mut self, now: Instant, leg: Side, state: LegState) -> Result<(), LegKept> {
+        self.engine.set_leg(now, leg, state)
+    }
+
+    /// See [`Engine::poll_leg_failure`].
+    pub fn poll_leg_failure(&mut self) -> Option<LegFailure> {
+        self.engine.poll_leg_failure()
     }
 
     /// See [`Engine::barrier`].

@@ -10,10 +10,10 @@ use scheduler::policy::{self, NamedPolicy};
 use super::fields::{PATH, class_of, path, size, switch};
 use super::size::{PERIOD, bytes, period};
 use super::{
-    ALIGN_BYTES, Access, BackEnd, Belief, Device, DriveConfig, DriveModel, Export, ExportClass,
-    Places, Volume, Way,
+    ALIGN_BYTES, Access, BackEnd, Belief, DriveConfig, DriveModel, Export, ExportClass, Leg,
+    Places, Volume,
 };
-use super::{caching, emulated, foreseen, preemption, remote, streams};
+use super::{caching, device, emulated, foreseen, mirror, preemption, remote, streams};
 
 /// All drives of the file.
 pub(super) fn drives(
@@ -49,6 +49,7 @@ fn drive(
         "impact_percent",
         "same_track",
         "capture",
+        "leg",
         "volume",
         "export",
     ])?;
@@ -56,7 +57,10 @@ fn drive(
     let name = name(&table.need("name", NAME)?, names)?;
     let field = table.need("back_end", BACK_END)?;
     let back_end = back_end(table, &field, places)?;
-    let belief = belief(table, &back_end, places)?;
+    let belief = match &back_end {
+        BackEnd::Mirror(mirror) => mirror.legs[0].belief.clone(),
+        _ => belief(table, &back_end, places)?,
+    };
     let learned_policy = policy(table, WITH_BELIEF)?;
     let policy = match belief {
         Belief::Nothing => policy(table, WITHOUT_BELIEF)?,
@@ -94,12 +98,47 @@ fn back_end(
     field: &Field<'_>,
     places: &Places,
 ) -> Result<BackEnd, DocumentError> {
+    if let Some(kind) = drive.section("back_end", &all_keys())?
+        && kind
+            .get("kind")
+            .is_some_and(|kind| kind.text(KINDS) == Ok("mirror"))
+    {
+        kind.only(&mirror::KEYS)?;
+        let mirror = mirror::mirror(drive, &kind, |table| leg(table, places))?;
+        return Ok(BackEnd::Mirror(Box::new(mirror)));
+    }
+    if let Some(leg) = drive.get("leg") {
+        return Err(leg.mismatch("legs only of a back end of kind \"mirror\""));
+    }
+    leg_back_end(drive, field, places)
+}
+
+/// A leg of a mirror.
+fn leg(table: &Section<'_>, places: &Places) -> Result<Leg, DocumentError> {
+    table.only(&["back_end", "belief", "belief_unchecked"])?;
+    let field = table.need("back_end", BACK_END)?;
+    let back_end = leg_back_end(table, &field, places)?;
+    Ok(Leg {
+        belief: belief(table, &back_end, places)?,
+        belief_unchecked: switch(table, "belief_unchecked", Switch::Off)?,
+        back_end,
+    })
+}
+
+/// The keys of all kinds.
+fn all_keys() -> Vec<&'static str> {
+    let kinds = Kind::ALL.iter().flat_map(|(_, kind)| kind.keys()).copied();
+    kinds.chain(mirror::KEYS).collect()
+}
+
+/// A back end that is no mirror, in a table of a drive or a leg.
+fn leg_back_end(
+    drive: &Section<'_>,
+    field: &Field<'_>,
+    places: &Places,
+) -> Result<BackEnd, DocumentError> {
     // An inline table and a table of its own are the same here.
-    let keys: Vec<&str> = Kind::ALL
-        .iter()
-        .flat_map(|(_, kind)| kind.keys())
-        .copied()
-        .collect();
+    let keys = all_keys();
     // A mistyped key is found before the kind is known.
     let table = drive
         .section("back_end", &keys)?
@@ -116,7 +155,7 @@ fn back_end(
             direct: switch(&table, "direct", Switch::On)?,
         },
         Kind::Emulated => BackEnd::Emulated(Box::new(emulated::emulated(&table, places)?)),
-        Kind::Device => BackEnd::Device(device(&table)?),
+        Kind::Device => BackEnd::Device(device::device(&table)?),
         Kind::Nbd => BackEnd::Nbd(remote::remote(&table, places)?),
     })
 }
@@ -157,32 +196,8 @@ impl Kind {
     }
 }
 
-const KINDS: &str = "\"memory\", \"file\", \"emulated\", \"device\" or \"nbd\"";
+const KINDS: &str = "\"memory\", \"file\", \"emulated\", \"device\", \"nbd\" or \"mirror\"";
 const BACK_END: &str = "a table such as { kind = \"memory\", size = \"1 GiB\" }";
-
-/// A device. It is named twice, because everything on it may be overwritten.
-fn device(table: &Section<'_>) -> Result<Device, DocumentError> {
-    let field = table.need("path", "the path of a block device")?;
-    let path = field.text("the path of a block device")?;
-    if !path.starts_with('/') {
-        return Err(field.mismatch("an absolute path, such as \"/dev/sdb\""));
-    }
-    let again = format!("\"{path}\" once more, because all that is on it may be overwritten");
-    let confirm = table.need("confirm", &again)?;
-    if confirm.text(&again)? != path {
-        return Err(confirm.mismatch(&again));
-    }
-    Ok(Device {
-        path: PathBuf::from(path),
-        way: match switch(table, "passthrough", Switch::Off)? {
-            Switch::On => Way::Scsi,
-            Switch::Off => Way::Kernel,
-        },
-        // A drive that writes when it likes is not where the belief has its head.
-        write_cache: switch(table, "write_cache", Switch::Off)?,
-        look_ahead: switch(table, "look_ahead", Switch::On)?,
-    })
-}
 
 fn belief(
     table: &Section<'_>,
@@ -290,6 +305,9 @@ fn checksums(
     let file = path(&field, places)?;
     if matches!(back_end, BackEnd::Memory { .. }) {
         return Err(field.mismatch("no checksums: memory does not outlive the service"));
+    }
+    if matches!(back_end, BackEnd::Mirror(_)) {
+        return Err(field.mismatch("no checksums: a mirror has none yet"));
     }
     let mut others = before.iter().filter_map(|volume| volume.checksums.as_ref());
     match others.any(|other| *other == file) {

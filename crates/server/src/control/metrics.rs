@@ -346,6 +346,30 @@ pub const ALL: &[Metric] = &[
         Some(Unit::Bytes),
         |s, to| standing(s, to, &|task| vec![("wanted", task.wanted_bytes)]),
     ),
+    gauge(
+        "mirror_leg_in_sync",
+        "Whether a leg of a mirror serves reads: 1 if it does",
+        None,
+        |s, to| {
+            for drive in &s.drives {
+                let legs = drive.mirror.iter().flat_map(|mirror| &mirror.legs);
+                for (leg, number) in legs.zip(["0", "1"]) {
+                    let labels = [("drive", &*drive.name), ("leg", number)];
+                    to.add(&labels, f64::from(u8::from(leg.is_in_sync())));
+                }
+            }
+        },
+    ),
+    gauge(
+        "mirror_to_copy",
+        "What is still to be copied to a leg of a mirror",
+        Some(Unit::Bytes),
+        |s, to| {
+            each(s, to, |drive| {
+                Some(drive.mirror.as_ref()?.to_copy_bytes as f64)
+            });
+        },
+    ),
     counter("errors", "Commands that failed", None, |s, to| {
         for drive in &s.drives {
             let errors = drive.errors;

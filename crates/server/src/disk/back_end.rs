@@ -20,6 +20,7 @@ pub mod disk;
 pub mod emulated;
 pub mod file;
 pub mod memory;
+pub mod mirror;
 pub mod nbd;
 mod pieces;
 pub mod scsi;
@@ -114,6 +115,17 @@ pub trait BackEnd {
     /// An operation of the ring, submitted under `key`, has completed.
     fn ring_ended(&mut self, now: Instant, key: u32, result: i32, ring: &mut Ring);
 
+    /// As [`BackEnd::ring_ended`], for an operation of a mirror's second leg.
+    fn second_ring_ended(&mut self, _now: Instant, _key: u32, _result: i32, _ring: &mut Ring) {}
+
+    /// Goes on with the device's own work. It is called before each [`BackEnd::poll`].
+    fn advance(&mut self, _now: Instant, _ring: &mut Ring) {}
+
+    /// Whether the device has work of its own that has to end before the service does.
+    fn is_busy(&self) -> bool {
+        false
+    }
+
     /// The next command that has ended.
     fn poll(&mut self, now: Instant) -> Option<Ended>;
 
@@ -165,6 +177,16 @@ pub trait BackEnd {
 
     /// The volumes with checksums.
     fn checks(&mut self) -> Option<&mut checked::Checks> {
+        None
+    }
+
+    /// The two legs, if the device is a mirror.
+    fn mirror(&mut self) -> Option<&mut mirror::Mirror> {
+        None
+    }
+
+    /// The condition of the legs, if the device is a mirror.
+    fn condition(&self) -> Option<crate::status::Mirror> {
         None
     }
 

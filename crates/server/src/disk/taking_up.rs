@@ -40,6 +40,9 @@ impl Disk {
         if self.next.is_some() {
             return Err("a belief is being taken up");
         }
+        if self.engine.is_mirrored() {
+            return Err("it is a mirror: expected the beliefs of its legs in its configuration");
+        }
         let learning = self.learning.as_ref();
         if learning.is_some_and(|learning| learning.is_active(self.now)) {
             return Err("it is being profiled: expected the end of that");

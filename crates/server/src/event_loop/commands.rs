@@ -131,7 +131,7 @@ impl EventLoop {
             ..
         } = self;
         let mut is_any = false;
-        while let Some(finished) = disk.engine.poll_finished() {
+        while let Some(finished) = disk.poll_finished() {
             is_any = true;
             self.tally.finished(&finished);
             self.tasks.company.finished(&finished);
@@ -139,7 +139,7 @@ impl EventLoop {
             self.accounts.finished(&disk.engine, export, &finished);
             volumes.finished(disk, &finished);
         }
-        while let Some(flushed) = disk.engine.poll_flushed() {
+        while let Some(flushed) = disk.poll_flushed() {
             is_any = true;
             if !disk.take_checksum_flush(flushed.id) {
                 volumes.flushed(disk, &flushed);

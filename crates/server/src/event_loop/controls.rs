@@ -1,11 +1,16 @@
 //! The background tasks, streams and checkpoints of a loop, for the control plane.
 
+use std::sync::mpsc;
+
 use headtime_client::wire;
 
+use super::EventLoop;
 use crate::checkpoint::marks::BitmapStatus;
 use crate::checkpoint::moment::CheckpointStatus;
 use crate::clients::Clients;
 use crate::disk::Disk;
+use crate::disk::learning::{Learned, LearningGrant};
+use crate::disk::taking_up::MakeEngine;
 use crate::status;
 use crate::tasks::{Steer, TaskRequest, Tasks};
 use crate::volume::streams::StreamRequest;
@@ -153,5 +158,45 @@ impl CheckpointControl<'_> {
         let export = self.volumes.release_checkpoint(volume, release)?;
         self.clients.cut_export(self.volumes, self.disk, export);
         Ok(())
+    }
+}
+
+/// What a drive learns of itself.
+impl EventLoop {
+    /// Profiles the drive, whose name is for messages, behind its load.
+    ///
+    /// # Errors
+    /// Why not, and what was expected.
+    pub fn learn(&mut self, name: &str, grant: &LearningGrant) -> Result<(), String> {
+        self.disk.learn(name, grant)
+    }
+
+    /// The findings of the profiler behind the load.
+    pub fn learned(&self) -> Option<Learned> {
+        let learning = self.disk.learning()?;
+        Some(learning.learned(self.disk.now))
+    }
+
+    /// Ends the profiling of the drive. What was found stays.
+    pub fn stop_learning(&mut self) {
+        self.disk.stop_learning();
+    }
+
+    /// Lets the engine of a belief take the place of the present one. New operations wait until all requests
+    /// before them have ended; then `taken` is told.
+    ///
+    /// # Errors
+    /// If the drive follows a belief, or is being profiled.
+    pub fn take_up(
+        &mut self,
+        make: MakeEngine,
+        taken: mpsc::Sender<()>,
+    ) -> Result<(), &'static str> {
+        self.disk.take_up(make, taken)
+    }
+
+    /// Goes on with the present engine. The answer is whether another one was still to take its place.
+    pub fn keep_engine(&mut self) -> bool {
+        self.disk.keep_engine()
     }
 }

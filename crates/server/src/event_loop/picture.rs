@@ -58,6 +58,7 @@ impl Picture<'_> {
             standing: self.volumes.caches.standing(self.disk),
             streams: self.volumes.streams.summary(self.disk),
             caches: self.volumes.caches.status(),
+            mirror: self.disk.condition(),
             lateness: self.late(),
             errors: Errors {
                 reads_total: self.tally.failed[0],

@@ -216,6 +216,10 @@ impl Mark {
             BackEnd::Device(device) => ("device", in_full(&device.path)),
             BackEnd::Emulated(emulated) => ("emulated", in_full(&emulated.image)),
             BackEnd::Nbd(remote) => ("nbd", remote.uri.clone().into_bytes()),
+            BackEnd::Mirror(mirror) => {
+                let paths = mirror.legs.iter().filter_map(|leg| leg.path());
+                ("mirror", paths.flat_map(in_full).collect())
+            }
         };
         let contents = hash(&[kind.as_bytes(), &place, &offset.to_le_bytes()]);
         let export = hash(&[export.as_bytes()]) >> (64 - EXPORT_BITS);
@@ -267,7 +271,8 @@ fn orphans(on: &BackEnd) -> Orphans {
         BackEnd::File { .. }
         | BackEnd::Device { .. }
         | BackEnd::Emulated(_)
-        | BackEnd::Nbd { .. } => Orphans::Wait,
+        | BackEnd::Nbd { .. }
+        | BackEnd::Mirror(_) => Orphans::Wait,
     }
 }
 

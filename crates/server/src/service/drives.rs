@@ -4,18 +4,14 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use drive::firmware::Bus;
-use drive::imperfection::UnalignedWrites;
-use drive::{Profile, VirtualDrive, catalog};
-use headtime_client::private;
+use drive::Profile;
 use scheduler::freeblock::SameTrackRule;
 use scheduler::policy::NamedPolicy;
 
 use super::is_read_only;
 use crate::clock::TimeScale;
-use crate::config::{self, Belief, DriveModel};
+use crate::config::{self, Belief};
 use crate::disk::back_end::BackEnd;
-use crate::disk::back_end::emulated::Emulated;
 use crate::disk::back_end::file::{Caching, Image};
 use crate::disk::back_end::memory::Ram;
 use crate::event_loop::NO_BELIEF;
@@ -29,17 +25,21 @@ mod behind;
 mod caching;
 mod checking;
 mod device;
+mod emulation;
 mod exports;
 mod following;
 mod marking;
+pub(super) mod mirrored;
 mod offers;
 mod promise;
 mod recording;
 mod running;
 mod sizes;
 
+use emulation::{emulation, profile};
 use exports::exports;
 use following::FollowedBelief;
+use mirrored::MirrorParts;
 use running::station;
 use sizes::volumes;
 
@@ -80,6 +80,8 @@ struct Parts {
     scale: TimeScale,
     kind: &'static str,
     is_rotational: bool,
+    /// What is only known of a mirror.
+    mirror: Option<MirrorParts>,
 }
 
 impl Drive {
@@ -312,7 +314,9 @@ impl Drive {
 /// The path of a back end that may be a disk.
 fn learnable(back_end: &config::BackEnd) -> Option<String> {
     match back_end {
-        config::BackEnd::Memory { .. } | config::BackEnd::Emulated(_) => None,
+        config::BackEnd::Memory { .. }
+        | config::BackEnd::Emulated(_)
+        | config::BackEnd::Mirror(_) => None,
         config::BackEnd::File { path, .. } => {
             let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             Some(path.display().to_string())
@@ -323,21 +327,42 @@ fn learnable(back_end: &config::BackEnd) -> Option<String> {
 }
 
 fn parts(config: &config::DriveConfig) -> Result<Parts, String> {
+    if let config::BackEnd::Mirror(mirror) = &config.back_end {
+        return mirrored::parts(mirror);
+    }
     let belief = match &config.belief {
         Belief::Nothing | Belief::Emulated => None,
         Belief::Profile(model) => Some(Arc::new(profile(model)?)),
     };
-    if let Some(belief) = &belief
-        && config.belief_unchecked == block::Switch::Off
-        && let Some(doubt) = belief.confidence.as_ref().and_then(|found| found.doubt())
-    {
-        return Err(format!(
+    if let Some(belief) = &belief {
+        doubted(belief, config.belief_unchecked)?;
+    }
+    match &config.back_end {
+        config::BackEnd::Nbd(remote) => behind::parts(remote, belief, config),
+        back_end => of_back_end(back_end, &config.belief, belief),
+    }
+}
+
+/// Checks that a belief is worth following.
+fn doubted(belief: &Profile, unchecked: block::Switch) -> Result<(), String> {
+    let doubt = belief.confidence.as_ref().and_then(|found| found.doubt());
+    match (doubt, unchecked) {
+        (Some(doubt), block::Switch::Off) => Err(format!(
             "the belief {}: {doubt}: `headtime profile` with a larger --budget, or belief = \
              \"nothing\", or belief_unchecked = true",
             belief.name
-        ));
+        )),
+        _ => Ok(()),
     }
-    match &config.back_end {
+}
+
+/// The parts of a back end of this machine that is no mirror.
+fn of_back_end(
+    back_end: &config::BackEnd,
+    kind: &Belief,
+    belief: Option<Arc<Profile>>,
+) -> Result<Parts, String> {
+    match back_end {
         config::BackEnd::Memory { size } => {
             let size = *size;
             Ok(Parts {
@@ -348,6 +373,7 @@ fn parts(config: &config::DriveConfig) -> Result<Parts, String> {
                 scale: TimeScale::REAL,
                 kind: "memory",
                 is_rotational: false,
+                mirror: None,
             })
         }
         config::BackEnd::File { path, size, direct } => {
@@ -373,14 +399,16 @@ fn parts(config: &config::DriveConfig) -> Result<Parts, String> {
         config::BackEnd::Device(device) => device::parts(device, belief),
         config::BackEnd::Emulated(emulated) => {
             let mut parts = emulation(emulated)?;
-            match config.belief {
+            match kind {
                 Belief::Nothing => parts.belief = None,
                 Belief::Emulated => (),
                 Belief::Profile(_) => parts.belief = belief,
             }
             Ok(parts)
         }
-        config::BackEnd::Nbd(remote) => behind::parts(remote, belief, config),
+        config::BackEnd::Nbd(_) | config::BackEnd::Mirror(_) => {
+            Err("expected a file, a device or an emulated drive".to_owned())
+        }
     }
 }
 
@@ -413,60 +441,12 @@ fn of_image(
         belief,
         scale: TimeScale::REAL,
         kind,
+        mirror: None,
     })
-}
-
-/// The parts of an emulated drive, with its truth as belief.
-fn emulation(emulated: &config::Emulated) -> Result<Parts, String> {
-    let mut truth = profile(&emulated.drive)?.switched(emulated.look_ahead, emulated.write_cache);
-    if let Some(mb_s) = emulated.bus_mb_s {
-        truth.bus = Bus::at(mb_s, truth.block_bytes);
-    }
-    let imperfections = emulated.imperfections.clone();
-    if imperfections.unaligned_writes == UnalignedWrites::ReadFirst {
-        // A drive that reads first has larger sectors than blocks, and says so.
-        truth.physical_block_bytes = SECTOR_BYTES;
-    }
-    let truth = Arc::new(truth);
-    let drive = VirtualDrive::imperfect(Arc::clone(&truth), imperfections, emulated.seed);
-    let scale = TimeScale::new(emulated.time_scale)
-        .ok_or_else(|| format!("time scale {}: expected 0.001 to 1000", emulated.time_scale))?;
-    let blocks = truth.geometry.sectors().0;
-    let path = &emulated.image;
-    let made = path.parent().map_or(Ok(()), private::create_folder);
-    let image = made
-        .and_then(|()| Image::open_or_make(path, truth.block_bytes, blocks))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(Parts {
-        blocks,
-        block_bytes: truth.block_bytes,
-        belief: Some(truth),
-        back_end: Box::new(move || Ok(Box::new(Emulated::new(drive, image)) as Box<dyn BackEnd>)),
-        scale,
-        kind: "emulated",
-        is_rotational: true,
-    })
-}
-
-fn profile(model: &DriveModel) -> Result<Profile, String> {
-    match model {
-        DriveModel::Shipped(name) => {
-            let entry = catalog::find(name).map_err(|error| error.to_string())?;
-            entry.profile().map_err(|error| error.to_string())
-        }
-        DriveModel::File(path) => {
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-            Profile::parse(&text, &name).map_err(|error| error.to_string())
-        }
-    }
 }
 
 /// The preferred block size of clients in bytes: the page of kernels and file systems.
 const PREFERRED: u32 = 4096;
-
-/// The sectors of 512e drives in bytes.
-const SECTOR_BYTES: u32 = 4096;
 
 /// The block size of direct input and output in bytes. It is whole blocks of every medium.
 const DIRECT_BLOCK: u32 = 4096;

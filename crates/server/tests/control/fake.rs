@@ -337,6 +337,7 @@ fn drive() -> DriveStatus {
             writes_total: 8,
             flushes_total: 11,
         },
+        mirror: Some(mirror()),
         caches: vec![Cache {
             volume: String::from("db"),
             size_bytes: 64 << 20,
@@ -466,5 +467,19 @@ fn head_time() -> HeadTime {
         slice_us: 5000,
         second_us,
         total_us,
+    }
+}
+
+fn mirror() -> server::status::Mirror {
+    let leg = |path: &str, state: &str| server::status::Leg {
+        path: String::from(path),
+        state: String::from(state),
+    };
+    server::status::Mirror {
+        legs: vec![leg("/dev/sdb", "in sync"), leg("/dev/sdc", "being filled")],
+        data_bytes: 9 << 30,
+        to_copy_bytes: 3 << 30,
+        unreadable_bytes: 0,
+        marked_bytes: 3 << 30,
     }
 }

@@ -42,6 +42,7 @@ pub(super) fn parts(
         ));
     }
     Ok(Parts {
+        mirror: None,
         blocks: shape.blocks,
         block_bytes: shape.block_bytes,
         back_end: Box::new(move || Ok(Box::new(export.take_up()?) as Box<dyn BackEnd>)),

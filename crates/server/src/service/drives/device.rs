@@ -69,6 +69,7 @@ pub(super) fn parts(
     let made = back_end(config, shape, properties.most_bytes, file, drive);
     let back_end = made.map_err(|error| named(&error))?;
     Ok(Parts {
+        mirror: None,
         back_end: Box::new(move || Ok(back_end)),
         belief,
         blocks: shape.blocks,

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use block::Instant;
 use drive::Profile;
 use engine::explanation::Known;
-use engine::{Engine, Limits, Rules};
+use engine::{Engine, Limits, ReadRule, Rules};
 use scheduler::policy::{Depth, NamedPolicy};
 
 use super::caching::Caches;
+use super::mirrored::MirrorParts;
 use super::promise::promised;
 use super::{Parts, recording};
 use crate::capture::{Tasks, Tracking};
@@ -31,12 +32,15 @@ pub(super) fn station(
 ) -> Result<Station, String> {
     let policy = config.policy;
     let is_known = parts.belief.is_some();
-    let belief = match parts.belief {
-        Some(belief) => belief,
-        None => Arc::new(
-            featureless::profile(&config.name, parts.blocks, parts.block_bytes)
-                .map_err(|error| error.to_string())?,
-        ),
+    let featureless = || {
+        let profile = featureless::profile(&config.name, parts.blocks, parts.block_bytes);
+        profile.map(Arc::new).map_err(|error| error.to_string())
+    };
+    let believed = |belief: Option<Arc<Profile>>| belief.map_or_else(featureless, Ok);
+    let belief = believed(parts.belief.clone())?;
+    let mirror = match parts.mirror {
+        Some(MirrorParts { second, read }) => Some((believed(second)?, read)),
+        None => None,
     };
     let bounds = bounds(limits);
     let mut limits = Limits::suited_to(policy, &belief);
@@ -62,7 +66,8 @@ pub(super) fn station(
     let name = format!("drive {}", config.name);
     let (scale, make) = (parts.scale, parts.back_end);
     Station::start(&name, move |mailbox| {
-        let mut engine = engine_of(belief, policy, (limits, known), uses, Instant::ZERO);
+        let engine = bare(belief, mirror, policy, limits)?;
+        let mut engine = used(engine, (policy, known), uses, Instant::ZERO);
         if let Some(rules) = preemption {
             engine = engine.with_preemption(rules);
         }
@@ -102,9 +107,32 @@ pub(super) fn engine_of(
     (tracking, tasks): (Tracking, Tasks),
     now: Instant,
 ) -> Engine {
-    let mut engine = Engine::new(belief, &|| policy.make(), limits)
-        .starting_at(now)
-        .with_explanations(known);
+    let engine = Engine::new(belief, &|| policy.make(), limits);
+    used(engine, (policy, known), (tracking, tasks), now)
+}
+
+/// An engine of a drive, or of a mirror with a second leg.
+fn bare(
+    belief: Arc<Profile>,
+    mirror: Option<(Arc<Profile>, ReadRule)>,
+    policy: NamedPolicy,
+    limits: Limits,
+) -> io::Result<Engine> {
+    match mirror {
+        None => Ok(Engine::new(belief, &|| policy.make(), limits)),
+        Some((second, read)) => Engine::mirrored([belief, second], read, &|| policy.make(), limits)
+            .map_err(io::Error::other),
+    }
+}
+
+/// An engine that uses its belief so, as one that begins at `now`.
+fn used(
+    engine: Engine,
+    (policy, known): (NamedPolicy, Known),
+    (tracking, tasks): (Tracking, Tasks),
+    now: Instant,
+) -> Engine {
+    let mut engine = engine.starting_at(now).with_explanations(known);
     if let Tasks::By(rules) = tasks {
         engine = engine.with_background(rules);
     }

@@ -2,6 +2,7 @@
 
 use super::Drive;
 use crate::config;
+use crate::mirror::DATA_OFFSET;
 use crate::volume::Resize;
 
 impl Drive {
@@ -42,16 +43,27 @@ pub(super) fn volumes(
     config: &config::DriveConfig,
     bytes: u64,
 ) -> Result<Vec<(config::Volume, u64)>, String> {
-    let each = config.volumes.iter().map(|volume| {
+    // The volumes of a mirror lie behind its superblocks.
+    let reserved = match &config.back_end {
+        config::BackEnd::Mirror(_) => DATA_OFFSET,
+        _ => 0,
+    };
+    let placed = config.volumes.iter().map(|volume| config::Volume {
+        offset: volume.offset + reserved,
+        ..volume.clone()
+    });
+    let each = placed.map(|volume| {
         let there = bytes.saturating_sub(volume.offset);
         let whole = there / config::ALIGN_BYTES * config::ALIGN_BYTES;
         let length = volume.size.unwrap_or(whole);
         match length {
-            1.. if length <= there => Ok((volume.clone(), length)),
+            1.. if length <= there => Ok((volume, length)),
             _ => Err(format!(
-                "volume {} has {length} bytes from byte {} on, and the drive has {bytes}: expected \
+                "volume {} has {length} bytes from byte {} on, and the drive has {}: expected \
                  it to end on the drive",
-                volume.name, volume.offset
+                volume.name,
+                volume.offset - reserved,
+                bytes - reserved
             )),
         }
     });

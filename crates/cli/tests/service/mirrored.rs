@@ -1,0 +1,285 @@
+//! A mirror in the whole service: killed within a load, begun with one leg, and brought back in sync.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use nbd::Style;
+use tempfile::TempDir;
+
+use crate::client::Client;
+use crate::ledger::Ledger;
+
+const LEG: &str = r#"
+[[drive.leg]]
+back_end = { kind = "file", path = "IMAGE", size = "100 MiB", direct = false }
+"#;
+
+const MIRROR: &str = r#"
+[[drive]]
+name = "safe"
+back_end = { kind = "mirror", degraded = DEGRADED }
+LEGS
+[[drive.volume]]
+name = "all"
+[[drive.export]]
+name = "all"
+volume = "all"
+[[nbd]]
+unix = "socket"
+[control]
+socket = "control"
+"#;
+
+/// Where data begin on a leg, as the reference says.
+const DATA_OFFSET: u64 = 1 << 20;
+
+/// A folder with a configuration and a mirror of these two images.
+fn configured(degraded: &str, images: [&str; 2]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    configure(folder.path(), degraded, images);
+    let made = headtime(folder.path(), "mirror create c.toml safe --confirm safe");
+    assert!(made.status.success(), "{}", said(&made));
+    folder
+}
+
+fn configure(folder: &Path, degraded: &str, images: [&str; 2]) {
+    let legs = images.map(|image| LEG.replace("IMAGE", image)).concat();
+    let config = MIRROR.replace("DEGRADED", degraded).replace("LEGS", &legs);
+    std::fs::write(folder.join("c.toml"), config).expect("a configuration");
+}
+
+fn headtime(folder: &Path, arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_headtime"))
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .output()
+        .expect("it runs")
+}
+
+fn said(output: &Output) -> String {
+    let all = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8(all).expect("text")
+}
+
+/// A running service. Killed when it is dropped.
+struct Service(Child);
+
+impl Service {
+    /// Begins one, and waits until it listens.
+    fn begin(folder: &Path) -> Service {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_headtime"))
+            .args(["serve", "c.toml"])
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it begins");
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+        output.read_line(&mut line).expect("it says something");
+        assert!(line.starts_with("control socket"), "{line}");
+        Service(child)
+    }
+
+    /// SIGKILL, as the machine's memory killer would.
+    fn kill(mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("it ran");
+    }
+
+    /// Stops it, and waits until it has ended.
+    fn stop(mut self, folder: &Path) {
+        let stopped = headtime(folder, "ctl --socket control stop");
+        assert!(stopped.status.success(), "{}", said(&stopped));
+        assert!(self.0.wait().expect("it ran").success());
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn connect(folder: &Path) -> Client {
+    Client::connect(&folder.join("socket"), Style::Structured)
+}
+
+/// Goes on with the load until so many have ended.
+fn load(client: &mut Client, ledger: &mut Ledger, ends: u64) {
+    for _ in 0..ends {
+        while client.under_way() < 8 {
+            let (rule, unit) = ledger.next();
+            ledger.submit(client, rule, unit);
+        }
+        let end = client.end().expect("the server answers");
+        assert_eq!(end.result, Ok(()));
+        ledger.ended(&end);
+    }
+}
+
+/// A load whose requests have all ended.
+fn load_and_drain(folder: &Path, ledger: &mut Ledger, ends: u64) {
+    let mut client = connect(folder);
+    load(&mut client, ledger, ends);
+    while client.under_way() > 0 {
+        let end = client.end().expect("the server answers");
+        ledger.ended(&end);
+    }
+}
+
+/// What was answered before the server went counts.
+fn take_the_rest(client: &mut Client, ledger: &mut Ledger) {
+    while let Some(end) = client.end() {
+        match end.result {
+            Ok(()) => ledger.ended(&end),
+            Err(_) => ledger.failed(&end),
+        }
+    }
+    ledger.nobody_answers();
+}
+
+/// The states of the legs in a status.
+fn states(folder: &Path) -> Vec<String> {
+    let status = headtime(folder, "ctl --socket control --json status");
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("a status");
+    let legs = status["drives"][0]["mirror"]["legs"]
+        .as_array()
+        .expect("legs");
+    let state = |leg: &serde_json::Value| leg["state"].as_str().expect("a state").to_owned();
+    legs.iter().map(state).collect()
+}
+
+/// Waits until both legs are in sync: the copy goes on by itself.
+fn wait_for_sync(folder: &Path) {
+    while states(folder) != ["in sync"; 2] {
+        std::thread::yield_now();
+    }
+}
+
+/// The first byte of the load's data in which the legs differ.
+fn difference(folder: &Path, images: [&str; 2], bytes: u64) -> Option<usize> {
+    let [one, other] = images.map(|image| {
+        let mut data = vec![0; bytes as usize];
+        let file = std::fs::File::open(folder.join(image)).expect("an image");
+        file.read_exact_at(&mut data, DATA_OFFSET)
+            .expect("an image");
+        data
+    });
+    one.iter().zip(&other).position(|(one, other)| one != other)
+}
+
+const IMAGES: [&str; 2] = ["one", "two"];
+
+/// `MIRROR_KILLS=n` for more or fewer.
+fn kills() -> u64 {
+    std::env::var("MIRROR_KILLS").map_or(12, |n| n.parse().expect("a number of kills"))
+}
+
+#[test]
+fn what_was_flushed_to_a_mirror_survives_kills_and_both_legs_are_equal_after_them() {
+    let folder = configured("false", IMAGES);
+    let folder = folder.path();
+    let mut ledger = Ledger::new(21);
+    let mut service = Service::begin(folder);
+    for round in 0..kills() {
+        let mut client = connect(folder);
+        load(&mut client, &mut ledger, 5 + round * 7 % 60);
+        service.kill();
+        take_the_rest(&mut client, &mut ledger);
+        service = Service::begin(folder);
+        assert_eq!(ledger.verify(&mut connect(folder)).0, [""; 0], "{round}");
+        if round % 3 == 2 {
+            wait_for_sync(folder);
+            // Reads come from both legs now, and find what they found before.
+            assert_eq!(ledger.verify(&mut connect(folder)).0, [""; 0], "{round}");
+        }
+    }
+    wait_for_sync(folder);
+    service.stop(folder);
+    assert_eq!(difference(folder, IMAGES, ledger.bytes()), None);
+    let status = said(&headtime(folder, "mirror status one two"));
+    assert_eq!(
+        status.matches("may differ   0 bytes").count(),
+        2,
+        "{status}"
+    );
+}
+
+#[test]
+fn a_leg_that_was_away_is_out_until_it_is_attached_and_then_has_what_was_written() {
+    let folder = configured("false", IMAGES);
+    let folder = folder.path();
+    let mut ledger = Ledger::new(22);
+    let service = Service::begin(folder);
+    load_and_drain(folder, &mut ledger, 40);
+    wait_for_sync(folder);
+    service.stop(folder);
+    let away = |from: &str, to: &str| {
+        std::fs::rename(folder.join(from), folder.join(to)).expect("an image");
+    };
+    away("one", "away");
+    let refused = said(&headtime(folder, "serve c.toml"));
+    assert!(refused.contains("degraded = true"), "{refused}");
+    assert!(!folder.join("one").exists(), "a missing leg is not made");
+    configure(folder, "true", IMAGES);
+    let service = Service::begin(folder);
+    assert_eq!(states(folder), ["out", "in sync"]);
+    assert_eq!(ledger.verify(&mut connect(folder)).0, [""; 0]);
+    load_and_drain(folder, &mut ledger, 40);
+    service.kill();
+    away("away", "one");
+    configure(folder, "false", IMAGES);
+    let service = Service::begin(folder);
+    assert_eq!(
+        states(folder),
+        ["out", "in sync"],
+        "it lacks what was written"
+    );
+    assert_eq!(ledger.verify(&mut connect(folder)).0, [""; 0]);
+    service.stop(folder);
+    let attached = headtime(folder, "mirror attach c.toml safe 0");
+    assert!(attached.status.success(), "{}", said(&attached));
+    let service = Service::begin(folder);
+    wait_for_sync(folder);
+    assert_eq!(ledger.verify(&mut connect(folder)).0, [""; 0]);
+    service.stop(folder);
+    assert_eq!(difference(folder, IMAGES, ledger.bytes()), None);
+}
+
+#[test]
+fn a_split_brain_and_a_leg_of_another_mirror_are_refused_and_a_replaced_leg_is_filled() {
+    let folder = configured("true", IMAGES);
+    let folder = folder.path();
+    let mut ledger = Ledger::new(23);
+    let service = Service::begin(folder);
+    wait_for_sync(folder);
+    load_and_drain(folder, &mut ledger, 20);
+    service.stop(folder);
+    for away in IMAGES {
+        let hidden = folder.join("hidden");
+        std::fs::rename(folder.join(away), &hidden).expect("an image");
+        Service::begin(folder).stop(folder);
+        std::fs::rename(hidden, folder.join(away)).expect("an image");
+    }
+    let refused = said(&headtime(folder, "serve c.toml"));
+    assert!(refused.contains("split brain"), "{refused}");
+    let unconfirmed = headtime(folder, "mirror replace two one --confirm two");
+    assert!(!unconfirmed.status.success());
+    let replaced = headtime(folder, "mirror replace two one --confirm one");
+    assert!(replaced.status.success(), "{}", said(&replaced));
+    let service = Service::begin(folder);
+    assert_eq!(states(folder)[1], "in sync");
+    assert_eq!(ledger.verify(&mut connect(folder)).0, [""; 0]);
+    service.stop(folder);
+    let other = configured("false", IMAGES);
+    std::fs::rename(other.path().join("one"), folder.join("one")).expect("an image");
+    let refused = said(&headtime(folder, "serve c.toml"));
+    assert!(
+        refused.contains("expected both legs of one mirror"),
+        "{refused}"
+    );
+}
