@@ -23,14 +23,14 @@ use crate::mirror::{DATA_OFFSET, storage};
 
 mod drive;
 
-use drive::{BLOCK, DATA_BLOCKS, Dice, Drive, FakeLeg, LEG_BYTES, Oracle, Written};
+use drive::{BLOCK, DATA_BLOCKS, Dice, Drive, Expected, FakeLeg, LEG_BYTES, Oracle, Written};
 
 /// A service of the mirror, until the crash.
 struct Service {
     disk: Disk,
     buffers: BTreeMap<RequestId, (Request, u64, Region)>,
-    /// What each read should find: the writes before it.
-    expected: BTreeMap<RequestId, Vec<Vec<u64>>>,
+    /// What each read may find.
+    expected: BTreeMap<RequestId, Expected>,
     /// Writes that had ended when a flush began.
     flushes: BTreeMap<RequestId, Vec<(Extent, u64)>>,
     acknowledged: Vec<(Extent, u64)>,
@@ -145,13 +145,14 @@ impl World {
             return;
         }
         match direction {
-            Direction::Write => self.oracle.submit(extent, self.writes),
+            Direction::Write => {
+                self.oracle.submit(extent, self.writes);
+                let reads = service.expected.values_mut();
+                reads.for_each(|read| read.later.push(self.writes));
+            }
             Direction::Read => {
-                let each = self.oracle.of(extent).iter();
-                let latest = each
-                    .map(|block| vec![block.last().expect("the first").0])
-                    .collect();
-                service.expected.insert(request.id, latest);
+                let expected = self.oracle.expected(extent);
+                service.expected.insert(request.id, expected);
             }
         }
         service
@@ -210,8 +211,13 @@ impl World {
                     Direction::Write => (),
                     Direction::Read => {
                         let expected = service.expected.remove(&request.id).expect("held");
+                        let allowed = if self.is_any_failing() {
+                            self.oracle.with_later(request.extent, expected)
+                        } else {
+                            expected.latest
+                        };
                         if is_good {
-                            service.found = self.found(&request, buffer.bytes(), &expected);
+                            service.found = self.found(&request, buffer.bytes(), &allowed);
                         }
                     }
                 }
@@ -332,9 +338,10 @@ impl World {
             let extent = extent.expect("blocks");
             self.submit(service, Direction::Read, extent);
             let id = RequestId(service.numbers);
-            let allowed =
-                (first..first + AT_ONCE).map(|block| self.oracle.may_hold(block as usize));
-            service.expected.insert(id, allowed.collect());
+            let each = first..first + AT_ONCE;
+            let allowed = each.map(|block| self.oracle.may_hold(block as usize));
+            let expected = service.expected.get_mut(&id).expect("submitted");
+            expected.latest = allowed.collect();
             self.drain(service);
             for (block, &holds) in (first..).zip(&service.found) {
                 self.oracle.blocks[block as usize] = vec![(holds, Written::Flushed)];
@@ -381,7 +388,8 @@ impl World {
         service.disk.power_cut().expect("legs that can be cut");
         // What was under way may fail, and reads may find anything.
         let all: Vec<u64> = (0..=self.writes).collect();
-        for expected in service.expected.values_mut().flatten() {
+        let reads = service.expected.values_mut();
+        for expected in reads.flat_map(|read| &mut read.latest) {
             expected.clone_from(&all);
         }
         service.is_cut = true;
@@ -428,17 +436,24 @@ fn nothing_acknowledged_is_lost_whatever_fails_and_both_legs_are_equal_at_the_en
             if world.dice.roll(2) == 0 {
                 world.look(&mut service);
             }
-            let steps = world.dice.roll(150);
-            let fails_at = world.dice.roll(400);
+            let mut steps = world.dice.roll(150);
+            let fails_at = world.dice.roll(250);
             let cut_at = world.dice.roll(300);
-            for step in 0..steps {
+            let mut step = 0;
+            while step < steps {
                 world.step(&mut service);
                 if step == fails_at {
                     world.fail_one(&mut service);
+                    if world.dice.roll(2) == 0 {
+                        // The crash comes about when the failure is recorded.
+                        world.flush(&mut service);
+                        steps = step + world.dice.roll(10);
+                    }
                 }
                 if step == cut_at && !world.is_any_failing() {
                     world.cut(&mut service);
                 }
+                step += 1;
             }
             match world.dice.roll(3) {
                 // Without anything else in between: what differs is seen.

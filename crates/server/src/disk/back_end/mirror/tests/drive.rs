@@ -216,6 +216,14 @@ pub(super) enum Written {
     Flushed,
 }
 
+/// What a read may find.
+pub(super) struct Expected {
+    /// For each block, the last write before the read.
+    pub(super) latest: Vec<Vec<u64>>,
+    /// The writes after it.
+    pub(super) later: Vec<u64>,
+}
+
 /// What clients wrote: block by block, in the order of submission. Entry 0 is what was there.
 pub(super) struct Oracle {
     pub(super) blocks: Vec<Vec<(u64, Written)>>,
@@ -236,6 +244,27 @@ impl Oracle {
     pub(super) fn of(&mut self, extent: Extent) -> &mut [Vec<(u64, Written)>] {
         let first = (extent.start().0 - DATA_OFFSET / BLOCK) as usize;
         &mut self.blocks[first..first + extent.length().0 as usize]
+    }
+
+    /// What a read of an extent may find that is submitted now.
+    pub(super) fn expected(&mut self, extent: Extent) -> Expected {
+        let each = self.of(extent).iter();
+        Expected {
+            latest: each
+                .map(|block| vec![block.last().expect("the first").0])
+                .collect(),
+            later: Vec::new(),
+        }
+    }
+
+    /// For each block, what a read may find whose leg failed, so that the other one was asked.
+    pub(super) fn with_later(&mut self, extent: Extent, expected: Expected) -> Vec<Vec<u64>> {
+        let mut allowed = expected.latest;
+        for (block, allowed) in self.of(extent).iter().zip(&mut allowed) {
+            let numbers = block.iter().map(|(number, _)| *number);
+            allowed.extend(numbers.filter(|number| expected.later.contains(number)));
+        }
+        allowed
     }
 
     pub(super) fn end(&mut self, extent: Extent, number: u64, how: Written) {
