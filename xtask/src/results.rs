@@ -4,12 +4,14 @@
 //!   headtime paper NAME --json --> DIR/NAME.json --.
 //!                                                  | --from DIR: adds command, commit, date
 //!                         docs/results/NAME.json <-'
-//!   claims/NAME.toml ------------'----------> docs/results/claims/NAME.md
+//!   claims/NAME.toml ------------+----------> docs/results/claims/NAME.md
+//!   docs/results/*.svg ----------'----------> docs/results/figures.md
 //! ```
 //!
 //! `cargo xtask tidy` checks that the pages match the findings.
 
 mod claims;
+mod figures;
 mod findings;
 mod page;
 
@@ -22,6 +24,7 @@ use crate::Failure;
 use crate::repository::{self, Repository};
 
 use claims::ClaimTable;
+use figures::PublishedPaper;
 use findings::Publication;
 
 /// The folder of the claims: one file per claim table.
@@ -32,6 +35,9 @@ const FINDINGS: &str = "docs/results/";
 
 /// The folder of the generated pages.
 const PAGES: &str = "docs/results/claims/";
+
+/// The page of the papers' figures.
+const FIGURES: &str = "docs/results/figures.md";
 
 const USAGE: &str = "usage: cargo xtask results [--from DIR [--commit REV]]\n\n  \
     --from DIR    publish DIR/NAME.json, which `headtime paper NAME --json` has printed\n  \
@@ -67,28 +73,47 @@ pub fn run(words: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One page for each file of claims.
+/// One page for each file of claims, and the page of the papers' figures.
 pub fn expected_pages(repository: &Repository) -> Vec<ExpectedPage> {
     let text_at = |path: &str| repository.file(path).and_then(repository::SourceFile::text);
     let names = repository.files.iter().filter_map(|file| {
         let name = file.path.strip_prefix(CLAIMS)?.strip_suffix(".toml")?;
         Some((name, file.text().unwrap_or_default()))
     });
-    names
-        .map(|(name, claims)| {
-            let text = ClaimTable::parse(name, claims).and_then(|table| {
-                let path = format!("{FINDINGS}{name}.json");
-                let publication = text_at(&path).map(|text| Publication::parse(text, &table));
-                let publication = publication.transpose();
-                let publication = publication.map_err(|problem| format!("{path}: {problem}"))?;
-                Ok(page::render(&table, publication.as_ref()))
-            });
-            ExpectedPage {
-                path: format!("{PAGES}{name}.md"),
-                text,
-            }
-        })
-        .collect()
+    let read = |(name, claims)| {
+        let table = ClaimTable::parse(name, claims)?;
+        let path = format!("{FINDINGS}{name}.json");
+        let publication = text_at(&path).map(|text| Publication::parse(text, &table));
+        let publication = publication.transpose();
+        let publication = publication.map_err(|problem| format!("{path}: {problem}"))?;
+        Ok::<_, String>(PublishedPaper { table, publication })
+    };
+    let mut pages = Vec::new();
+    let mut papers = Vec::new();
+    for (name, claims) in names {
+        let paper = read((name, claims));
+        pages.push(ExpectedPage {
+            path: format!("{PAGES}{name}.md"),
+            text: paper
+                .as_ref()
+                .map(|paper| page::render(&paper.table, paper.publication.as_ref()))
+                .map_err(String::clone),
+        });
+        papers.extend(paper.ok());
+    }
+    let drawings: Vec<&str> = repository
+        .files
+        .iter()
+        .filter_map(|file| file.path.strip_prefix(FINDINGS))
+        .filter(|name| name.ends_with(".svg"))
+        .collect();
+    if figures::are_of(&papers) {
+        pages.push(ExpectedPage {
+            path: String::from(FIGURES),
+            text: Ok(figures::render(&papers, &drawings)),
+        });
+    }
+    pages
 }
 
 /// Stores the findings that a folder holds, with their command, commit and date.

@@ -174,6 +174,14 @@ impl Series {
 }
 
 impl Panel {
+    /// The panel with further curves. Bars have none.
+    pub fn with(mut self, further: Vec<Curve>) -> Panel {
+        if let Panel::Cdf { curves, .. } | Panel::Lines { curves, .. } = &mut self {
+            curves.extend(further);
+        }
+        self
+    }
+
     fn height(&self) -> f64 {
         match self {
             Panel::Cdf { .. } | Panel::Lines { .. } => 400.0,

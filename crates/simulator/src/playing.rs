@@ -25,6 +25,7 @@
 mod buffer;
 mod copier;
 mod file;
+mod flusher;
 mod guaranteed;
 mod player;
 mod reader;
@@ -39,8 +40,8 @@ mod tests;
 pub use file::PlayedFile;
 pub use report::{PlayerRead, PlayingReport};
 pub use setup::{
-    GreedyLoad, Guarantee, OtherClients, PacedBuffer, PlayerService, Players, PlayingError,
-    PlayingSetup,
+    DirtyPages, GreedyLoad, Guarantee, OtherClients, PacedBuffer, PlayerService, Players,
+    PlayingError, PlayingSetup,
 };
 pub use stream::Rate;
 pub use system::play;

@@ -234,7 +234,8 @@ fn figures(claim: &PublishedClaim, finding: &Finding) -> String {
     text
 }
 
-fn verdict(finding: &Finding) -> String {
+/// The word of a verdict, bold unless it holds.
+pub(super) fn verdict(finding: &Finding) -> String {
     match finding.holds() {
         true => finding.verdict.clone(),
         false => format!("**{}**", finding.verdict),
@@ -242,12 +243,12 @@ fn verdict(finding: &Finding) -> String {
 }
 
 /// Text in a cell of a table.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
 /// A row whose empty cells are one blank wide, with its newline.
-fn closed(row: &str) -> String {
+pub(super) fn closed(row: &str) -> String {
     row.replace("|  |", "| |").replace("|  |", "| |") + "\n"
 }
 

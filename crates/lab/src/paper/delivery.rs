@@ -18,6 +18,8 @@ pub enum Delivery {
     Patient,
     /// The paper's rules with free prefetch.
     Prefetch,
+    /// The same without splitting of seeks.
+    PrefetchWhole,
     /// The paper's chunks alone.
     Chunks,
     /// The paper's chunks and just-in-time seeks.
@@ -50,6 +52,11 @@ impl Delivery {
             },
             Delivery::Prefetch => Preemption {
                 free_prefetch: Switch::On,
+                ..paper
+            },
+            Delivery::PrefetchWhole => Preemption {
+                free_prefetch: Switch::On,
+                split: None,
                 ..paper
             },
             Delivery::Chunks => Preemption {
@@ -94,6 +101,7 @@ impl Delivery {
             Delivery::Paper => "Virtual IO",
             Delivery::Patient => "Virtual IO without preemption",
             Delivery::Prefetch => "Virtual IO with free prefetch",
+            Delivery::PrefetchWhole => "Virtual IO with free prefetch and whole seeks",
             Delivery::Chunks => "chunks alone",
             Delivery::JustInTime => "chunks and just-in-time seeks",
             Delivery::Own => "ours",

@@ -83,6 +83,12 @@ impl Finding {
         self
     }
 
+    /// The finding with the bound that excludes the published figure. It is printed if the figures differ.
+    pub fn bounded(mut self, bound: String) -> Finding {
+        self.grounds.bound = Some(bound);
+        self
+    }
+
     /// The finding with the same figures in other setups.
     pub fn beside(mut self, setups: impl IntoIterator<Item = OtherSetup>) -> Finding {
         self.grounds.setups.extend(setups);
@@ -147,6 +153,7 @@ mod tests {
     use crate::claims::Paper;
 
     use super::*;
+    use crate::paper::grounds::MOST_FIGURES;
 
     const CLAIMS: &str = "paper = \"p\"\ntitle = \"t\"\nauthors = \"a\"\nvenue = \"v\"\norigin = \"o\"\n\
         [[claim]]\nid = \"p.one\"\nwhere = \"1\"\ntext = \"x\"\n\
@@ -242,6 +249,41 @@ mod tests {
             reason(off).as_deref(),
             Some("a agrees with: s; b agrees in no setup")
         );
+    }
+
+    #[test]
+    fn of_a_table_only_the_cells_that_differ_are_explained() {
+        let names: Vec<String> = (0..20).map(|number| format!("cell{number}")).collect();
+        let figures: Vec<String> = names
+            .iter()
+            .map(|name| format!("{{ name = \"{name}\", value = 1, unit = \"s\" }}"))
+            .collect();
+        let text = CLAIMS.to_owned()
+            + &format!(
+                "[[claim]]\nid = \"p.table\"\nwhere = \"s\"\ntext = \"t\"\nfigures = [{}]\n",
+                figures.join(", ")
+            );
+        let paper = Paper::parse("p.toml", &text).expect("good");
+        let reason = |off: usize| {
+            let of = |far| {
+                let value = |number| if number < off { far } else { 1.0 };
+                let all = names.iter().enumerate();
+                all.map(|(number, name)| (name.as_str(), value(number)))
+                    .collect::<Vec<_>>()
+            };
+            let finding = Finding::several("p.table", Label::External, &of(2.0), String::new());
+            let mut near = of(1.1);
+            near[19].1 = 9.0;
+            let finding = finding.beside([OtherSetup::several("near", &near)]);
+            let claim = paper.claim("p.table").expect("it is there");
+            finding.judge(claim).expect("its figures").reason
+        };
+        assert_eq!(
+            reason(2).as_deref(),
+            Some("cell0 agrees with: near; cell1 agrees with: near")
+        );
+        let many = reason(MOST_FIGURES + 1);
+        assert_eq!(many.as_deref(), Some("holds in none of the 1 other setups"));
     }
 
     #[test]

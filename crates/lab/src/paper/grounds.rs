@@ -123,11 +123,13 @@ impl Grounds {
     /// The reason of a difference, from the setups in which the claim's rule agrees.
     pub(super) fn reason(&self, claim: &Claim, ours: &[MeasuredFigure]) -> String {
         let mut said: Vec<String> = self.bound.iter().cloned().collect();
+        let is_off = |figure: &&MeasuredFigure| figure_agrees(claim, figure) == Some(false);
+        let off = ours.iter().filter(is_off).count();
         let holds = |setup: &&OtherSetup| agrees(claim, &setup.ours, setup.shape) == Some(true);
         let whole: Vec<&str> = self.setups.iter().filter(holds).map(named).collect();
         if !whole.is_empty() {
             said.push(format!("holds with: {}", whole.join("; ")));
-        } else if claim.shape.is_none() && (2..=MOST_FIGURES).contains(&claim.figures.len()) {
+        } else if claim.shape.is_none() && claim.figures.len() > 1 && off <= MOST_FIGURES {
             said.extend(self.by_figure(claim, ours));
         } else if !self.setups.is_empty() {
             said.push(format!(
@@ -194,5 +196,5 @@ fn rule(claim: &Claim) -> String {
 /// The reason of a difference that no command explains.
 const NOT_SHOWN: &str = "not shown: no command of ours explains the difference";
 
-/// Most figures of a claim whose differences are explained one by one. A choice: tables have dozens.
-const MOST_FIGURES: usize = 6;
+/// Most figures whose differences are explained one by one. A choice: tables have dozens.
+pub(super) const MOST_FIGURES: usize = 6;

@@ -132,6 +132,16 @@ fn cases() -> Result<Vec<LatencyShareCase>, Failure> {
                 drive: JUDGED,
                 setup: Some(format!("depth {depth}")),
             });
+            for drive in TRUTHS {
+                cases.push(LatencyShareCase {
+                    id,
+                    policy,
+                    depth,
+                    load: never_idle(SMALL_LOAD, depth)?,
+                    drive,
+                    setup: Some(format!("{}, depth {depth}", drive.name)),
+                });
+            }
         }
     }
     Ok(cases)

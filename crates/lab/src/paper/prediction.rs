@@ -118,17 +118,25 @@ fn cases_of(id: &'static str) -> Result<Vec<PredictionCase>, Failure> {
         all.push(case(Some(drive.name.to_owned()), drive, load_of(id)?)?);
     }
     if id == FILES {
-        let held = PaperDrive {
-            noise: Noise {
-                held: WHOLE_TRACK,
-                ..judged.noise
-            },
-            ..judged
-        };
-        let setup = String::from("look-ahead behind reads on one track is finished first");
-        all.push(case(Some(setup), held, load_of(id)?)?);
+        for blocks in HELD {
+            let held = PaperDrive {
+                noise: Noise {
+                    held: blocks,
+                    ..judged.noise
+                },
+                ..judged
+            };
+            let upto = match blocks {
+                WHOLE_TRACK => String::from("to the track's end"),
+                _ => format!("of {blocks} blocks"),
+            };
+            let setup = format!("look-ahead {upto} behind reads on one track is finished first");
+            all.push(case(Some(setup), held, load_of(id)?)?);
+        }
         let setup = String::from("files laid out as by ext2, without access times");
         all.push(case(Some(setup), judged, ext2()?)?);
+        let setup = format!("{FORGETFUL} blocks of metadata in memory");
+        all.push(case(Some(setup), judged, forgetful()?)?);
     } else {
         let mut near = load_of(id)?;
         near.placement = Placement::Local {
@@ -175,6 +183,15 @@ fn ext2() -> Result<Workload, Failure> {
         ..Overrides::default()
     };
     load("small-files", &flags)
+}
+
+/// The load of the small files with a memory that holds next to no metadata.
+fn forgetful() -> Result<Workload, Failure> {
+    let mut files = load_of(FILES)?;
+    if let Placement::SmallFiles(layout) = &mut files.placement {
+        layout.cached_blocks = FORGETFUL;
+    }
+    Ok(files)
 }
 
 impl PredictionRun {
@@ -366,6 +383,12 @@ const SIGMAS: [Duration; 4] = [
 
 /// More blocks than a track has: look-ahead ends with it.
 const WHOLE_TRACK: u32 = 400;
+
+/// Blocks of look-ahead that are finished first. A choice: powers of two below a track.
+const HELD: [u32; 4] = [16, 32, 64, WHOLE_TRACK];
+
+/// Blocks of metadata in a small memory, beside the 1,024 of the load.
+const FORGETFUL: u32 = 16;
 
 /// 50 cylinders of the Atlas 10K: 6 tracks of 291 sectors of 512 bytes in the mean.
 const NEAR_BYTES: u64 = 50 * 6 * 291 * 512 / 4096 * 4096;

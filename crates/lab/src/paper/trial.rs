@@ -41,8 +41,19 @@ pub struct ScanTrial {
     pub search: Search,
     /// The length of the scan, in hundredths.
     pub part: u32,
+    /// The foreground's load.
+    pub load: TrialLoad,
     /// The seed of the load.
     pub seed: u64,
+}
+
+/// The foreground's load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialLoad {
+    /// OLTP with ten pending requests (section 5.1).
+    Oltp,
+    /// Reads of small files (section 5.4), by as many clients as OLTP has requests.
+    SmallFiles,
 }
 
 /// The limits of the search for plans.
@@ -103,6 +114,8 @@ pub struct TrialOutcome {
 /// The size and the rate of a disk that is read sequentially.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TrialDrive {
+    /// The number of tracks.
+    pub tracks: u64,
     /// The size, in MB.
     pub megabytes: f64,
     /// The mean rate of the medium, in MB/s: its bytes over one revolution for each track.
@@ -131,6 +144,7 @@ impl ScanTrial {
             caution: fixed(Duration::ZERO),
             search: Search::default(),
             part: 100,
+            load: TrialLoad::Oltp,
             seed: 1,
         }
     }
@@ -189,7 +203,7 @@ impl ScanTrial {
     /// If the drive is not shipped, or the load does not fit on it.
     pub fn run(&self, effort: Effort) -> Result<TrialOutcome, Failure> {
         let scene = self.scene()?;
-        let load = oltp(self.seed)?;
+        let load = self.load.workload(self.seed)?;
         let mut scenario = scene.scenario(self.policy)?;
         let drive = scene.belief();
         scenario.background = Some(Background {
@@ -225,6 +239,7 @@ impl ScanTrial {
         let revolution = drive.spindle.period().as_secs_f64();
         Ok(TrialOutcome {
             drive: TrialDrive {
+                tracks: drive.geometry.tracks(),
                 megabytes,
                 potential: megabytes / (drive.geometry.tracks() as f64 * revolution),
                 streaming: megabytes / sequential(scene.truth()).as_secs_f64(),
@@ -414,15 +429,33 @@ fn sequential(drive: &Profile) -> Duration {
     time
 }
 
-/// The paper's OLTP load with ten pending requests.
-fn oltp(seed: u64) -> Result<Workload, Failure> {
-    let flags = Overrides {
-        think_ms: Some(0.0),
-        seed: Some(seed),
-        ..Overrides::default()
-    };
-    load("oltp", &flags)
+impl TrialLoad {
+    fn workload(self, seed: u64) -> Result<Workload, Failure> {
+        let flags = Overrides {
+            seed: Some(seed),
+            ..Overrides::default()
+        };
+        match self {
+            TrialLoad::Oltp => load(
+                "oltp",
+                &Overrides {
+                    think_ms: Some(0.0),
+                    ..flags
+                },
+            ),
+            TrialLoad::SmallFiles => load(
+                "small-files",
+                &Overrides {
+                    tasks: Some(PENDING),
+                    ..flags
+                },
+            ),
+        }
+    }
 }
+
+/// Pending requests (section 5.1).
+const PENDING: u32 = 10;
 
 /// Hundredths of a quick scan. A choice: a few seconds in total.
 const START: u32 = 5;

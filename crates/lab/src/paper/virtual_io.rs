@@ -105,6 +105,7 @@ fn servings() -> Vec<ServingSetup> {
     all.extend(pairs(&COMPONENT_WAYS, &SIZES).map(|(delivery, kib)| alone(delivery, READ, kib)));
     for kib in TABLE_SIZES {
         all.extend(RATES.map(|rate| at_rate(Delivery::Prefetch, READ, kib, rate)));
+        all.push(alone(Delivery::PrefetchWhole, READ, kib));
         for direction in [Direction::Read, Direction::Write] {
             all.extend(RATES.map(|rate| at_rate(Delivery::Patient, direction, kib, rate)));
         }

@@ -32,6 +32,8 @@ pub struct PlayingSetup {
     pub players: Players,
     /// The other clients of the disk.
     pub beside: OtherClients,
+    /// The pages that another program makes dirty.
+    pub dirty: Option<DirtyPages>,
     /// Maximum time for which all players play. The run ends earlier at the end of a player's or
     /// the background reader's file.
     pub lasts: Duration,
@@ -93,6 +95,17 @@ pub enum OtherClients {
     },
     /// Greedy tasks.
     Tasks(GreedyLoad),
+}
+
+/// The dirty pages of a program that writes a file through the page cache, without priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirtyPages {
+    /// The file, from whose beginning they are written again after its end. Whole pages.
+    pub file: PlayedFile,
+    /// The time between two bursts.
+    pub every: Duration,
+    /// Bytes of a burst: whole pages.
+    pub bytes: u64,
 }
 
 /// Tasks that always have one outstanding request at a random position, half of them reads.

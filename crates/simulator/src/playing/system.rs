@@ -10,6 +10,7 @@ use drive::VirtualDrive;
 use engine::{Engine, Limits};
 
 use super::copier::{Copier, CopyTarget, Ready};
+use super::flusher::Flusher;
 use super::guaranteed::promising;
 use super::player::{Player, PlayerState};
 use super::reader::BackgroundReader;
@@ -52,6 +53,7 @@ struct Playback<'a> {
     served: Supply,
     reader: Option<BackgroundReader>,
     tasks: Option<GreedyTasks>,
+    flusher: Option<Flusher>,
     copier: Copier,
     asked: Outstanding,
     /// The time at which all players started.
@@ -72,6 +74,8 @@ enum RequestOwner {
     Reader(u64),
     /// A request of a greedy task.
     Task,
+    /// A write of dirty pages.
+    Flush,
 }
 
 /// The owners of the requests in the engine, indexed by request id.
@@ -105,6 +109,7 @@ impl<'a> Playback<'a> {
             served,
             reader,
             tasks,
+            flusher: setup.dirty.map(Flusher::new),
             copier: Copier::new(setup.copies),
             asked: Outstanding::default(),
             began: None,
@@ -141,6 +146,11 @@ impl<'a> Playback<'a> {
             RequestOwner::Reader(from) => {
                 if let Some(reader) = &mut self.reader {
                     reader.came(from);
+                }
+            }
+            RequestOwner::Flush => {
+                if let Some(flusher) = &mut self.flusher {
+                    flusher.came();
                 }
             }
             RequestOwner::Task => {
@@ -241,6 +251,7 @@ impl<'a> Playback<'a> {
                 Class::RealTime { deadline },
             )?;
         }
+        self.flush(now, began, engine)?;
         while let Some((file, (from, to))) = self.reader.as_mut().and_then(BackgroundReader::ask) {
             self.submit(
                 now,
@@ -249,6 +260,25 @@ impl<'a> Playback<'a> {
                 (from, to),
                 Class::default(),
             )?;
+        }
+        Ok(())
+    }
+
+    /// Writes dirty pages while a burst lasts.
+    fn flush(
+        &mut self,
+        now: Instant,
+        began: Instant,
+        engine: &mut Engine,
+    ) -> Result<(), PlayingError> {
+        while let Some((file, (from, to))) = self
+            .flusher
+            .as_mut()
+            .and_then(|flusher| flusher.ask(now, began))
+        {
+            let extent = file.blocks(from, to).expect("bytes of the file");
+            let write = (Direction::Write, extent);
+            self.request(now, engine, RequestOwner::Flush, write, Class::default())?;
         }
         Ok(())
     }
@@ -382,7 +412,9 @@ impl<'a> Playback<'a> {
         });
         let batch = playing.and_then(|_| self.served.next_event());
         let over = playing.map(|began| began + self.setup.lasts);
-        let all = [self.copier.next_event(), due, batch, over];
+        let flush = playing.zip(self.flusher.as_ref());
+        let flush = flush.map(|(began, flusher)| flusher.next_event(began));
+        let all = [self.copier.next_event(), due, batch, flush, over];
         all.into_iter().flatten().min()
     }
 

@@ -55,6 +55,7 @@ fn setup(count: usize, service: PlayerService) -> PlayingSetup {
             file: file(30 * MB),
             read_ahead: 128 * KB,
         },
+        dirty: None,
         lasts: Duration::from_secs(10),
     }
 }
@@ -263,4 +264,39 @@ proptest! {
             prop_assert!(!buffer.has(from, to) && buffer.has(point, from));
         }
     }
+}
+
+#[test]
+fn plain_reads_wait_for_bursts_of_dirty_pages_longer_than_buffered_ones() {
+    let with_bursts = |service, megabytes: u64| {
+        let plain = PlayingSetup {
+            phases: match service {
+                PlayerService::Abiss(_) => Phases::ABISS,
+                _ => Phases::Mixed,
+            },
+            ..setup(4, service)
+        };
+        let bytes = megabytes * MB / PAGE * PAGE;
+        // Smaller than two bursts, so that the second begins at the file's beginning again.
+        let file = PlayedFile::new(Lba(20_000_000), bytes + PAGE, 512).expect("whole blocks");
+        played(&PlayingSetup {
+            dirty: (bytes > 0).then_some(DirtyPages {
+                file,
+                every: Duration::from_secs(3),
+                bytes,
+            }),
+            ..plain
+        })
+    };
+    let longest = |megabytes| with_bursts(PlayerService::Plain, megabytes).longest_wait();
+    let waits = [0, 5, 10, 20].map(longest);
+    assert!(waits.is_sorted(), "{waits:?}");
+    // First come, first served: a read waits for the 128 writes before it, 16.8 MB at 20 to 22 MB/s, and for the reader's.
+    let most = Duration::from_millis(750)..Duration::from_millis(1_300);
+    assert!(most.contains(&waits[3]), "{waits:?}");
+    // The drive acknowledges writes from its buffer, and writes them before it takes up the refill.
+    let buffered = with_bursts(abiss(20), 20);
+    let wait = buffered.longest_wait();
+    assert!(wait < Duration::from_millis(200), "{wait}");
+    assert!(buffered.background_rate() < with_bursts(abiss(20), 0).background_rate());
 }

@@ -94,7 +94,7 @@ fn table_1(paper: &AbissPaper<'_>) -> Result<Drawing, Failure> {
             },
             Curve {
                 name: "their scheme".to_owned(),
-                points: over(&|pages| paper.left(AbissRow::Batch(pages), streams))?,
+                points: over(&|pages| paper.left(Machine::Paper, AbissRow::Batch(pages), streams))?,
             },
             Curve {
                 name: "our guarantees".to_owned(),

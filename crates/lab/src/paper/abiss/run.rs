@@ -8,8 +8,8 @@ use drive::{Imperfections, Profile, catalog};
 use rayon::prelude::*;
 use scheduler::ordering::Phases;
 use simulator::playing::{
-    self, GreedyLoad, Guarantee, OtherClients, PAGE, PacedBuffer, PlayedFile, PlayerService,
-    Players, PlayingReport, PlayingSetup, Rate,
+    self, DirtyPages, GreedyLoad, Guarantee, OtherClients, PAGE, PacedBuffer, PlayedFile,
+    PlayerService, Players, PlayingReport, PlayingSetup, Rate,
 };
 
 use crate::Failure;
@@ -39,6 +39,8 @@ pub enum Machine {
     Paper,
     /// The paper's host, with a drive whose buffer has so many segments.
     Segments(u32),
+    /// The paper's drive and its host in runs with writes.
+    PaperWritten,
     /// The paper's drive without limits of the host.
     Unlimited,
     /// The same drive in runs with writes.
@@ -81,6 +83,8 @@ pub enum FileLayout {
 pub enum CompetingLoad {
     /// The background reader, with its read-ahead in kB.
     Reader(u64),
+    /// The background reader with the paper's read-ahead, and bursts of so many MB of dirty pages.
+    Bursts(u64),
     /// A number of greedy tasks.
     Tasks(usize),
 }
@@ -105,10 +109,11 @@ impl AbissRun {
         let truth = Arc::new(self.machine.profile()?);
         let policy = scheduler::policy::find(self.policy).map_err(Failure::failed)?;
         let (files, reader) = self.files(&truth)?;
+        let dirty = self.dirty(&truth, reader)?;
         let beside = match self.others {
-            CompetingLoad::Reader(kb) => OtherClients::Reader {
+            CompetingLoad::Reader(_) | CompetingLoad::Bursts(_) => OtherClients::Reader {
                 file: reader,
-                read_ahead: kb * KB,
+                read_ahead: self.others.read_ahead() * KB,
             },
             CompetingLoad::Tasks(tasks) => OtherClients::Tasks(GreedyLoad {
                 tasks,
@@ -134,8 +139,27 @@ impl AbissRun {
                 service: self.scheme.service(),
             },
             beside,
+            dirty,
             lasts: lasts(effort),
         })
+    }
+
+    /// The dirty pages of a file behind the background reader's.
+    fn dirty(&self, truth: &Profile, reader: PlayedFile) -> Result<Option<DirtyPages>, Failure> {
+        let CompetingLoad::Bursts(megabytes) = self.others else {
+            return Ok(None);
+        };
+        let (file, bytes) = (
+            READER_BYTES / PAGE * PAGE,
+            megabytes * 1_000_000 / PAGE * PAGE,
+        );
+        let file = PlayedFile::new(reader.end(), file, u64::from(truth.block_bytes));
+        let file = file.ok_or_else(|| Failure::failed("a file of no whole blocks"))?;
+        Ok(Some(DirtyPages {
+            file,
+            every: FLUSHED_EVERY,
+            bytes,
+        }))
     }
 
     /// The files of the streams and of the background reader.
@@ -177,6 +201,16 @@ impl AbissRun {
     }
 }
 
+impl CompetingLoad {
+    /// The read-ahead of the background reader, in kB.
+    fn read_ahead(self) -> u64 {
+        match self {
+            CompetingLoad::Reader(kb) => kb,
+            CompetingLoad::Bursts(_) | CompetingLoad::Tasks(_) => super::READ_AHEAD_KB,
+        }
+    }
+}
+
 impl Machine {
     fn profile(self) -> Result<Profile, Failure> {
         let name = match self {
@@ -185,7 +219,7 @@ impl Machine {
         };
         let entry = catalog::find(name).map_err(Failure::failed)?;
         let mut profile = entry.profile().map_err(Failure::failed)?;
-        if matches!(self, Machine::Paper | Machine::Segments(_)) {
+        if self.has_host() {
             profile.bus.read_block = LINK_BLOCK;
             profile.bus.write_block = LINK_BLOCK;
         }
@@ -205,9 +239,14 @@ impl Machine {
     }
 
     fn copies(self) -> Option<Rate> {
+        self.has_host().then_some(COPIES)
+    }
+
+    /// Whether the paper's host limits it.
+    fn has_host(self) -> bool {
         match self {
-            Machine::Paper | Machine::Segments(_) => Some(COPIES),
-            Machine::Unlimited | Machine::Written | Machine::Modern => None,
+            Machine::Paper | Machine::Segments(_) | Machine::PaperWritten => true,
+            Machine::Unlimited | Machine::Written | Machine::Modern => false,
         }
     }
 }
@@ -222,14 +261,14 @@ impl fmt::Display for Machine {
                  media 22.5 to 11.7 MB/s sustained, 27.1 to 14.1 within a track"
             }
         })?;
-        f.write_str(match self {
-            Machine::Paper | Machine::Segments(_) => {
+        f.write_str(match self.has_host() {
+            true => {
                 "; host model of specs/streams.md: a link of 25 MB/s, copies to applications limited to \
                  11.2 MB/s in all (streams' first, page by page), files one after the other from the first \
                  block; the background reader reads ahead in windows of 128 kB, asked for as in Linux 2.6.0 \
                  with the second page of the window before; best-effort streams do not read ahead"
             }
-            _ => "; no host limit",
+            false => "; no host limit",
         })?;
         if let Machine::Segments(segments) = self {
             write!(f, "; {segments} of 8 segments in the drive's buffer")?;
@@ -345,6 +384,9 @@ const COPIES: Rate = match Rate::new(11_200_000) {
 /// Length of a run in virtual seconds, unless a file ends before. A choice: slightly less than a
 /// stream's file lasts.
 const SECONDS: u64 = 100;
+
+/// Time between two bursts of dirty pages: `dirty_writeback_centisecs` of Linux 2.6.0 (`mm/page-writeback.c`).
+const FLUSHED_EVERY: Duration = Duration::from_secs(5);
 
 /// Longest round, in seconds: above all rounds that these buffers allow.
 const LONGEST_ROUND: u64 = 60;

@@ -72,6 +72,15 @@ impl AbissPaper<'_> {
         Ok(finding.beside(setups))
     }
 
+    /// The smallest deviation from the cells of four streams, over the numbers of segments.
+    pub(super) fn best_error(&self) -> Result<f64, Failure> {
+        let mut best = f64::INFINITY;
+        for segments in SEGMENTS {
+            best = best.min(self.error(&column(4), segments)?);
+        }
+        Ok(best)
+    }
+
     /// The deviation of cells from the paper's, in MB/s: the root mean square.
     fn error(&self, cells: &[Cell], segments: u32) -> Result<f64, Failure> {
         let claim = table_1()?;
@@ -131,7 +140,8 @@ fn column(streams: usize) -> Vec<Cell> {
     ROWS.map(|row| (row, streams)).to_vec()
 }
 
-fn table_1() -> Result<Claim, Failure> {
+/// The claim about Table 1.
+pub(super) fn table_1() -> Result<Claim, Failure> {
     let built_in = claims::ALL.iter().find(|paper| paper.name == "abiss");
     let built_in = built_in.ok_or_else(|| Failure::failed("no claims of abiss"))?;
     let paper = built_in.paper().map_err(Failure::failed)?;
@@ -139,7 +149,8 @@ fn table_1() -> Result<Claim, Failure> {
     claim.ok_or_else(|| Failure::failed("no claim about Table 1"))
 }
 
-fn theirs(claim: &Claim, name: &str) -> Result<f64, Failure> {
+/// The paper's figure of a cell.
+pub(super) fn theirs(claim: &Claim, name: &str) -> Result<f64, Failure> {
     let figure = claim.figure(Some(name)).map(|figure| figure.theirs);
     match figure {
         Some(Theirs::Within(theirs, _) | Theirs::Exact(theirs)) => Ok(theirs),

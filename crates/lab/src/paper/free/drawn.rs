@@ -2,7 +2,7 @@
 
 use crate::plot::{Curve, Panel};
 
-use super::{GUARD, GUARDS, JUDGED, POLICIES, SW60, WHOLE, guarded, no_track, outside};
+use super::{GUARD, GUARDS, JUDGED, POLICIES, SW60, WHOLE, effort, guarded, no_track, outside};
 use crate::Failure;
 use crate::paper::Drawing;
 use crate::paper::trial::{ScanTrial, TrialOutcome, Trials};
@@ -13,6 +13,7 @@ pub(super) fn all(trials: &Trials) -> Result<Vec<Drawing>, Failure> {
         figure_9(trials)?,
         figure_10(trials)?,
         progress(trials)?,
+        effort::drawing(trials)?,
     ])
 }
 

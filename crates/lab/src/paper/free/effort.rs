@@ -1,9 +1,10 @@
 //! The effort of the planner: free bandwidth over the number of examined tracks and of stops.
 
-use super::{GUARD, JUDGED, PARTS, SW60, outside};
+use super::{GUARD, HALF, JUDGED, PARTS, SW60, WHOLE, outside};
 use crate::Failure;
-use crate::paper::Table;
 use crate::paper::trial::{ScanTrial, Search, Trials};
+use crate::paper::{Drawing, Table};
+use crate::plot::{Curve, Panel};
 
 /// The paper's external scheduler with this effort.
 pub(super) fn trial(search: Search) -> ScanTrial {
@@ -49,29 +50,57 @@ pub(super) fn table(trials: &Trials) -> Result<Table, Failure> {
     Ok(table)
 }
 
+/// Free bandwidth over the examined tracks, for plans of one stop. A search of all tracks is drawn at their number.
+///
+/// # Errors
+/// If one was not run.
+pub(super) fn drawing(trials: &Trials) -> Result<Drawing, Failure> {
+    let mut curves = PARTS.map(|part| Curve {
+        name: match part {
+            WHOLE => "whole scan",
+            HALF => "first half",
+            _ => "start",
+        }
+        .to_owned(),
+        points: Vec::new(),
+    });
+    for search in SEARCHES.into_iter().filter(|search| search.stops == 1) {
+        let found = trials.get(&trial(search))?;
+        let tracks = u64::from(search.tracks).min(found.drive.tracks);
+        for (curve, part) in curves.iter_mut().zip(PARTS) {
+            let at = (tracks as f64).log10();
+            curve.points.push((at, found.until(part)));
+        }
+    }
+    Ok(Drawing {
+        name: "planner-effort",
+        panels: vec![Panel::Lines {
+            title: format!(
+                "Free bandwidth by the planner's effort, Atlas 10K, external, {SW60}, 0.3 ms"
+            ),
+            x_label: "examined tracks for each gap, power of ten".to_owned(),
+            y_label: "MB/s".to_owned(),
+            curves: curves.to_vec(),
+        }],
+    })
+}
+
+const fn one_stop(tracks: u32) -> Search {
+    Search { tracks, stops: 1 }
+}
+
 /// The efforts. The paper refines a plan until the drive takes the next command: an effort without
 /// a bound is its upper end.
-pub(super) const SEARCHES: [Search; 6] = [
-    Search {
-        tracks: 12,
-        stops: 1,
-    },
-    Search {
-        tracks: 96,
-        stops: 1,
-    },
-    Search {
-        tracks: 768,
-        stops: 1,
-    },
-    Search {
-        tracks: 6_144,
-        stops: 1,
-    },
-    Search {
-        tracks: u32::MAX,
-        stops: 1,
-    },
+pub(super) const SEARCHES: [Search; 10] = [
+    one_stop(1),
+    one_stop(12),
+    one_stop(48),
+    one_stop(96),
+    one_stop(192),
+    one_stop(384),
+    one_stop(768),
+    one_stop(6_144),
+    one_stop(u32::MAX),
     Search {
         tracks: u32::MAX,
         stops: 3,

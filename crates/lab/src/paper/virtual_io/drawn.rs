@@ -3,8 +3,12 @@
 use crate::plot::{Curve, Panel};
 use block::Direction;
 
-use super::{COMPONENT_WAYS, RATES, READ, SIZES, TABLE_SIZES, VirtualIoPaper, alone, at_rate};
+use super::{
+    COMPONENT_WAYS, RATES, READ, READS, SIZES, TABLE_SIZES, VirtualIoPaper, WAIT_TABLE, WRITES,
+    alone, at_rate,
+};
 use crate::Failure;
+use crate::claims::{Paper, Theirs};
 use crate::paper::Drawing;
 use crate::paper::delivery::Delivery;
 use crate::paper::serving::{ServedLoad, ServingSetup};
@@ -15,24 +19,29 @@ pub(super) fn all(paper: &VirtualIoPaper<'_>) -> Result<Vec<Drawing>, Failure> {
     let [chunks, seeks, prefetch] = COMPONENT_WAYS;
     let parts = [Delivery::Single, chunks, seeks, Delivery::Paper];
     let rates = [chunks, seeks, Delivery::Paper, prefetch];
+    let published = crate::paper::paper("virtual-io")?;
     Ok(vec![
         Drawing {
             name: "figure-9",
             panels: vec![
-                paper.over_sizes(
-                    "Expected wait, reads",
-                    WAIT_MS,
-                    READ,
-                    &both,
-                    ServedLoad::wait,
-                )?,
-                paper.over_sizes(
-                    "Expected wait, writes",
-                    WAIT_MS,
-                    WRITE,
-                    &both,
-                    ServedLoad::wait,
-                )?,
+                paper
+                    .over_sizes(
+                        "Expected wait, reads",
+                        WAIT_MS,
+                        READ,
+                        &both,
+                        ServedLoad::wait,
+                    )?
+                    .with(waits_of_table_2(&published, "read")),
+                paper
+                    .over_sizes(
+                        "Expected wait, writes",
+                        WAIT_MS,
+                        WRITE,
+                        &both,
+                        ServedLoad::wait,
+                    )?
+                    .with(waits_of_table_2(&published, "write")),
             ],
         },
         Drawing {
@@ -63,8 +72,8 @@ pub(super) fn all(paper: &VirtualIoPaper<'_>) -> Result<Vec<Drawing>, Failure> {
                 rate,
             )?],
         },
-        figure_14(paper)?,
-        figure_15(paper)?,
+        figure_14(paper, &published)?,
+        figure_15(paper, &published)?,
     ])
 }
 
@@ -155,15 +164,18 @@ fn shares(paper: &VirtualIoPaper<'_>, serving: ServingSetup) -> Result<Vec<(f64,
 }
 
 /// Response times of urgent requests over their rate.
-fn figure_14(paper: &VirtualIoPaper<'_>) -> Result<Drawing, Failure> {
+fn figure_14(paper: &VirtualIoPaper<'_>, published: &Paper) -> Result<Drawing, Failure> {
     let mean = |served: &ServedLoad| Ok(served.response()?.mean_ms);
     let panel = |title: &str, direction| {
-        Ok::<_, Failure>(Panel::Lines {
-            title: format!("Mean response of urgent requests beside {title}"),
+        let panel = Panel::Lines {
+            title: format!(
+                "Mean response of urgent requests beside {title}, with and without preemption"
+            ),
             x_label: RATE_HZ.to_owned(),
             y_label: "ms".to_owned(),
             curves: paper.over_rates(&NAMES[..2], direction, mean)?,
-        })
+        };
+        Ok::<_, Failure>(panel.with(over_rates_of_tables(published, direction, "vio_response")))
     };
     Ok(Drawing {
         name: "figure-14",
@@ -172,14 +184,17 @@ fn figure_14(paper: &VirtualIoPaper<'_>) -> Result<Drawing, Failure> {
 }
 
 /// Throughput over the rate of urgent requests.
-fn figure_15(paper: &VirtualIoPaper<'_>) -> Result<Drawing, Failure> {
+fn figure_15(paper: &VirtualIoPaper<'_>, published: &Paper) -> Result<Drawing, Failure> {
     let panel = |title: &str, direction, named| {
-        Ok::<_, Failure>(Panel::Lines {
-            title: format!("Throughput of {title} beside urgent requests"),
+        let panel = Panel::Lines {
+            title: format!(
+                "Throughput of {title} beside urgent requests, with and without preemption"
+            ),
             x_label: RATE_HZ.to_owned(),
             y_label: MB_S.to_owned(),
             curves: paper.over_rates(named, direction, rate)?,
-        })
+        };
+        Ok::<_, Failure>(panel.with(over_rates_of_tables(published, direction, "vio_rate")))
     };
     Ok(Drawing {
         name: "figure-15",
@@ -190,6 +205,49 @@ fn figure_15(paper: &VirtualIoPaper<'_>) -> Result<Drawing, Failure> {
     })
 }
 
+/// The paper's expected waits at 1 Hz. Its Figure 9 is without urgent requests.
+fn waits_of_table_2(published: &Paper, direction: &str) -> Vec<Curve> {
+    let ways = [
+        ("npio", "theirs, one command (Table 2)"),
+        ("vio", "theirs, Virtual IO (Table 2)"),
+    ];
+    let curve = |(way, name): (&str, &str)| Curve {
+        name: name.to_owned(),
+        points: SIZES
+            .into_iter()
+            .filter_map(|kib| {
+                let figure = format!("{way}_{direction}_{kib}kb");
+                Some((f64::from(kib), cell(published, WAIT_TABLE, &figure)?))
+            })
+            .collect(),
+    };
+    ways.map(curve).to_vec()
+}
+
+/// A column of the paper's Tables 1 or 3, by size.
+fn over_rates_of_tables(published: &Paper, direction: Direction, column: &str) -> Vec<Curve> {
+    let (claims, table) = match direction {
+        Direction::Read => (READS, 1),
+        Direction::Write => (WRITES, 3),
+    };
+    let curve = |(claim, kib): (&str, u32)| Curve {
+        name: format!("theirs, {kib} kB (Table {table})"),
+        points: RATES
+            .into_iter()
+            .filter_map(|rate| Some((rate, cell(published, claim, &format!("{column}_{rate}hz"))?)))
+            .collect(),
+    };
+    claims.into_iter().zip(TABLE_SIZES).map(curve).collect()
+}
+
+/// A cell of the paper's tables.
+fn cell(published: &Paper, claim: &str, figure: &str) -> Option<f64> {
+    match published.claim(claim)?.figure(Some(figure))?.theirs {
+        Theirs::Lower(value) | Theirs::Higher(value) => Some(value),
+        _ => None,
+    }
+}
+
 const WRITE: Direction = Direction::Write;
 const WAIT_MS: &str = "ms";
 const MB_S: &str = "MB/s";
@@ -197,7 +255,7 @@ const RATE_HZ: &str = "urgent requests a second";
 
 /// Short names for plots with many lines.
 const NAMES: [(Delivery, &str); 3] = [
-    (Delivery::Single, "npIO"),
+    (Delivery::Patient, "no preemption"),
     (Delivery::Paper, "Virtual IO"),
     (Delivery::Prefetch, "with prefetch"),
 ];

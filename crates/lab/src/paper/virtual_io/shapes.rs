@@ -2,8 +2,10 @@
 
 use super::{
     ALONE_SECONDS, COMPONENT_WAYS, COMPONENTS, FACTOR, LARGE, LONG, LONGEST, RATE, RATES, READ,
-    SEEDS, SIZES, TABLE_SIZES, VirtualIoPaper, WAIT, alone, at_rate, listed, seeded, writes,
+    READS, SEEDS, SIZES, TABLE_RATE, TABLE_SIZES, VirtualIoPaper, WAIT, alone, at_rate, listed,
+    seeded, writes,
 };
+use crate::claims::Theirs;
 use crate::paper::delivery::Delivery;
 use crate::paper::finding::{Finding, ShapeVerdict};
 use crate::paper::grounds::OtherSetup;
@@ -121,7 +123,25 @@ impl VirtualIoPaper<'_> {
             listed(&of(Delivery::Single)?),
         );
         let note = self.note(alone(Delivery::Prefetch, READ, TABLE_SIZES[0]), &more)?;
-        Ok(Finding::several(LONG, Label::External, &ours, note))
+        let busy = |kib| at_rate(Delivery::Prefetch, READ, kib, TABLE_RATE);
+        let mut setups = Vec::new();
+        for (name, shares) in [
+            (
+                "beside an urgent request a second",
+                self.over(&TABLE_SIZES, busy, share)?,
+            ),
+            ("without free prefetch", of(Delivery::Paper)?),
+            ("without splitting of seeks", of(Delivery::PrefetchWhole)?),
+        ] {
+            let figures = [
+                ("50kb", shares[0]),
+                ("500kb", shares[1]),
+                ("2000kb", shares[2]),
+            ];
+            setups.push(OtherSetup::several(name, &figures));
+        }
+        let finding = Finding::several(LONG, Label::External, &ours, note).beside(setups);
+        Ok(finding.bounded(one_long_command()?))
     }
 
     /// Figures 12 and 13.
@@ -244,6 +264,27 @@ impl VirtualIoPaper<'_> {
 fn average(figures: &[f64]) -> f64 {
     figures.iter().sum::<f64>() / figures.len() as f64
 }
+
+/// The share of long commands by the paper's own Table 1, if each request of 50 kB has one.
+fn one_long_command() -> Result<String, Failure> {
+    let published = crate::paper::paper("virtual-io")?;
+    let table = published.claim(READS[0]);
+    let cell = |name| match table?.figure(Some(name))?.theirs {
+        Theirs::Higher(value) => Some(value),
+        _ => None,
+    };
+    let rates = cell("vio_prefetch_rate_0.5hz").zip(cell("vio_rate_0.5hz"));
+    let (ahead, alone) = rates.ok_or_else(|| Failure::failed("Table 1 has no rates at 0.5 Hz"))?;
+    let chunks = f64::from(TABLE_SIZES[0]) * 1024.0 * ahead / alone / CHUNK_BYTES;
+    Ok(format!(
+        "theirs of 50 kB is not that of their Table 1: {ahead} MB/s with free prefetch and {alone} without are {chunks:.1} \
+         chunks a request, so that one command a request with a seek is a share of {:.3}",
+        1.0 / chunks
+    ))
+}
+
+/// Bytes of the paper's chunk: 50 blocks of 512.
+const CHUNK_BYTES: f64 = 50.0 * 512.0;
 
 fn grows(figures: &[f64]) -> bool {
     figures.windows(2).all(|pair| pair[0] < pair[1])
