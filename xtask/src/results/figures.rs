@@ -83,7 +83,7 @@ fn section(figure: &PaperFigure, paper: &PublishedPaper, drawings: &[&str]) -> S
     if rows.is_empty() {
         text.push_str("\nThe claims quote no number of it.\n");
     } else {
-        text.push_str("\n| Claim | Figure | Theirs | Ours | Verdict |\n|---|---|--:|--:|---|\n");
+        text.push_str("\n| Claim | Figure | Theirs | Ours | The claim |\n|---|---|--:|--:|---|\n");
         text.push_str(&rows);
     }
     text
