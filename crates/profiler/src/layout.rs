@@ -89,6 +89,13 @@ pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
     let confidence = check::check(&timer, &layout, &geometry).await;
     let alone = layout.pattern.surfaces == 1 && prober.device().offers == Offers::Nothing;
     if alone && confidence.ppm() < ALONE {
+        // One surface that was found before is no better.
+        prober.findings(|findings| {
+            let before = findings.layout.as_mut();
+            if let Some(before) = before.filter(|before| before.pattern.surfaces == 1) {
+                before.confidence = before.confidence.min(confidence);
+            }
+        });
         return Err(NoLayout::NoPattern);
     }
     prober.findings(|findings| {

@@ -9,6 +9,7 @@
 //! up to a constant that the choice of the first angle has set. Which surface and cylinder a track
 //! is on, a map does not say.
 
+mod counts;
 mod emission;
 mod explore;
 mod line;
@@ -18,15 +19,17 @@ mod sector_count;
 mod sector_line;
 mod settle;
 mod shared_delay;
+mod shared_turns;
 mod survey;
 mod track;
 mod track_cycle;
 mod verify;
 mod walk;
 
+pub(crate) use counts::{check_counts, settle_counts};
 pub use explore::{Explored, explore};
 pub use regions::explore_regions;
 pub use sector_line::NoTrack;
 pub use settle::{SettledPieces, needs_settling, settle};
 pub use survey::survey;
-pub use verify::verify;
+pub use verify::{verify, verify_settled};

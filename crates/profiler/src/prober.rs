@@ -16,11 +16,13 @@ use crate::device::{DriveIdentity, Offers};
 use crate::findings::Findings;
 use crate::sighting::Sighting;
 
+mod counted;
 mod rounds;
 mod spares;
 mod timekeeping;
 mod turn_queue;
 
+pub(crate) use counted::{CountedTracks, TrackCount};
 pub(crate) use rounds::MOST_AT_ONCE;
 pub(crate) use spares::SpareSectors;
 use turn_queue::TurnQueue;
@@ -94,8 +96,9 @@ pub(crate) struct ProbeQueue {
     recent: VecDeque<(u64, u64)>,
     /// Sightings of reference blocks behind a host that delays them.
     sightings: ReferenceSightings,
-    /// What tracks tell of their spare sectors behind such a host.
+    /// What tracks tell of their spare sectors behind such a host, and of all of their sectors.
     pub(crate) spares: SpareSectors,
+    pub(crate) counted: CountedTracks,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +132,7 @@ impl ProbeQueue {
             recent: VecDeque::new(),
             sightings: ReferenceSightings::default(),
             spares: SpareSectors::default(),
+            counted: CountedTracks::default(),
         }
     }
 

@@ -126,7 +126,8 @@ fn of_spindle(why: NotFound) -> String {
     why.to_owned()
 }
 
-/// Number of fresh blocks against which a map is checked.
+/// Number of fresh blocks against which a map is checked; half of it behind a host that delays, where each takes five
+/// times as long, before the map is settled.
 const CHECKS: u32 = 200;
 
 /// Number of positions at which a drive is explored if it is too large to be explored completely. A
@@ -211,7 +212,11 @@ async fn explore(prober: &Prober, lba: Lba, until: Instant) {
 }
 
 async fn verify(prober: &Prober) {
-    match map::verify(prober, CHECKS, 1).await {
+    let checks = match map::needs_settling(prober) {
+        true => CHECKS / 2,
+        false => CHECKS,
+    };
+    match map::verify(prober, checks, 1).await {
         Ok(confidence) => prober.findings(|findings| findings.map_confidence = confidence),
         Err(_) => fail(
             prober,

@@ -229,6 +229,9 @@ impl Explorer {
             candidates.extend(self.history.going_on());
         }
         candidates.retain(|track_cycle| track_cycle.kind().sectors == self.sectors);
+        // A leap over ends that do not show lands everywhere.
+        let tolerance = self.observer.tolerance(self.sectors);
+        candidates.retain(|cycle| cycle.runs.iter().all(|run| run.kind.shows_end(tolerance)));
         candidates
     }
 

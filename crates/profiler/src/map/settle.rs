@@ -30,6 +30,14 @@ const GAIN: f64 = 0.7;
 /// be right to.
 const FAR: f64 = 0.02;
 
+/// Pieces with more than one of so many known blocks are sighted in their middle, too: turns of long leaps are means of
+/// turns that differ. A choice: one check of the map is of as many blocks.
+const LONG: u64 = 200;
+
+/// A piece is bent if its middle is farther off than the line between its ends, in revolutions. A choice: half of what
+/// predictions may be off by, and three times the error of a median of five where delays vary by 30 us.
+const BENT: f64 = 5e-3;
+
 /// Whether a host's delays make this necessary.
 pub fn needs_settling(prober: &Prober) -> bool {
     Observer::new(prober).late() > 0.0
@@ -48,6 +56,8 @@ impl SettledPieces {
 
 /// Sights both ends of the largest pieces again that are new, and corrects their angles.
 pub async fn settle(prober: &Prober, settled: &mut SettledPieces) {
+    let late = Observer::new(prober).late();
+    prober.findings(|findings| findings.map.share_turns(late));
     let mut pieces = prober.findings(|findings| {
         let pieces = findings.map.pieces.iter();
         pieces
@@ -65,15 +75,11 @@ pub async fn settle(prober: &Prober, settled: &mut SettledPieces) {
         let work = some().map(|(_, first)| sight_piece(prober, *first));
         let sighted = prober.rounds(work.collect()).await;
         let sighted: Vec<SightedPiece> = sighted.into_iter().flatten().collect();
-        let all = sighted.iter().flat_map(|piece| &piece.offs).flatten();
+        let all = sighted.iter().flat_map(SightedPiece::offs);
         let common = SharedDelay::of(all.copied().collect());
         prober.findings(|findings| {
             for piece in &sighted {
-                let offs = [0, 1].map(|end| common.rest(&piece.offs[end]));
-                if offs.iter().all(|off| off.abs() <= FAR) {
-                    let offs = offs.map(|off| off * GAIN);
-                    findings.map.turn_piece(piece.first, offs);
-                }
+                findings.map.correct(piece, &common);
             }
         });
         let some = some().map(|(blocks, first)| (*first, *blocks));
@@ -81,22 +87,44 @@ pub async fn settle(prober: &Prober, settled: &mut SettledPieces) {
     }
 }
 
-/// How far off the first and the last track of a piece were.
+/// Tracks of a piece that were sighted: the first, the middle one of a long piece, and the last.
 struct SightedPiece {
     first: Lba,
-    offs: [Vec<TimedOff>; 2],
+    ends: [Vec<TimedOff>; 2],
+    middle: Option<(Lba, Vec<TimedOff>)>,
 }
 
-/// Sights the first and the last track of a piece; nothing if a block cannot be sighted.
-async fn sight_piece(prober: &Prober, first: Lba) -> Option<SightedPiece> {
-    let last = prober.findings(|findings| Some(last_track(findings.map.piece_at(first)?)))?;
-    let mut offs = [Vec::new(), Vec::new()];
-    let mut observer = Observer::new(prober);
-    for (offs, lba) in offs.iter_mut().zip([first, last]) {
-        let expected = prober.findings(|findings| findings.map.end_angle_of(lba))?;
-        *offs = observer.offs((lba, expected), SIGHTINGS).await.ok()?;
+impl SightedPiece {
+    /// How far off all of them were.
+    fn offs(&self) -> impl Iterator<Item = &TimedOff> {
+        let middle = self.middle.iter().flat_map(|(_, offs)| offs);
+        self.ends.iter().flatten().chain(middle)
     }
-    Some(SightedPiece { first, offs })
+}
+
+/// Sights these tracks of a piece; nothing if a block cannot be sighted.
+async fn sight_piece(prober: &Prober, first: Lba) -> Option<SightedPiece> {
+    let (last, middle) = prober.findings(|findings| {
+        let last = last_track(findings.map.piece_at(first)?);
+        Some((last, findings.map.middle(first)))
+    })?;
+    let ends = [offs_of(prober, first).await?, offs_of(prober, last).await?];
+    let middle = match middle {
+        Some(middle) => Some((middle, offs_of(prober, middle).await?)),
+        None => None,
+    };
+    Some(SightedPiece {
+        first,
+        ends,
+        middle,
+    })
+}
+
+/// How far off a block is by some sightings.
+async fn offs_of(prober: &Prober, lba: Lba) -> Option<Vec<TimedOff>> {
+    let expected = prober.findings(|findings| findings.map.end_angle_of(lba))?;
+    let mut observer = Observer::new(prober);
+    observer.offs((lba, expected), SIGHTINGS).await.ok()
 }
 
 /// The first block of a piece's last track.
@@ -114,7 +142,54 @@ impl TrackMap {
         self.pieces.get(place.ok()?)
     }
 
-    /// Turns a piece by how far its first and its last track are off, in revolutions: repetitions in between by parts
+    /// Turns a piece by how far its ends were off, besides what they have in common with others. A long one that is bent
+    /// becomes two, of which each is turned. One with an end that is elsewhere stays as it is.
+    fn correct(&mut self, piece: &SightedPiece, common: &SharedDelay) {
+        let [begin, end] = [0, 1].map(|end| common.rest(&piece.ends[end]));
+        let middle = piece.middle.as_ref();
+        let middle = middle.map(|(lba, offs)| (*lba, common.rest(offs)));
+        let offs = [Some(begin), Some(end), middle.map(|(_, off)| off)];
+        if offs.into_iter().flatten().any(|off| off.abs() > FAR) {
+            return;
+        }
+        match middle {
+            Some((middle, off)) if (off - (begin + end) / 2.0).abs() > BENT => {
+                self.cut_piece(piece.first, middle);
+                self.turn_piece(piece.first, [begin, off].map(|off| off * GAIN));
+                self.turn_piece(middle, [off, end].map(|off| off * GAIN));
+            }
+            _ => self.turn_piece(piece.first, [begin, end].map(|off| off * GAIN)),
+        }
+    }
+
+    /// The first block of the middle repetition of a long piece.
+    fn middle(&self, first: Lba) -> Option<Lba> {
+        let piece = self.piece_at(first)?;
+        let is_long = piece.repeats >= 4 && piece.blocks() * LONG > self.known();
+        is_long.then(|| Lba(first.0 + u64::from(piece.repeats / 2) * piece.cycle_blocks()))
+    }
+
+    /// Makes two pieces of one, before the repetition that begins with a block.
+    fn cut_piece(&mut self, first: Lba, at: Lba) {
+        let place = self
+            .pieces
+            .binary_search_by_key(&first, |piece| piece.first);
+        let Ok(place) = place else {
+            return;
+        };
+        let piece = &mut self.pieces[place];
+        let before = (at.0 - first.0) / piece.cycle_blocks();
+        let behind = MapPiece {
+            first: at,
+            angle: piece.angle + piece.step.times(before),
+            repeats: piece.repeats - before as u32,
+            ..piece.clone()
+        };
+        piece.repeats = before as u32;
+        self.pieces.insert(place + 1, behind);
+    }
+
+    /// Turns a piece by how far its first and its last track are off, in revolutions, and the tracks in between by parts
     /// of it.
     fn turn_piece(&mut self, first: Lba, [begin, end]: [f64; 2]) {
         let place = self
@@ -123,13 +198,17 @@ impl TrackMap {
         let Some(piece) = place.ok().and_then(|place| self.pieces.get_mut(place)) else {
             return;
         };
-        if piece.repeats == 1 {
-            piece.angle = piece.angle + forward((begin + end) / 2.0);
-            return;
-        }
+        let tracks = piece.cycle_tracks();
+        let between = (tracks * u64::from(piece.repeats) - 1).max(1);
+        let each = (end - begin) / between as f64;
         piece.angle = piece.angle + forward(begin);
-        let step = (end - begin) / f64::from(piece.repeats - 1);
-        piece.step = piece.step + forward(step);
+        piece.step = piece.step + forward(each * tracks as f64);
+        let mut before = 0;
+        for band in &mut piece.cycle {
+            band.start = band.start + forward(each * f64::from(before));
+            band.skew = band.skew + forward(each);
+            before += band.tracks;
+        }
     }
 }
 
@@ -162,10 +241,7 @@ mod tests {
             let last = last_track(&map.pieces[0]);
             let ends = |map: &TrackMap| [Lba(1000), last].map(|lba| map.end_angle_of(lba).unwrap());
             let before = ends(&map);
-            let off = match repeats {
-                1 => [0.002, 0.002],
-                _ => [0.002, -0.005],
-            };
+            let off = [0.002, -0.005];
             map.turn_piece(Lba(1000), off);
             for ((before, after), off) in before.into_iter().zip(ends(&map)).zip(off) {
                 assert!(

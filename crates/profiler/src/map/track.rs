@@ -106,7 +106,9 @@ impl<'a> Tracing<'a> {
                 let expected = self.start + turn + width(self.sectors);
                 apart(expected, angle).abs() <= self.tolerance()
             };
-            if next + self.shift == expected && turn.is_some_and(as_expected) {
+            // The end of a track does not show where the next one goes on with its line.
+            let shows = off.abs() > self.tolerance() || next + self.shift >= self.sectors;
+            if shows && next + self.shift == expected && turn.is_some_and(as_expected) {
                 return Ok(traced);
             }
             match self.at_break(next, off).await? {

@@ -68,6 +68,11 @@ impl TrackKind {
         start + width(self.sectors).times(u64::from(self.blocks))
     }
 
+    /// Whether the end of such a track shows: the next one does not go on with its line, or its turn is full.
+    pub(super) fn shows_end(&self, tolerance: f64) -> bool {
+        self.blocks >= self.sectors || apart(self.end(Angle::ZERO), self.turn).abs() > tolerance
+    }
+
     pub(super) fn is_like(&self, other: &TrackKind) -> bool {
         self.blocks == other.blocks
             && self.sectors == other.sectors
@@ -492,6 +497,14 @@ mod tests {
             late: Angle::ZERO,
         };
         KindRun { kind, tracks }
+    }
+
+    #[test]
+    fn an_end_shows_unless_the_next_track_goes_on_with_the_line() {
+        assert!(run(1, 30, 35).kind.shows_end(0.02));
+        assert!(!run(1, 30, 31).kind.shows_end(0.02));
+        // A whole turn ends.
+        assert!(run(1, 100, 0).kind.shows_end(0.02));
     }
 
     #[test]

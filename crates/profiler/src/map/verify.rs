@@ -1,5 +1,6 @@
 //! Whether the map is right, by blocks that were not used to make it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use block::Lba;
@@ -11,7 +12,7 @@ use super::shared_delay::{SharedDelay, TimedOff};
 use crate::clock::apart;
 use crate::confidence::Confidence;
 use crate::device::Offers;
-use crate::prober::Prober;
+use crate::prober::{Prober, TrackCount};
 
 /// A prediction that is not farther off came true, in revolutions: what scheduling by position
 /// needs (Yu et al. 2000).
@@ -24,7 +25,7 @@ const CLOSE: f64 = 0.01;
 /// If a block could not be sighted.
 pub async fn verify(prober: &Prober, checks: u32, seed: u64) -> Result<Confidence, NoTrack> {
     if prober.device().offers == Offers::Nothing {
-        return Ok(verify_in_rounds(prober, checks, seed).await);
+        return Ok(verify_in_rounds(prober, checks, seed, Doubtful::Stay).await);
     }
     let mut observer = Observer::new(prober);
     let known = prober.findings(|findings| findings.map.known());
@@ -43,6 +44,21 @@ pub async fn verify(prober: &Prober, checks: u32, seed: u64) -> Result<Confidenc
     Ok(confidence)
 }
 
+/// What happens to tracks that are on the map a little beside their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubtful {
+    /// They stay: their angles are to be sighted again.
+    Stay,
+    /// They are unknown again.
+    Leave,
+}
+
+/// The same by reads alone for a map that is as exact as it becomes: tracks that are not where they should be are unknown
+/// again.
+pub async fn verify_settled(prober: &Prober, checks: u32, seed: u64) -> Confidence {
+    verify_in_rounds(prober, checks, seed, Doubtful::Leave).await
+}
+
 /// The same by reads alone and without a host's delays, in revolutions: what is found has to stay below it in service. A
 /// choice.
 const CLOSE_BY_READS: f64 = 0.008;
@@ -54,6 +70,14 @@ const BESIDE_BY_READS: f64 = 0.016;
 /// Sightings of a block behind a host, of which the median tells where it is. A choice: the median of five is off by half
 /// of what one sighting is.
 const SIGHTINGS: usize = 5;
+
+/// Sightings of a block that is not where it should be by the first ones: whether a host's stalls were the reason. A
+/// choice: the median of ten more is off by a third of what one sighting is, and stalls of a tenth of them do not move it.
+const SIGHTINGS_AGAIN: usize = 10;
+
+/// So many boundaries that are where they should be are sighted again with those that are not. A choice: 300 sightings
+/// tell what they have in common.
+const CONTROLS: usize = 15;
 
 /// Sightings of a block without a host's delays before it is believed not to be where it should. A choice.
 const ATTEMPTS: u32 = 6;
@@ -69,9 +93,14 @@ const AGAIN: u64 = 2;
 /// stalls of the host fail some.
 const FAILING: usize = 100;
 
-/// A track beside its place stays on the map, and is as many failed checks more. A choice: where a sixteenth of the
-/// tracks are, positions are not what scheduling needs, and the map gets half of its confidence.
-const BESIDE_COSTS: usize = 7;
+/// As how many a track counts without a host's delays that is beside its place, and stays on the map, and one that is
+/// elsewhere. A choice: where a sixteenth of the tracks are beside, positions are not what scheduling needs, and the map
+/// gets half of its confidence.
+const COSTS_AT_ONCE: (usize, usize) = (8, 1);
+
+/// Behind a host a check that fails though its block was sighted often counts as so many. A choice: on a map that is
+/// believed, at three quarters, not more than one track of fifty is wrong.
+const FAILURE_COSTS: usize = 12;
 
 /// A map of a smaller part of the blocks has no confidence: few gaps are between known blocks. A choice: one of a
 /// hundred.
@@ -81,20 +110,40 @@ const LEAST_KNOWN: u64 = 100;
 /// blocks are those on both sides of a boundary of two tracks: angles within a track would be right also
 /// if its bounds were not. Where checks fail, the tracks up to the next checks that came true are unknown
 /// again, and the rest of the map is checked by others.
-async fn verify_in_rounds(prober: &Prober, checks: u32, seed: u64) -> Confidence {
+async fn verify_in_rounds(
+    prober: &Prober,
+    checks: u32,
+    seed: u64,
+    doubtful: Doubtful,
+) -> Confidence {
+    let costs = match Observer::new(prober).late() == 0.0 {
+        true => COSTS_AT_ONCE,
+        false => (FAILURE_COSTS, FAILURE_COSTS),
+    };
     let mut confidence = Confidence::NONE;
     for again in 0..=AGAIN {
         let first = seed + again * u64::from(checks);
         let mut made = check_all(prober, first..first + u64::from(checks)).await;
         let count = |found| made.iter().filter(|check| check.found == found).count();
-        let came_true = count(CheckedPlace::There);
-        let beside = count(CheckedPlace::Beside) * BESIDE_COSTS;
-        confidence = Confidence::of(came_true.saturating_sub(beside) as u32, made.len() as u32);
-        if count(CheckedPlace::Elsewhere) * FAILING <= made.len() {
+        let (beside, elsewhere) = (count(CheckedPlace::Beside), count(CheckedPlace::Elsewhere));
+        let uncounted = made
+            .iter()
+            .filter(|check| check.is_uncounted(prober))
+            .count();
+        let failed = beside * costs.0 + (elsewhere + uncounted) * costs.1;
+        confidence = Confidence::of(made.len().saturating_sub(failed) as u32, made.len() as u32);
+        made.sort_unstable_by_key(|check| check.lba);
+        let lasting = match doubtful {
+            Doubtful::Stay => elsewhere,
+            Doubtful::Leave => beside + elsewhere,
+        };
+        let is_right = lasting * FAILING <= made.len();
+        if !is_right || doubtful == Doubtful::Leave {
+            prober.findings(|findings| findings.map.discard_failed(&made, doubtful));
+        }
+        if is_right {
             break;
         }
-        made.sort_unstable_by_key(|check| check.lba);
-        prober.findings(|findings| findings.map.discard_failed(&made));
     }
     let blocks = prober.device().blocks;
     prober.findings(|findings| {
@@ -113,6 +162,22 @@ struct Check {
     found: CheckedPlace,
 }
 
+impl Check {
+    /// Whether the tracks are where they should be, but the number of their sectors is open.
+    fn is_uncounted(&self, prober: &Prober) -> bool {
+        let mut desk = prober.desk();
+        let desk = &mut *desk;
+        let track = desk.findings.map.track_of(self.lba);
+        let open = track.is_some_and(|track| {
+            desk.counted.is_open(TrackCount {
+                sectors: track.sectors,
+                blocks: track.blocks,
+            })
+        });
+        open && self.found == CheckedPlace::There
+    }
+}
+
 /// Where a block was found that was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CheckedPlace {
@@ -125,20 +190,55 @@ enum CheckedPlace {
 }
 
 async fn check_all(prober: &Prober, seeds: Range<u64>) -> Vec<Check> {
-    let work = seeds.map(|seed| async move {
-        let boundary = prober.findings(|findings| {
-            let known = findings.map.known();
-            findings.map.boundary(known, seed)
-        })?;
+    let boundaries = prober.findings(|findings| {
+        let known = findings.map.known();
+        let boundaries = seeds.map(|seed| findings.map.boundary(known, seed));
+        boundaries.flatten().collect::<Vec<_>>()
+    });
+    let made = sight_all(prober, boundaries, SIGHTINGS).await;
+    let is_delayed = Observer::new(prober).late() > 0.0;
+    let mut checks = judge_all(&made, is_delayed);
+    let is_right = |check: &Check| check.found == CheckedPlace::There;
+    if !is_delayed || checks.iter().all(is_right) {
+        return checks;
+    }
+    // What sightings of one time have in common is told by those of blocks that are where they should be.
+    let every = checks.iter().filter(|check| is_right(check)).count() / CONTROLS + 1;
+    let right = (0..checks.len()).filter(|place| is_right(&checks[*place]));
+    let wrong = (0..checks.len()).filter(|place| !is_right(&checks[*place]));
+    let again: Vec<Boundary> = wrong
+        .chain(right.step_by(every))
+        .map(|place| made[place].0)
+        .collect();
+    let again = sight_all(prober, again, SIGHTINGS_AGAIN).await;
+    let judged: BTreeMap<[Lba; 2], Check> = again
+        .iter()
+        .map(|(boundary, _)| boundary.lbas())
+        .zip(judge_all(&again, is_delayed))
+        .collect();
+    for (check, (boundary, _)) in checks.iter_mut().zip(&made) {
+        if let Some(again) = judged.get(&boundary.lbas()).filter(|_| !is_right(check)) {
+            *check = *again;
+        }
+    }
+    checks
+}
+
+/// Sights both blocks of boundaries so often, those without a host's delays until they are where they should be.
+async fn sight_all(
+    prober: &Prober,
+    boundaries: Vec<Boundary>,
+    sightings: usize,
+) -> Vec<SightedBoundary> {
+    let work = boundaries.into_iter().map(|boundary| async move {
         let mut offs = [Vec::new(), Vec::new()];
         for (offs, block) in offs.iter_mut().zip(boundary.blocks) {
-            *offs = offs_of(prober, block, &boundary).await?;
+            *offs = offs_of(prober, block, &boundary, sightings).await?;
         }
         Some((boundary, offs))
     });
     let made = prober.rounds(work.collect()).await;
-    let made: Vec<SightedBoundary> = made.into_iter().flatten().collect();
-    judge_all(&made, Observer::new(prober).late() > 0.0)
+    made.into_iter().flatten().collect()
 }
 
 /// The sightings of the blocks of a boundary.
@@ -165,11 +265,12 @@ async fn offs_of(
     prober: &Prober,
     block: (Lba, Angle),
     boundary: &Boundary,
+    sightings: usize,
 ) -> Option<Vec<TimedOff>> {
     let mut observer = Observer::new(prober);
     match observer.late() == 0.0 {
         true => Some(vec![off_at_once(prober, block, boundary).await?]),
-        false => observer.offs(block, SIGHTINGS).await.ok(),
+        false => observer.offs(block, sightings).await.ok(),
     }
 }
 
@@ -198,6 +299,7 @@ async fn off_at_once(
 }
 
 /// The blocks on both sides of a boundary of tracks, with the angles at which they end.
+#[derive(Clone, Copy)]
 struct Boundary {
     blocks: [(Lba, Angle); 2],
     /// How far off they may be, in revolutions.
@@ -207,6 +309,10 @@ struct Boundary {
 }
 
 impl Boundary {
+    fn lbas(&self) -> [Lba; 2] {
+        self.blocks.map(|(lba, _)| lba)
+    }
+
     /// Where the tracks are whose blocks were so far off. Not farther off than `close` is where they should be.
     fn judge(&self, offs: [f64; 2], close: f64) -> Check {
         let within = self.within.min(close);
@@ -223,7 +329,7 @@ impl Boundary {
                 };
             }
             if off > within {
-                check.found = CheckedPlace::Beside;
+                (check.lba, check.found) = (*lba, CheckedPlace::Beside);
             }
         }
         check
@@ -273,22 +379,30 @@ impl crate::findings::TrackMap {
         })
     }
 
-    /// Discards the tracks between checks that came true, where others failed; `checks` ascend.
-    fn discard_failed(&mut self, checks: &[Check]) {
-        let mut from = Lba(0);
-        let mut failed = false;
-        for check in checks {
-            if check.found != CheckedPlace::Elsewhere {
-                if failed {
-                    self.discard(from, check.lba);
-                }
-                (from, failed) = (check.lba, false);
-            } else {
-                failed = true;
+    /// Discards the tracks between checks that came true, where others failed; `checks` ascend. If only an angle is wrong,
+    /// it is that of a piece: what is on other pieces stays.
+    fn discard_failed(&mut self, checks: &[Check], doubtful: Doubtful) {
+        let came_true = |check: &&Check| check.found == CheckedPlace::There;
+        for (place, check) in checks.iter().enumerate() {
+            let is_gone = match check.found {
+                CheckedPlace::There => false,
+                CheckedPlace::Beside => doubtful == Doubtful::Leave,
+                CheckedPlace::Elsewhere => true,
+            };
+            if !is_gone {
+                continue;
             }
-        }
-        if failed {
-            self.discard(from, Lba(u64::MAX));
+            let before = checks[..place].iter().rev().find(came_true);
+            let behind = checks[place..].iter().find(came_true);
+            let mut from = before.map_or(Lba(0), |check| check.lba);
+            let mut to = behind.map_or(Lba(u64::MAX), |check| check.lba);
+            if check.found == CheckedPlace::Beside {
+                let Some((_, piece)) = self.piece_of(check.lba) else {
+                    continue;
+                };
+                (from, to) = (from.max(piece.first), to.min(piece.end()));
+            }
+            self.discard(from, to);
         }
     }
 

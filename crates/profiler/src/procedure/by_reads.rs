@@ -15,8 +15,8 @@ use std::pin::Pin;
 use block::{Duration, Instant};
 
 use super::{
-    begin, explore_rest, fail, find_arm, find_firmware, find_layout, find_spindle, limit_arm,
-    spindle_block, take_up_map, verify,
+    CHECKS, begin, explore_rest, fail, find_arm, find_firmware, find_layout, find_spindle,
+    limit_arm, spindle_block, take_up_map, verify,
 };
 use crate::arm::Effort;
 use crate::findings::{Pattern, ProfilingStage};
@@ -59,6 +59,15 @@ const SKIPPED: Duration = Duration::from_secs(60);
 /// drive of 10,000 rpm.
 const SETTLING: Duration = Duration::from_secs(75);
 
+/// Time for counting the sectors of tracks by themselves between parts of the map; at the end it is half of what is left if
+/// that is more. A choice: half of the drives need less.
+const COUNTING: Duration = Duration::from_secs(40);
+
+/// The least time for exploring again what checks have discarded: with the checks, and the arm.
+const MORE: Duration = Duration::from_nanos(
+    SHORTEST.as_nanos() + SETTLING.as_nanos() + CHECKING.as_nanos() + THOROUGHLY.as_nanos(),
+);
+
 /// The part of a thorough measurement that is not for refining the seek curve.
 const UNREFINED: Duration = Duration::from_secs(80);
 
@@ -81,6 +90,11 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         explored = prober
             .part(|prober| prober.now() >= stop, Pin::new(&mut map))
             .await;
+        if map::needs_settling(prober) && left(prober, until) < SHORTEST + CHECKING {
+            // All of the map is counted, settled and checked below.
+            break;
+        }
+        count(prober, end).await;
         let begun = prober.now();
         settle(prober, &mut settled, end).await;
         until += prober.now().since(begun);
@@ -96,15 +110,16 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         if explored.is_some() && !again {
             // Checks may have discarded tracks.
             again = true;
-            let known = prober.findings(|found| found.map.known());
-            if known < prober.device().blocks {
+            if !is_whole(prober) {
                 map = exploration(prober, end);
                 explored = None;
             }
         }
     }
-    if settle(prober, &mut settled, end).await {
-        verify(prober).await;
+    settle_all(prober, &mut settled, end).await;
+    if map::needs_settling(prober) {
+        prober.within(end, place(prober)).await;
+        explore_discarded(prober, &mut settled, end).await;
     }
     let has_skipped = prober.within(end, skip_cylinders(prober)).await.flatten();
     let is_known = prober.findings(|found| found.arm.is_some()) && has_skipped.is_none();
@@ -119,6 +134,24 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     if !is_known || effort != Effort::QUICK {
         let work = arm_and_electronics(prober, effort);
         prober.within(end, work).await;
+    }
+}
+
+/// Explores what the checks of a settled map have discarded, as long as there is time and the map grows.
+async fn explore_discarded(prober: &Prober, settled: &mut SettledPieces, end: Instant) {
+    while left(prober, end) >= MORE && !is_whole(prober) {
+        let before = known(prober);
+        let stop = end.saturating_sub(MORE.saturating_sub(SHORTEST));
+        let mut map = exploration(prober, end);
+        prober
+            .part(|prober| prober.now() >= stop, Pin::new(&mut map))
+            .await;
+        drop(map);
+        settle_all(prober, settled, end).await;
+        prober.within(end, place(prober)).await;
+        if known(prober) <= before {
+            break;
+        }
     }
 }
 
@@ -170,6 +203,12 @@ fn has_enough(prober: &Prober, half: Instant, stop: Instant) -> bool {
     }
 }
 
+/// Counts the sectors of tracks by themselves where a host's delays hide single ones.
+async fn count(prober: &Prober, end: Instant) {
+    let until = end.min(prober.now() + COUNTING);
+    map::check_counts(prober, until).await;
+}
+
 /// Makes the angles of new pieces of the map more exact where a host delays sightings; whether there were any.
 async fn settle(prober: &Prober, settled: &mut SettledPieces, end: Instant) -> bool {
     let before = settled.count();
@@ -179,12 +218,33 @@ async fn settle(prober: &Prober, settled: &mut SettledPieces, end: Instant) -> b
     settled.count() > before
 }
 
+/// Makes the map as exact as it becomes behind such a host: counts, angles, and checks of all of it.
+async fn settle_all(prober: &Prober, settled: &mut SettledPieces, end: Instant) {
+    if !for_settling(prober).is_zero() {
+        begin(prober, ProfilingStage::Map);
+        let counting = COUNTING.max(part(left(prober, end), 2));
+        map::settle_counts(prober, end.min(prober.now() + counting)).await;
+        settle(prober, settled, end).await;
+        map::verify_settled(prober, CHECKS, 1).await;
+    }
+}
+
 /// How much of the time is for that.
 fn for_settling(prober: &Prober) -> Duration {
     match map::needs_settling(prober) {
         true => SETTLING,
         false => Duration::ZERO,
     }
+}
+
+/// How many blocks are on known tracks.
+fn known(prober: &Prober) -> u64 {
+    prober.findings(|found| found.map.known())
+}
+
+/// Whether all blocks are.
+fn is_whole(prober: &Prober) -> bool {
+    known(prober) >= prober.device().blocks
 }
 
 /// Finds the cylinders without blocks between zones, if the arm is known.

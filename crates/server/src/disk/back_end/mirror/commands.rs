@@ -19,7 +19,7 @@ impl Mirror {
     /// Starts a command of the engine, unless it has to wait. The answer is whether it has.
     ///
     /// # Safety
-    /// As for [`BackEnd::start`].
+    /// As for [`BackEnd::start`](crate::disk::back_end::BackEnd::start).
     pub(super) unsafe fn start_or_wait(
         &mut self,
         now: Instant,
@@ -96,7 +96,7 @@ impl Mirror {
     /// Starts a command at a leg.
     ///
     /// # Safety
-    /// As for [`BackEnd::start`].
+    /// As for [`BackEnd::start`](crate::disk::back_end::BackEnd::start).
     unsafe fn give(
         &mut self,
         now: Instant,
@@ -117,7 +117,7 @@ impl Mirror {
     /// Starts a command of its own.
     ///
     /// # Safety
-    /// As for [`BackEnd::start`].
+    /// As for [`BackEnd::start`](crate::disk::back_end::BackEnd::start).
     pub(super) unsafe fn give_own(
         &mut self,
         now: Instant,

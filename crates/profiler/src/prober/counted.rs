@@ -1,0 +1,236 @@
+//! Numbers of sectors that were counted by themselves, where a host's delays hide single sectors.
+//!
+//! ```text
+//!   last block - first block, seen - expected, of many tracks that are alike
+//!
+//!            .  . ..:.::|::.:.. .  .            | their median: the host delays both ends alike
+//!     +2        +1  [   0   ]   -1              [ ] where it is, give or take some standard errors
+//! ```
+//!
+//! Differences between both ends of a track are off by as much to either side, however a host delays: neither its
+//! usual delay nor its stalls are in their median, nor are errors of the clock or of the track's beginning.
+
+use std::collections::BTreeMap;
+
+/// What tracks are alike in, as far as their sectors are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TrackCount {
+    /// Sectors on a turn, as is believed.
+    pub(crate) sectors: u32,
+    pub(crate) blocks: u32,
+}
+
+/// Evidence of how many sectors such tracks have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CountedTracks {
+    kinds: BTreeMap<TrackCount, Count>,
+}
+
+#[derive(Clone, Debug)]
+enum Count {
+    Seen(SeenTracks),
+    Told(u32),
+}
+
+/// How much farther blocks of tracks were from the first one than is believed, in revolutions, ascending.
+#[derive(Clone, Debug, Default)]
+struct SeenTracks {
+    /// The last blocks.
+    last: Vec<f64>,
+    /// Blocks in between, as many.
+    inside: Vec<f64>,
+}
+
+/// Fewest tracks that tell a number of sectors. A choice: defects of a few tracks hide nothing.
+const FEWEST: usize = 16;
+
+/// A number is told when the median, give or take so many standard errors, is nearer to it than half a sector: any
+/// other is four standard errors away then, once in ten thousand times.
+const ERRORS: f64 = 2.0;
+
+/// Blocks in between are on the line of the ends if they are not so many times as far apart as the last ones, which are
+/// delayed alike. A choice: of sixteen tracks the middle half is apart twice as far by chance once in a hundred times,
+/// and more of them tell.
+const BENT: f64 = 2.0;
+
+impl CountedTracks {
+    /// The number of sectors of such tracks, if it is told.
+    pub(crate) fn told(&self, kind: TrackCount) -> Option<u32> {
+        match self.kinds.get(&kind)? {
+            Count::Told(sectors) => Some(*sectors),
+            Count::Seen(_) => None,
+        }
+    }
+
+    /// Whether such tracks were seen, but do not tell their number.
+    pub(crate) fn is_open(&self, kind: TrackCount) -> bool {
+        matches!(self.kinds.get(&kind), Some(Count::Seen(_)))
+    }
+
+    /// How many tracks were seen before the number was told.
+    pub(crate) fn seen(&self, kind: TrackCount) -> usize {
+        match self.kinds.get(&kind) {
+            Some(Count::Seen(seen)) => seen.last.len(),
+            _ => 0,
+        }
+    }
+
+    /// Adds a track of which a block in between and the last one were so many revolutions farther from its first one
+    /// than is believed.
+    pub(crate) fn add(&mut self, kind: TrackCount, [inside, last]: [f64; 2]) {
+        let count = self.kinds.entry(kind);
+        let count = count.or_insert(Count::Seen(SeenTracks::default()));
+        if let Count::Seen(seen) = count {
+            for (offs, off) in [(&mut seen.inside, inside), (&mut seen.last, last)] {
+                let place = offs.partition_point(|other| *other < off);
+                offs.insert(place, off);
+            }
+            if let Some(sectors) = seen.tell(kind) {
+                *count = Count::Told(sectors);
+            }
+        }
+    }
+
+    /// Such tracks have so many sectors.
+    pub(crate) fn settle(&mut self, kind: TrackCount) {
+        self.kinds.insert(kind, Count::Told(kind.sectors));
+    }
+}
+
+impl SeenTracks {
+    /// The number of sectors that these tell: the median of as many lies between those that are some standard errors of
+    /// its rank below and above it, whatever their distribution. Nothing if the blocks in between are not on one line
+    /// with the ends.
+    fn tell(&self, kind: TrackCount) -> Option<u32> {
+        let seen = self.last.len();
+        if seen < FEWEST || spread(&self.inside) > BENT * spread(&self.last) {
+            return None;
+        }
+        let middle = (seen as f64 - 1.0) / 2.0;
+        let beside = ERRORS * (seen as f64).sqrt() / 2.0;
+        let rank = |rank: f64| self.last.get(rank.max(0.0) as usize).copied();
+        let ends = [
+            rank((middle - beside).floor())?,
+            rank((middle + beside).ceil())?,
+        ];
+        let pitch = 1.0 / f64::from(kind.sectors);
+        let between = f64::from(kind.blocks.max(2) - 1);
+        let [most, least] = ends.map(|off| 1.0 / (pitch + off / between).max(pitch / 2.0));
+        let told = ((most + least) / 2.0).round();
+        let is_told = (most - told).abs() < 0.5 && (least - told).abs() < 0.5;
+        is_told.then_some(told as u32)
+    }
+}
+
+/// How far the middle half of ascending differences is apart.
+fn spread(offs: &[f64]) -> f64 {
+    offs[offs.len() - 1 - offs.len() / 4] - offs[offs.len() / 4]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Delays in revolutions as hosts have them, by a generator of our own: most are exponentially distributed, some
+    /// are stalls.
+    struct Host {
+        seed: u64,
+        mean: f64,
+    }
+
+    impl Host {
+        fn share(&mut self) -> f64 {
+            self.seed = self
+                .seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((self.seed >> 11) + 1) as f64 / (1_u64 << 53) as f64
+        }
+
+        fn delay(&mut self) -> f64 {
+            let stall = match self.share() < 0.03 {
+                true => 0.5 * self.share(),
+                false => 0.0,
+            };
+            -self.share().ln() * self.mean + stall
+        }
+    }
+
+    /// What tracks of `truth` sectors tell that are believed to have `believed`, and how many it takes.
+    fn counted(truth: u32, believed: u32, blocks: u32, host: &mut Host) -> (Option<u32>, usize) {
+        let mut tracks = CountedTracks::default();
+        let kind = TrackCount {
+            sectors: believed,
+            blocks,
+        };
+        let between = f64::from(blocks - 1);
+        let off = between / f64::from(truth) - between / f64::from(believed);
+        for seen in 0..2_000 {
+            if tracks.told(kind).is_some() {
+                return (tracks.told(kind), seen);
+            }
+            let first = host.delay();
+            let inside = off * 0.4 + host.delay() - first;
+            tracks.add(kind, [inside, off + host.delay() - first]);
+        }
+        (None, 2_000)
+    }
+
+    #[test]
+    fn a_sector_more_or_less_is_told_behind_any_delay_that_leaves_enough_tracks() {
+        for sectors in [60_u32, 333, 700] {
+            for widths in [0.2, 1.0, 3.0] {
+                let mean = widths / f64::from(sectors);
+                let (mut wrong, mut open, mut most) = (0, 0, 0);
+                for seed in 0..100 {
+                    for more in [-3, -1, 0, 1, 2] {
+                        let mut host = Host { seed, mean };
+                        let believed = sectors.saturating_add_signed(more);
+                        let (told, seen) = counted(sectors, believed, sectors - 4, &mut host);
+                        wrong += u32::from(told.is_some_and(|told| told != sectors));
+                        open += u32::from(told.is_none());
+                        most = most.max(seen);
+                    }
+                }
+                assert_eq!(wrong, 0, "{sectors} sectors, delays of {widths}");
+                // Five standard errors to half a sector, and as many again for those that are off to a side.
+                assert!(open <= 5, "{open} of 500 are open after {most} tracks");
+            }
+        }
+    }
+
+    #[test]
+    fn tracks_that_are_no_lines_tell_nothing() {
+        let kind = TrackCount {
+            sectors: 234,
+            blocks: 234,
+        };
+        let mut host = Host {
+            seed: 1,
+            mean: 0.005,
+        };
+        let mut tracks = CountedTracks::default();
+        for _ in 0..400 {
+            // Tracks of 243 sectors with a skew of nine: each 234 blocks take a revolution, wherever a track ends.
+            let (end, block) = (host.share(), host.share());
+            let beside = match block < end {
+                true => -block * 9.0 / 243.0,
+                false => (1.0 - block) * 9.0 / 243.0,
+            };
+            let first = host.delay();
+            let inside = beside + host.delay() - first;
+            tracks.add(kind, [inside, host.delay() - first]);
+        }
+        assert_eq!(tracks.told(kind), None);
+        assert!(tracks.is_open(kind));
+    }
+
+    #[test]
+    fn short_tracks_tell_nothing() {
+        let mut host = Host {
+            seed: 1,
+            mean: 0.005,
+        };
+        assert_eq!(counted(415, 415, 30, &mut host).0, None);
+    }
+}
