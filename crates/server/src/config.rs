@@ -22,6 +22,7 @@ mod fields;
 mod foreseen;
 mod front;
 mod mirror;
+mod phases;
 mod places;
 pub mod preemption;
 mod remote;
@@ -38,6 +39,7 @@ use document::{Document, DocumentError};
 use drive::Imperfections;
 use engine::ReadRule;
 use scheduler::freeblock::SameTrackRule;
+use scheduler::ordering::Phases;
 use scheduler::policy::NamedPolicy;
 
 pub use foreseen::{IMPACT_PPM, background};
@@ -85,6 +87,8 @@ pub struct DriveConfig {
     pub learned_policy: NamedPolicy,
     /// The preemption of larger requests by more urgent ones, if it is on.
     pub preemption: Option<Preemption>,
+    /// Whether reads and writes take turns.
+    pub phases: Phases,
     /// The guarantees for streams, if there are any.
     pub streams: Option<StreamsConfig>,
     /// The impact budget: the share by which background tasks may lengthen foreground requests, in parts

@@ -32,7 +32,7 @@ pub(super) fn mirror(
             return Err(field.mismatch("that in each [[drive.leg]] of a mirror"));
         }
     }
-    for key in ["preemption", "streams", "capture"] {
+    for key in ["phases", "preemption", "streams", "capture"] {
         if let Some(field) = drive.get(key) {
             return Err(field.error(format!(
                 "a mirror has no {key}: expected a drive that is no mirror"

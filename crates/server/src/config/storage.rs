@@ -13,7 +13,7 @@ use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, DriveConfig, DriveModel, Export, ExportClass, Leg,
     Places, Volume,
 };
-use super::{caching, device, emulated, foreseen, mirror, preemption, remote, streams};
+use super::{caching, device, emulated, foreseen, mirror, phases, preemption, remote, streams};
 
 /// All drives of the file.
 pub(super) fn drives(
@@ -44,6 +44,7 @@ fn drive(
         "belief",
         "belief_unchecked",
         "policy",
+        "phases",
         "preemption",
         "streams",
         "impact_percent",
@@ -78,6 +79,7 @@ fn drive(
     let taken: Vec<&str> = taken.map(|export| export.name.as_str()).collect();
     Ok(DriveConfig {
         exports: exports(table, &volumes, &taken)?,
+        phases: phases::phases(table)?,
         preemption: preemption::preemption(table, &belief, policy)?,
         streams: streams::streams(table, &belief, policy)?,
         name,

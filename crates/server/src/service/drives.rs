@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drive::Profile;
 use scheduler::freeblock::SameTrackRule;
+use scheduler::ordering::Phases;
 use scheduler::policy::NamedPolicy;
 
 use super::is_read_only;
@@ -49,8 +50,8 @@ pub(super) struct Drive {
     kind: &'static str,
     /// What follows from the belief, which may be taken up in service.
     following: Mutex<FollowedBelief>,
-    /// The policy, and the rules of free reads, once a belief is taken up.
-    learned: (NamedPolicy, SameTrackRule),
+    /// The policy, the rules of free reads, and the turns of reads and writes, once a belief is taken up.
+    learned: (NamedPolicy, SameTrackRule, Phases),
     scale: Option<f64>,
     /// The current impact budget of background tasks in parts per million.
     impact_ppm: AtomicU32,
@@ -127,7 +128,7 @@ impl Drive {
             name: config.name.clone(),
             kind,
             following: Mutex::new(following),
-            learned: (config.learned_policy, config.same_track),
+            learned: (config.learned_policy, config.same_track, config.phases),
             scale: (kind == "emulated").then(|| scale.times()),
             impact_ppm: AtomicU32::new(config.impact_ppm),
             bytes,

@@ -5,13 +5,12 @@ use std::sync::{Arc, MutexGuard, PoisonError, mpsc};
 use std::time;
 
 use drive::Profile;
-use engine::Limits;
 use engine::explanation::Known;
 use scheduler::policy::Depth;
 use tracing::info;
 
 use super::Drive;
-use super::running::{engine_of, uses};
+use super::running::{engine_of, limits_of, uses};
 use crate::config;
 use crate::disk::taking_up::MakeEngine;
 use crate::service::Running;
@@ -73,8 +72,8 @@ impl Drive {
     /// Why not; the service then goes on as before.
     pub(in crate::service) fn follow(&self, belief: Profile) -> Result<(), String> {
         let named = |why: &str| format!("drive {}: {why}", self.name);
-        let (policy, rule) = self.learned;
-        let limits = Limits::suited_to(policy, &belief);
+        let (policy, rule, phases) = self.learned;
+        let limits = limits_of(policy, &belief, phases);
         if policy.depth() != Depth::JustInTime {
             let policy = policy.name();
             return Err(named(&format!(
