@@ -144,30 +144,35 @@ pub(crate) async fn skip_cylinders(prober: &Prober) -> Option<()> {
     Some(())
 }
 
-/// Lays a map out that has grown since its layout was found, by the pattern that was found. It stays as
-/// it is if the new one is contradictory, or does not fit times that were not used.
-pub(crate) async fn extend(prober: &Prober) {
+/// Lays a map out that has grown since its layout was found, by the pattern and the rows that were found. It stays as
+/// it is, and the answer is nothing, if the new one is contradictory, or does not fit times that were not used. New rows of a
+/// serpentine have to fit with this confidence.
+pub(crate) async fn extend(prober: &Prober, rows: Confidence) -> Option<()> {
     let timer = TrackTimer::new(prober);
     let blocks = prober.device().blocks;
-    let grown = prober.findings(|findings| {
+    let (before, grown) = prober.findings(|findings| {
         let before = findings.layout.as_ref()?;
-        Some(layout(&findings.map, before.pattern, &[], &[], blocks))
-    });
-    let Some(grown) = grown else { return };
-    let Ok(geometry) = Geometry::indexed(&grown.description) else {
-        return;
-    };
+        let anchors = &before.anchors;
+        let grown = layout(&findings.map, before.pattern, anchors, &[], blocks);
+        Some((before.confidence, grown))
+    })?;
+    let geometry = Geometry::indexed(&grown.description).ok()?;
     let confidence = check::check(&timer, &grown, &geometry).await;
+    let least = match grown.pattern.band {
+        1 => before.ppm() / 2,
+        // New rows may have been counted wrong.
+        _ => rows.ppm().min(before.ppm()),
+    };
+    if confidence.ppm() < least {
+        return None;
+    }
     prober.findings(|findings| {
-        let worse = findings.layout.as_ref();
-        let worse = worse.is_some_and(|before| confidence.ppm() < before.confidence.ppm() / 2);
-        if !worse {
-            findings.layout = Some(TrackLayout {
-                confidence,
-                ..grown
-            });
-        }
+        findings.layout = Some(TrackLayout {
+            confidence,
+            ..grown
+        });
     });
+    Some(())
 }
 
 /// The layout of a map whose pattern is known. `anchors` are blocks with which rows begin, as far
@@ -187,6 +192,7 @@ pub fn layout(
     TrackLayout {
         description: describe::describe(&laid, pattern, blocks, &map.slips, skipped),
         pattern,
+        anchors: anchors.to_vec(),
         confidence: Confidence::NONE,
         known: describe::known(&map.pieces),
         fenced: fenced.collect(),

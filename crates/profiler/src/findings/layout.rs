@@ -1,6 +1,6 @@
 //! The surface and cylinder of each track.
 
-use block::Extent;
+use block::{Extent, Lba};
 use drive::geometry::indexed::Description;
 
 use crate::confidence::Confidence;
@@ -13,6 +13,8 @@ pub struct TrackLayout {
     pub description: Description,
     /// The order in which tracks are filled.
     pub pattern: Pattern,
+    /// Blocks with which rows of a serpentine begin, as far as they were looked for.
+    pub anchors: Vec<Lba>,
     /// The fraction of times between tracks that fit.
     pub confidence: Confidence,
     /// Blocks whose tracks are on the map; the description of other blocks is a guess.

@@ -36,6 +36,10 @@ const BATCH: usize = 8;
 /// Most such batches of one line, before it is counted alone. A choice: as many sightings as that takes.
 const BATCHES: usize = 12;
 
+/// How exactly the sectors of tracks are counted that have too many to tell single ones, in revolutions. A choice: a tenth of
+/// what predictions may be off by.
+const FINE_ENOUGH: f64 = 1e-3;
+
 /// Where a line begins, and how many sectors a turn has. A line that begins with its track has as many blocks as
 /// the track, and the others tell how many sectors it has besides.
 pub(super) async fn count(
@@ -59,6 +63,15 @@ pub(super) async fn count(
     };
     let blocks = f64::from(line.blocks) + before as f64;
     let mut error = observer.error_of(FIRSTS) / sector;
+    if observer.is_fine(blocks as u32) {
+        let spare = 1.0 / pitch - blocks;
+        if !SpareSectors::is_plausible(spare, error) {
+            return count_alone(observer, line, pitch).await;
+        }
+        line.sectors = blocks as u32 + observer.spares(spare, error).unwrap_or(0);
+        line.doubt = 0.0;
+        return Ok(());
+    }
     for _ in 0..BATCHES {
         let spare = 1.0 / pitch - blocks;
         if !SpareSectors::is_plausible(spare, error) {
@@ -85,6 +98,16 @@ async fn count_alone(
 ) -> Result<(), NoTrack> {
     let on = u64::from(line.blocks) - 1;
     let share = on as f64 * pitch;
+    if observer.is_fine((1.0 / pitch) as u32) {
+        let sightings = observer.sightings(FINE_ENOUGH * share.min(1.0), MOST);
+        let ends = ends_of(observer, line, (on, pitch), sightings).await?;
+        pitch = (pitch + ends.wider).max(WIDTHS.0);
+        line.end = line.end + forward(ends.begin);
+        line.sectors = (1.0 / pitch).round() as u32;
+        let is_told = observer.error_of(sightings) <= FINE_ENOUGH * share;
+        line.doubt = if is_told { 0.0 } else { f64::INFINITY };
+        return Ok(());
+    }
     let sightings = observer.sightings(POINTS * pitch * share.min(1.0), MOST);
     line.doubt = observer.error_of(sightings) / (pitch * share);
     if line.doubt > DOUBT {
@@ -134,14 +157,14 @@ pub(super) async fn recount(
         doubt: f64::INFINITY,
     };
     let on = u64::from(blocks.max(2)) - 1;
-    let Some(spares) = observer.spares_told() else {
+    let Some(spares) = observer.usual_spares(sectors) else {
         count_alone(observer, &mut line, pitch).await?;
         return Ok(line.is_long().then_some(line.sectors));
     };
     let other = blocks + spares;
     let apart = 1.0 / f64::from(other) - pitch;
-    if apart == 0.0 {
-        return Ok(Some(sectors));
+    if apart == 0.0 || (observer.is_fine(sectors) && apart.abs() <= FINE_ENOUGH * pitch) {
+        return Ok(Some(other));
     }
     let mut odds = USUAL;
     for _ in 0..PARTS {

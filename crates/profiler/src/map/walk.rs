@@ -149,7 +149,7 @@ impl Explorer {
         let before = self.walked.replace((end, traced.blocks));
         let again = before == Some((self.first, traced.blocks));
         let is_other = expected.is_some_and(|kind| kind.blocks != traced.blocks);
-        let usual = self.observer.spares_told();
+        let usual = self.observer.usual_spares(self.sectors);
         let is_unusual = usual.is_some_and(|spares| traced.blocks + spares != self.sectors);
         let told = Some((self.sectors, traced.blocks));
         let is_usual_here = expected.is_some() && !is_other;

@@ -89,6 +89,7 @@ fn findings(truth: &Profile) -> Findings {
         layout: Some(TrackLayout {
             description: description(truth),
             pattern: Pattern::head_first(truth.geometry.surfaces()),
+            anchors: Vec::new(),
             confidence: sure,
             known: Vec::new(),
             fenced: Vec::new(),

@@ -168,6 +168,22 @@ fn a_host_whose_usual_delay_changes_moves_no_track() {
     assert!(off < 100.0, "seeks are {off:.1} us off");
 }
 
+/// Sectors of 2 to 5 us, which delays of 15 us in the mean hide, and rows of 3,150 tracks: the number of sectors does not
+/// have to be told, and the layout is not searched again when the map has grown.
+#[test]
+fn narrow_sectors_of_large_drives_hide_no_track_behind_a_host() {
+    let truth = Arc::new(shipped("toshiba-x300-5tb"));
+    let findings = found(&truth, HostJitter::measured(MeasuredPath::Nbd));
+    let [known, exact] = known_and_exact(&findings, &truth);
+    assert!(known * 10 > BLOCKS * 2, "{known} of {BLOCKS} known");
+    assert!(exact * 100 > known * 99, "{exact} of {known} exact");
+    let layout = findings.layout.expect("a layout");
+    assert_eq!(layout.pattern.surfaces, truth.geometry.surfaces());
+    let off = seeks_off(&findings.arm.expect("seeks"), &truth);
+    assert!(off < 100.0, "seeks are {off:.1} us off");
+    assert!(findings.map_confidence.ppm() > 750_000);
+}
+
 /// How many of the blocks are on known tracks, and on tracks that are known exactly.
 fn known_and_exact(findings: &Findings, truth: &Profile) -> [u64; 2] {
     let blocks = truth.geometry.sectors().0;
