@@ -137,10 +137,32 @@ impl Grounds {
                 self.setups.len()
             ));
         }
+        if whole.is_empty() && claim.shape.is_none() && off > MOST_FIGURES {
+            said.extend(self.counted(claim, ours));
+        }
         match said.is_empty() {
             true => NOT_SHOWN.to_owned(),
             false => said.join("; "),
         }
+    }
+
+    /// The number of figures of a table that agree, and the setup in which most do.
+    fn counted(&self, claim: &Claim, ours: &[MeasuredFigure]) -> Option<String> {
+        let agreeing = |ours: &[MeasuredFigure]| {
+            let agrees = |figure: &&MeasuredFigure| figure_agrees(claim, figure) == Some(true);
+            ours.iter().filter(agrees).count()
+        };
+        let best = self
+            .setups
+            .iter()
+            .max_by_key(|setup| agreeing(&setup.ours))?;
+        Some(format!(
+            "{} of {} figures agree, and {} with: {}",
+            agreeing(ours),
+            ours.len(),
+            agreeing(&best.ours),
+            best.name
+        ))
     }
 
     /// The setups in which single figures agree.

@@ -8,12 +8,15 @@ use super::{Measurement, MeasurementOutcome, PaperBench};
 use crate::Failure;
 use loads::{NAMES, Which};
 use served::{CachingRun, CachingRuns};
+use setups::{BestActions, JUDGED, REASONS, ReasonSetup, SEEDS};
+pub use setups::{IN_PAGES, IN_TRACKS, WITHOUT, in_tracks, is_artefact};
 
 mod combinations;
 mod drawn;
 pub mod loads;
 mod sensitivity;
 pub mod served;
+mod setups;
 mod tables;
 
 /// The measurement.
@@ -65,8 +68,8 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
 /// The runs of all findings.
 struct PfcPaper {
     runs: CachingRuns,
-    /// PFC in the chosen reading, then bypass alone, then readmore alone.
-    readings: [String; 3],
+    /// PFC in the judged readings and in the combination: both actions, bypass alone, readmore alone.
+    coordinators: [[String; 3]; 2],
 }
 
 /// The 96 cases: loads, algorithms, caches.
@@ -96,55 +99,17 @@ fn pfc(readings: &str, more: &str) -> String {
 
 impl PfcPaper {
     fn of(bench: &PaperBench) -> Result<PfcPaper, Failure> {
-        let readings = ["", "actions=bypass", "actions=readmore"];
-        let readings = readings.map(|more| pfc(bench.readings, more));
-        let mut wanted = Vec::new();
-        for (load, case) in cases() {
-            let others = ["none", "du"].into_iter();
-            for coordinator in others.chain(readings.iter().map(String::as_str)) {
-                wanted.push(CachingRun::new(load, case, coordinator));
-            }
-            let (load, case) = in_tracks((load, case));
-            for coordinator in ["none", "du", &readings[0]] {
-                wanted.push(CachingRun::new(load, case, coordinator));
-            }
-        }
-        for (_, other) in OTHERS {
-            for case in cases() {
-                let (load, case) = other(case);
-                for coordinator in ["none", &readings[0]] {
-                    wanted.push(CachingRun::new(load, case, coordinator));
-                }
-            }
-        }
-        let mut runs = CachingRuns::of(bench, 1, wanted)?;
+        let coordinators = setups::coordinators(bench);
+        let mut runs = CachingRuns::of(bench, 1, setups::runs(&coordinators))?;
         if loads::are_lent(bench)? {
             // To stand beside what is calibrated on them.
             runs.also(bench, &[Which::Genuine(0), Which::Genuine(1)])?;
         }
-        Ok(PfcPaper { runs, readings })
+        Ok(PfcPaper { runs, coordinators })
     }
 
-    fn pfc(&self, (load, case): (Which, CachingCase)) -> CachingRun {
-        CachingRun::new(load, case, &self.readings[0])
-    }
-
-    /// PFC's gains in all cases.
-    fn gains(&self) -> Result<Vec<f64>, Failure> {
-        let gain = |case| self.runs.gain(&self.pfc(case));
-        cases().into_iter().map(gain).collect()
-    }
-
-    /// The number of cases with a property.
-    fn count(
-        &self,
-        mut is_so: impl FnMut((Which, CachingCase)) -> Result<bool, Failure>,
-    ) -> Result<f64, Failure> {
-        let mut count = 0;
-        for case in cases() {
-            count += u32::from(is_so(case)?);
-        }
-        Ok(f64::from(count))
+    fn pfc(&self, case: (Which, CachingCase)) -> CachingRun {
+        self.run_in(&JUDGED, case, 0)
     }
 
     fn one(&self, id: &'static str, value: f64, note: &str) -> Finding {
@@ -158,181 +123,145 @@ impl PfcPaper {
             mode: None,
             ours,
             shape: None,
-            note: format!("synthetic loads, seed 2; {}; {note}", self.readings[0]),
+            note: format!(
+                "synthetic loads, seed 2; {}; {note}",
+                self.coordinators[0][0]
+            ),
         }
     }
 
+    /// The figure of a claim in each of these setups.
+    fn beside(
+        &self,
+        setups: &[ReasonSetup],
+        figure: impl Fn(&ReasonSetup) -> Result<f64, Failure>,
+    ) -> Result<Vec<OtherSetup>, Failure> {
+        let setups = setups.iter();
+        let one = |setup: &ReasonSetup| Ok(OtherSetup::one(setup.name, figure(setup)?));
+        setups.map(one).collect()
+    }
+
     fn wins(&self) -> Result<Finding, Failure> {
-        let wins = self.count(|case| Ok(self.runs.gain(&self.pfc(case))? > 0.0))?;
-        let tracks = self.count(|case| Ok(self.runs.gain(&self.pfc(in_tracks(case)))? > 0.0))?;
-        let mut setups = vec![OtherSetup::one(IN_TRACKS, tracks)];
-        for (name, other) in OTHERS {
-            let wins = self.count(|case| Ok(self.runs.gain(&self.pfc(other(case)))? > 0.0))?;
-            setups.push(OtherSetup::one(name, wins));
-        }
-        let finding = self.one(WINS, wins, &self.by_load()?);
+        let finding = self.one(WINS, self.wins_in(&JUDGED)?, &self.by_load()?);
+        let setups = [&REASONS[..], &SEEDS[..]].concat();
+        let setups = self.beside(&setups, |setup| self.wins_in(setup))?;
         Ok(finding.beside(setups).read_as(IN_PAGES))
     }
 
     fn mean(&self) -> Result<Finding, Failure> {
-        let finding = self.one(MEAN, average(&self.gains()?), &self.by_load()?);
-        let mut rest = Vec::new();
-        for case in cases() {
-            if !is_artefact(case) {
-                rest.push(self.runs.gain(&self.pfc(case))?);
-            }
-        }
-        let mut setups = vec![
-            OtherSetup::one(IN_TRACKS, average(&self.gains_in_tracks()?)),
-            OtherSetup::one(WITHOUT, average(&rest)),
-        ];
-        for (name, other) in OTHERS {
-            let gain = |case| self.runs.gain(&self.pfc(other(case)));
-            let gains: Result<Vec<f64>, Failure> = cases().into_iter().map(gain).collect();
-            setups.push(OtherSetup::one(name, average(&gains?)));
-        }
-        Ok(finding.beside(setups).read_as(IN_PAGES))
+        let mean = |setup: &ReasonSetup| Ok(average(&self.gains_in(setup)?));
+        let finding = self.one(MEAN, mean(&JUDGED)?, &self.by_load()?);
+        let setups = self.beside(&[&REASONS[..], &SEEDS[..]].concat(), mean)?;
+        let without = OtherSetup::one(WITHOUT, average(&self.gains_without_artefact()?));
+        let finding = finding.beside([without]).beside(setups);
+        Ok(finding.read_as(IN_PAGES))
     }
 
     fn max(&self) -> Result<Finding, Failure> {
-        let mut best = (f64::MIN, String::new());
-        let mut rest = f64::MIN;
+        let most = |gains: Vec<f64>| gains.into_iter().fold(f64::MIN, f64::max);
+        let max = |setup: &ReasonSetup| Ok(most(self.gains_in(setup)?));
+        let best = max(&JUDGED)?;
+        let mut name = String::new();
         for case in cases() {
-            let gain = self.runs.gain(&self.pfc(case))?;
-            if gain > best.0 {
-                best = (gain, named(case));
-            }
-            if !is_artefact(case) {
-                rest = rest.max(gain);
+            if self.gain_in(&JUDGED, case)? >= best {
+                name = named(case);
             }
         }
-        let tracks = self.gains_in_tracks()?.into_iter().fold(f64::MIN, f64::max);
-        let setups = [
-            OtherSetup::one(IN_TRACKS, tracks),
-            OtherSetup::one(WITHOUT, rest),
-        ];
-        let finding = self.one(MAX, best.0, &best.1);
-        Ok(finding.beside(setups).read_as(IN_PAGES))
+        let finding = self.one(MAX, best, &name);
+        let without = OtherSetup::one(WITHOUT, most(self.gains_without_artefact()?));
+        let finding = finding.beside(self.beside(&REASONS, max)?);
+        Ok(finding.beside([without]).read_as(IN_PAGES))
     }
 
-    /// PFC's gains in all cases, with SARC in tracks.
-    fn gains_in_tracks(&self) -> Result<Vec<f64>, Failure> {
-        let gain = |case| self.runs.gain(&self.pfc(in_tracks(case)));
-        cases().into_iter().map(gain).collect()
+    /// PFC's gains in all cases but those of WebSearch under SARC.
+    fn gains_without_artefact(&self) -> Result<Vec<f64>, Failure> {
+        let rest = cases().into_iter().filter(|&case| !is_artefact(case));
+        rest.map(|case| self.gain_in(&JUDGED, case)).collect()
     }
 
     fn beats_du(&self) -> Result<Finding, Failure> {
-        let beats = |(load, case)| {
-            let du = self.runs.gain(&CachingRun::new(load, case, "du"))?;
-            Ok(self.runs.gain(&self.pfc((load, case)))? > du)
-        };
-        let share = |beaten: f64| 100.0 * beaten / cases().len() as f64;
-        let finding = self.one(
-            BEATS_DU,
-            share(self.count(beats)?),
-            "DU with each prefetcher, SARC's too",
-        );
-        let tracks = share(self.count(|case| beats(in_tracks(case)))?);
-        Ok(finding
-            .beside([OtherSetup::one(IN_TRACKS, tracks)])
-            .read_as(IN_PAGES))
+        let share = |setup: &ReasonSetup| self.beats_du_in(setup);
+        let note = "DU with each prefetcher, SARC's too";
+        let finding = self.one(BEATS_DU, share(&JUDGED)?, note);
+        let setups = self.beside(&REASONS, share)?;
+        Ok(finding.beside(setups).read_as(IN_PAGES))
     }
 
     fn table(&self) -> Result<Finding, Failure> {
-        let of = |setup: fn((Which, CachingCase)) -> (Which, CachingCase)| {
+        let of = |setup: &ReasonSetup| {
             let cells = table_cases().into_iter().map(|case| {
                 Ok(MeasuredFigure {
                     name: Some(cell(case)),
-                    value: self.runs.gain(&self.pfc(setup(case)))?,
+                    value: self.gain_in(setup, case)?,
                 })
             });
             cells.collect::<Result<Vec<_>, Failure>>()
         };
-        let finding = self.several(TABLE, of(|case| case)?, "deviations are in the table below");
-        let setup = |name: &str, ours| OtherSetup {
-            name: name.to_owned(),
-            ours,
-            shape: None,
-        };
-        let setups = [
-            setup(IN_TRACKS, of(in_tracks)?),
-            setup(KNOWN_ENDS, of(known_ends)?),
-        ];
+        let finding = self.several(TABLE, of(&JUDGED)?, "deviations are in the table below");
+        let mut setups = Vec::new();
+        for setup in &REASONS {
+            setups.push(OtherSetup {
+                name: setup.name.to_owned(),
+                ours: of(setup)?,
+                shape: None,
+            });
+        }
         Ok(finding.beside(setups).read_as(IN_PAGES))
     }
 
     fn direction(&self) -> Result<Finding, Failure> {
-        let ahead = |run: &CachingRun| Ok::<_, Failure>(self.runs.get(run)?.ahead);
-        let both = |case| {
-            let pfc = self.pfc(case);
-            Ok::<_, Failure>((ahead(&pfc)?, ahead(&pfc.alone())?))
-        };
-        let figure = |name: &str, value| MeasuredFigure {
-            name: Some(name.to_owned()),
-            value,
-        };
-        let faster = self.count(|case| both(case).map(|(with, without)| with > without))?;
-        let slower = self.count(|case| both(case).map(|(with, without)| with < without))?;
-        let ours = vec![figure("faster", faster), figure("slower", slower)];
-        Ok(self.several(
-            DIRECTION,
-            ours,
-            "blocks that L2 fetches ahead, readmore included",
-        ))
+        let note = "blocks that L2 fetches ahead, readmore included";
+        let ours = figures(&self.direction_in(&JUDGED)?);
+        let mut finding = self.several(DIRECTION, ours, note);
+        for setup in &REASONS {
+            let other = OtherSetup::several(setup.name, &self.direction_in(setup)?);
+            finding = finding.beside([other]);
+        }
+        Ok(finding.read_as(IN_PAGES))
     }
 
     fn hit_ratio(&self) -> Result<Finding, Failure> {
-        let falls = self.count(|case| {
-            let pfc = self.pfc(case);
-            let (with, without) = (self.runs.get(&pfc)?, self.runs.get(&pfc.alone())?);
-            Ok(with.hit_ratio < without.hit_ratio && with.mean_ms < without.mean_ms)
-        })?;
-        let share = 100.0 * falls / cases().len() as f64;
-        let is_half = (30.0..=70.0).contains(&share);
+        let shape = |share: f64| ShapeVerdict::of(&[(30.0..=70.0).contains(&share)]);
+        let share = self.hit_ratio_in(&JUDGED)?;
         let finding = self.one(HIT_RATIO, share, "percent of the cases");
-        Ok(finding.shaped(ShapeVerdict::of(&[is_half])))
+        let mut finding = finding.shaped(shape(share));
+        for setup in &REASONS {
+            let share = self.hit_ratio_in(setup)?;
+            finding = finding.beside([OtherSetup::one(setup.name, share).shaped(shape(share))]);
+        }
+        Ok(finding.read_as(IN_PAGES))
     }
 
     fn actions(&self) -> Result<Finding, Failure> {
-        let (mut best, mut others, mut readmore, mut amp) = (0, 0, 0, 0);
-        for (load, case) in cases() {
-            let gain =
-                |coordinator: &String| self.runs.gain(&CachingRun::new(load, case, coordinator));
-            let [both, bypass, more] = &self.readings;
-            let (both, bypass, more) = (gain(both)?, gain(bypass)?, gain(more)?);
-            if case.below.name == "amp" {
-                amp += 1;
-                readmore += u32::from(more > both);
-            } else {
-                others += 1;
-                best += u32::from(both >= bypass && both >= more);
-            }
-        }
+        let shape = |of: &BestActions| {
+            ShapeVerdict::of(&[2 * of.both > of.others, 2 * of.readmore > of.amp])
+        };
+        let of = self.actions_in(&JUDGED)?;
         let note = format!(
-            "both is the best in {best} of {others} cases of RA, Linux and SARC; readmore alone beats both in {readmore} of {amp} of AMP"
+            "both is the best in {} of {} cases of RA, Linux and SARC; readmore alone beats both in {} of {} of AMP",
+            of.both, of.others, of.readmore, of.amp
         );
-        let is_so = ShapeVerdict::of(&[2 * best > others, 2 * readmore > amp]);
-        Ok(self.several(ACTIONS, Vec::new(), &note).shaped(is_so))
+        let mut finding = self.several(ACTIONS, Vec::new(), &note).shaped(shape(&of));
+        for setup in &REASONS {
+            let of = self.actions_in(setup)?;
+            let counts = [
+                ("both_best", f64::from(of.both)),
+                ("amp_readmore_best", f64::from(of.readmore)),
+            ];
+            let other = OtherSetup::several(setup.name, &counts).shaped(shape(&of));
+            finding = finding.beside([other]);
+        }
+        Ok(finding.read_as(IN_PAGES))
     }
 
     fn best_case(&self) -> Result<Finding, Failure> {
-        let case = (
-            Which::Calibrated(0, 1),
-            CachingCase::homogeneous(ALGORITHMS[0], Upper::Low, 100),
-        );
-        let pfc = self.pfc(case);
-        let without = self.runs.get(&pfc.alone())?.hit_ratio;
-        let with = self.runs.get(&pfc)?.hit_ratio;
-        let figure = |name: &str, value| MeasuredFigure {
-            name: Some(name.to_owned()),
-            value,
-        };
-        let ours = vec![
-            figure("hit_ratio_percent", 100.0 * without),
-            figure("hit_ratio_rise_percent", 100.0 * (with / without - 1.0)),
-            figure("gain_percent", self.runs.gain(&pfc)?),
-        ];
-        Ok(self.several(BEST, ours, "blocks on their way count as hits"))
+        let ours = figures(&self.best_case_in(&JUDGED)?);
+        let mut finding = self.several(BEST, ours, "blocks on their way count as hits");
+        for setup in &REASONS {
+            let other = OtherSetup::several(setup.name, &self.best_case_in(setup)?);
+            finding = finding.beside([other]);
+        }
+        Ok(finding.read_as(IN_PAGES))
     }
 
     /// The mean gain of each load.
@@ -356,39 +285,14 @@ impl PfcPaper {
     }
 }
 
-/// The case with SARC in tracks of eight pages, the unit of its paper.
-pub fn in_tracks((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
-    let tracks = |of: Algorithm| match of.name {
-        "sarc" => SARC_IN_TRACKS,
-        _ => of,
-    };
-    let case = CachingCase {
-        above: tracks(case.above),
-        below: tracks(case.below),
-        ..case
-    };
-    (load, case)
+/// OLTP under RA with L and 100 %.
+fn best_case() -> (Which, CachingCase) {
+    let case = CachingCase::homogeneous(ALGORITHMS[0], Upper::Low, 100);
+    (Which::Calibrated(0, 1), case)
 }
 
-/// The case with ends of files that all levels know.
-fn known_ends((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
-    match load {
-        Which::Calibrated(at, 1) => (Which::KnownEnds(at), case),
-        _ => (load, case),
-    }
-}
-
-/// The case with the load of a seed that chose nothing.
-fn seeded<const SEED: u64>((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
-    match load {
-        Which::Calibrated(at, 1) => (Which::Seeded(at, SEED), case),
-        _ => (load, case),
-    }
-}
-
-/// Whether SARC in pages overloads the disk: every cold read of two blocks is sequential to it.
-pub fn is_artefact((load, case): (Which, CachingCase)) -> bool {
-    load == Which::Calibrated(1, 1) && case.below.name == "sarc"
+fn figures(of: &[(&str, f64)]) -> Vec<MeasuredFigure> {
+    OtherSetup::several("", of).ours
 }
 
 fn average(gains: &[f64]) -> f64 {
@@ -447,28 +351,3 @@ fn cell((load, case): (Which, CachingCase)) -> String {
 /// The rows and columns of Table 1.
 const TABLE_PERCENT: [u64; 2] = [200, 5];
 const TABLE_COLUMNS: [&str; 4] = ["amp", "sarc", "ra", "linux"];
-
-/// SARC with a group of as many pages as before, eight, which are one track (Gill, Modha, USENIX ATC
-/// 2005: tracks of eight pages).
-const SARC_IN_TRACKS: Algorithm = Algorithm {
-    name: "sarc",
-    prefetcher: "sarc(p=1,g=0,track=8)",
-    replacement: "sarc",
-};
-
-/// The reading of claims about all cases, and two others.
-pub const IN_PAGES: &str = "SARC counts pages, so that every cold read of two blocks is sequential; L1 alone knows where Multi's \
-                            files end";
-pub const IN_TRACKS: &str = "SARC counts tracks of eight pages, as in its paper";
-pub const WITHOUT: &str = "without the eight cases of WebSearch under SARC";
-const KNOWN_ENDS: &str = "L2 knows where Multi's files end, too";
-
-/// Changes the load or the caches of a case.
-type OtherCase = fn((Which, CachingCase)) -> (Which, CachingCase);
-
-/// Other setups of all cases. The two seeds chose nothing: no generator and no parameter was set with them.
-const OTHERS: [(&str, OtherCase); 3] = [
-    (KNOWN_ENDS, known_ends),
-    ("seed 4, which chose nothing", seeded::<4>),
-    ("seed 5, which chose nothing", seeded::<5>),
-];

@@ -121,6 +121,7 @@ impl PfcPaper {
     }
 
     fn line(&self, line: &DrawnLine) -> &str {
-        line.1.map_or(line.0, |reading| &self.readings[reading])
+        line.1
+            .map_or(line.0, |reading| &self.coordinators[0][reading])
     }
 }

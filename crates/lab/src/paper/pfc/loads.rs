@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use block::Instant;
 use drive::Profile;
 use drive::catalog;
 use simulator::caching::cases;
@@ -23,6 +24,8 @@ pub enum Which {
     Seeded(usize, u64),
     /// A calibrated load with one client whose ends of files all levels know.
     KnownEnds(usize),
+    /// A calibrated load with one client whose times are divided by this.
+    Hastened(usize, u64),
     /// A genuine prefix, by its index in [`GENUINE`].
     Genuine(usize),
     /// The requests of a genuine prefix without their times: so many of them are outstanding.
@@ -94,7 +97,10 @@ impl Which {
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Which::Calibrated(at, _) | Which::Seeded(at, _) | Which::KnownEnds(at) => NAMES[at],
+            Which::Calibrated(at, _)
+            | Which::Seeded(at, _)
+            | Which::KnownEnds(at)
+            | Which::Hastened(at, _) => NAMES[at],
             Which::Genuine(at) | Which::Replayed(at, _) => GENUINE[at],
         }
     }
@@ -112,6 +118,14 @@ impl Which {
                 file_ends: FileEnds::AllLevels,
                 ..synthetic(at, (part, 1, SEED), disk)?
             }),
+            Which::Hastened(at, factor) => {
+                let mut ready = synthetic(at, (part, 1, SEED), disk)?;
+                for arrival in &mut ready.arrivals {
+                    let nanos = arrival.at.as_nanos() / factor.max(1);
+                    arrival.at = Instant::from_nanos(nanos);
+                }
+                Ok(ready)
+            }
             Which::Replayed(at, outstanding) => Ok(Ready {
                 pace: ArrivalTiming::Outstanding(outstanding),
                 ..Which::Genuine(at).ready(part)?

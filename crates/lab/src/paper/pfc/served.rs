@@ -197,9 +197,10 @@ impl PaperBench<'_> {
     /// The divisor of a load's length.
     fn part(&self, which: Which, part: u64) -> Result<u64, Failure> {
         let requests = match which {
-            Which::Calibrated(at, _) | Which::Seeded(at, _) | Which::KnownEnds(at) => {
-                loads::calibrated(at)?.requests
-            }
+            Which::Calibrated(at, _)
+            | Which::Seeded(at, _)
+            | Which::KnownEnds(at)
+            | Which::Hastened(at, _) => loads::calibrated(at)?.requests,
             Which::Genuine(_) | Which::Replayed(..) => 25_000,
         };
         Ok(match self.effort {
