@@ -145,34 +145,30 @@ pub(crate) async fn skip_cylinders(prober: &Prober) -> Option<()> {
 }
 
 /// Lays a map out that has grown since its layout was found, by the pattern and the rows that were found. It stays as
-/// it is, and the answer is nothing, if the new one is contradictory, or does not fit times that were not used. New rows of a
-/// serpentine have to fit with this confidence.
-pub(crate) async fn extend(prober: &Prober, rows: Confidence) -> Option<()> {
+/// it is if the new one is contradictory, or does not fit times that were not used.
+pub(crate) async fn extend(prober: &Prober) {
     let timer = TrackTimer::new(prober);
     let blocks = prober.device().blocks;
-    let (before, grown) = prober.findings(|findings| {
+    let grown = prober.findings(|findings| {
         let before = findings.layout.as_ref()?;
         let anchors = &before.anchors;
-        let grown = layout(&findings.map, before.pattern, anchors, &[], blocks);
-        Some((before.confidence, grown))
-    })?;
-    let geometry = Geometry::indexed(&grown.description).ok()?;
-    let confidence = check::check(&timer, &grown, &geometry).await;
-    let least = match grown.pattern.band {
-        1 => before.ppm() / 2,
-        // New rows may have been counted wrong.
-        _ => rows.ppm().min(before.ppm()),
-    };
-    if confidence.ppm() < least {
-        return None;
-    }
-    prober.findings(|findings| {
-        findings.layout = Some(TrackLayout {
-            confidence,
-            ..grown
-        });
+        Some(layout(&findings.map, before.pattern, anchors, &[], blocks))
     });
-    Some(())
+    let Some(grown) = grown else { return };
+    let Ok(geometry) = Geometry::indexed(&grown.description) else {
+        return;
+    };
+    let confidence = check::check(&timer, &grown, &geometry).await;
+    prober.findings(|findings| {
+        let worse = findings.layout.as_ref();
+        let worse = worse.is_some_and(|before| confidence.ppm() < before.confidence.ppm() / 2);
+        if !worse {
+            findings.layout = Some(TrackLayout {
+                confidence,
+                ..grown
+            });
+        }
+    });
 }
 
 /// The layout of a map whose pattern is known. `anchors` are blocks with which rows begin, as far
@@ -223,8 +219,9 @@ fn longest(map: &TrackMap) -> Vec<usize> {
 /// few seconds of the drive's time each.
 const ANCHORS: usize = 128;
 
-/// How long that may take in all. A choice.
-const ANCHORING: Duration = Duration::from_secs(45);
+/// How long that may take in all. A choice: rows that are counted wrong are some hundred cylinders off, and unknown blocks cost
+/// more.
+const ANCHORING: Duration = Duration::from_secs(15);
 
 /// How often a row's beginning is looked for in a piece.
 const ATTEMPTS: u64 = 2;

@@ -19,8 +19,7 @@ use super::{
     limit_arm, spindle_block, take_up_map, verify,
 };
 use crate::arm::Effort;
-use crate::confidence::Confidence;
-use crate::findings::{Pattern, ProfilingStage};
+use crate::findings::ProfilingStage;
 use crate::map::SettledPieces;
 use crate::prober::Prober;
 use crate::{layout, map, spindle};
@@ -64,13 +63,6 @@ const SETTLING: Duration = Duration::from_secs(75);
 /// that is more. A choice: half of the drives need less.
 const COUNTING: Duration = Duration::from_secs(40);
 
-/// Time for the rows of a serpentine from the beginning. It takes 90 to 120 s on the drives that we ship.
-const LAYING: Duration = Duration::from_secs(120);
-
-/// New rows of a serpentine are counted right if so many of the checks of its layout come true. A choice: half, what a
-/// belief needs to be used.
-const ROWS_FIT: (u32, u32) = (13, 26);
-
 /// The least time for exploring again what checks have discarded: with the checks, and the arm.
 const MORE: Duration = Duration::from_nanos(
     SHORTEST.as_nanos() + SETTLING.as_nanos() + CHECKING.as_nanos() + THOROUGHLY.as_nanos(),
@@ -107,7 +99,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         settle(prober, &mut settled, end).await;
         until += prober.now().since(begun);
         verify(prober).await;
-        prober.within(end, place(prober, end)).await;
+        prober.within(end, place(prober)).await;
         if surfaces(prober) != measured {
             // Cylinders are counted otherwise now.
             prober
@@ -126,7 +118,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     }
     settle_all(prober, &mut settled, end).await;
     if map::needs_settling(prober) {
-        prober.within(end, place(prober, end)).await;
+        prober.within(end, place(prober)).await;
         explore_discarded(prober, &mut settled, end).await;
     }
     let has_skipped = prober.within(end, skip_cylinders(prober)).await.flatten();
@@ -156,7 +148,7 @@ async fn explore_discarded(prober: &Prober, settled: &mut SettledPieces, end: In
             .await;
         drop(map);
         settle_all(prober, settled, end).await;
-        prober.within(end, place(prober, end)).await;
+        prober.within(end, place(prober)).await;
         if known(prober) <= before {
             break;
         }
@@ -314,25 +306,12 @@ fn part(time: Duration, of: u64) -> Duration {
     Duration::from_nanos(time.as_nanos() / of)
 }
 
-/// Puts new tracks on their surfaces and cylinders: by the pattern that is known, else by all of the procedure. A
-/// serpentine whose new rows do not fit is begun anew, as long as there is time for the rest.
-async fn place(prober: &Prober, end: Instant) {
-    let known = prober.findings(|found| found.layout.as_ref().map(|layout| layout.pattern));
-    let anew = left(prober, end) >= LAYING + SETTLING + CHECKING;
-    let rows = match anew {
-        true => Confidence::of(ROWS_FIT.0, ROWS_FIT.1),
-        false => Confidence::NONE,
-    };
-    let is_placed = match known {
-        Some(Pattern {
-            band,
-            surfaces: 2..,
-            ..
-        }) => layout::extend(prober, rows).await.is_some() || band == 1 || !anew,
-        _ => false,
-    };
-    if !is_placed {
-        find_layout(prober).await;
+/// Puts new tracks on their surfaces and cylinders: by the pattern that is known, else by all of the procedure.
+async fn place(prober: &Prober) {
+    let surfaces = prober.findings(|found| Some(found.layout.as_ref()?.pattern.surfaces));
+    match surfaces {
+        Some(2..) => layout::extend(prober).await,
+        _ => find_layout(prober).await,
     }
 }
 
