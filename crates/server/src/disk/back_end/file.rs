@@ -447,7 +447,7 @@ impl BackEnd for Image {
                 true => (data, Holds::Hole),
                 false => {
                     let hole = rustix::fs::seek(&self.file, SeekFrom::Hole(at)).unwrap_or(end);
-                    (hole.max(at + 1), Holds::Bytes)
+                    (end_of_bytes(at, hole), Holds::Bytes)
                 }
             };
             let until = until.min(end);
@@ -461,6 +461,18 @@ impl BackEnd for Image {
     }
 }
 
+/// Where a run of bytes that begins at `at` ends. The hole may have been punched at `at` since data was found there: one
+/// page counts as bytes then, because runs are of whole blocks.
+fn end_of_bytes(at: u64, hole: u64) -> u64 {
+    match hole > at {
+        true => hole,
+        false => (at / PAGE + 1) * PAGE,
+    }
+}
+
+/// The unit of holes, in bytes: the largest logical block, and what file systems punch.
+const PAGE: u64 = 4096;
+
 fn ticket(key: u32) -> Ticket {
     let owner = Owner::BackEnd;
     Ticket { owner, key }
@@ -473,6 +485,13 @@ const MOST_RUNS: usize = 256;
 mod tests {
     use super::*;
     use std::os::fd::OwnedFd;
+
+    #[test]
+    fn a_hole_that_is_punched_between_two_looks_leaves_whole_blocks() {
+        assert_eq!(end_of_bytes(8192, 20_480), 20_480);
+        assert_eq!(end_of_bytes(8192, 8192), 12_288);
+        assert_eq!(end_of_bytes(8192 + 512, 8192 + 512), 12_288);
+    }
     use std::os::unix::net::UnixStream;
 
     /// A block device fails like this socket, which cannot seek.
