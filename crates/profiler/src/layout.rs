@@ -151,8 +151,7 @@ pub(crate) async fn extend(prober: &Prober) {
     let blocks = prober.device().blocks;
     let grown = prober.findings(|findings| {
         let before = findings.layout.as_ref()?;
-        let anchors = &before.anchors;
-        Some(layout(&findings.map, before.pattern, anchors, &[], blocks))
+        Some(before.grown(&findings.map, blocks))
     });
     let Some(grown) = grown else { return };
     let Ok(geometry) = Geometry::indexed(&grown.description) else {
@@ -169,6 +168,13 @@ pub(crate) async fn extend(prober: &Prober) {
             });
         }
     });
+}
+
+impl TrackLayout {
+    /// The layout of a map that has grown since, by the pattern and the rows that were found.
+    pub fn grown(&self, map: &TrackMap, blocks: u64) -> TrackLayout {
+        layout(map, self.pattern, &self.anchors, &[], blocks)
+    }
 }
 
 /// The layout of a map whose pattern is known. `anchors` are blocks with which rows begin, as far
@@ -219,9 +225,12 @@ fn longest(map: &TrackMap) -> Vec<usize> {
 /// few seconds of the drive's time each.
 const ANCHORS: usize = 128;
 
-/// How long that may take in all. A choice: rows that are counted wrong are some hundred cylinders off, and unknown blocks cost
-/// more.
-const ANCHORING: Duration = Duration::from_secs(15);
+/// How long that may take in all. A choice.
+const ANCHORING: Duration = Duration::from_secs(45);
+
+/// The same by reads alone. A choice: the map needs the time. Large drives knew more of their tracks with it in ten
+/// minutes than with 45 s (docs/results/adopt.md).
+const ANCHORING_BY_READS: Duration = Duration::from_secs(15);
 
 /// How often a row's beginning is looked for in a piece.
 const ATTEMPTS: u64 = 2;
@@ -238,7 +247,7 @@ async fn anchors(timer: &TrackTimer<'_>, found: &Recognised, spans: &[TrackSpan]
     let pieces = timer
         .prober
         .findings(|findings| uncertain(&findings.map, &found.pattern));
-    let end = timer.prober.now() + ANCHORING;
+    let begun = timer.prober.now();
     if timer.prober.device().offers == Offers::Nothing {
         let rows = Mutex::new(anchors);
         let rows_in = &rows;
@@ -249,6 +258,7 @@ async fn anchors(timer: &TrackTimer<'_>, found: &Recognised, spans: &[TrackSpan]
             }
         });
         let work = timer.prober.rounds(work.collect());
+        let end = begun + ANCHORING_BY_READS;
         timer.prober.within(end, work).await;
         let mut anchors = rows.into_inner().unwrap_or_default();
         anchors.sort_unstable();
@@ -262,7 +272,7 @@ async fn anchors(timer: &TrackTimer<'_>, found: &Recognised, spans: &[TrackSpan]
                 break;
             }
         }
-        if timer.prober.now() > end {
+        if timer.prober.now() > begun + ANCHORING {
             break;
         }
     }

@@ -20,14 +20,14 @@ const MOST: usize = 8192;
 const RARE: u64 = 100;
 
 /// Counts the sectors of all common kinds of tracks on the map that were not counted before, until `until` at most, and
-/// corrects the map. Answers the kinds that are not told, which are left as they are.
+/// corrects the map. Kinds of narrow sectors need no count. Answers the kinds that are not told, which are left as they are.
 pub(crate) async fn check_counts(prober: &Prober, until: Instant) -> Vec<TrackCount> {
     let observer = Observer::new(prober);
     if observer.late() == 0.0 {
         return Vec::new();
     }
     let mut kinds = prober.findings(|findings| findings.map.common_kinds());
-    kinds.retain(|kind| !observer.is_fine(kind.count.sectors));
+    kinds.retain(|kind| !observer.is_narrow(kind.count.sectors));
     let work = kinds.iter().map(|kind| count(prober, kind));
     prober.within(until, prober.rounds(work.collect())).await;
     let mut desk = prober.desk();

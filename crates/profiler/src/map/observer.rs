@@ -70,9 +70,9 @@ const REFERENCE: f64 = 1e-3;
 /// delays. A choice.
 const CHANCE: f64 = 4.6;
 
-/// Tracks of at least so many sectors are not counted to a sector where delays hide single ones. A choice: the three
-/// spare sectors that are told at most are 0.3 % of a revolution then, a third of what predictions may be off by.
-const FINE: u32 = 1000;
+/// A track of at least so many sectors need not be counted to the last one. A choice: three spare sectors are at most 0.3 %
+/// of a revolution then, a third of what predictions may be off by.
+const NARROW: u32 = 1000;
 
 /// Two sightings of a reference agree within that, in revolutions. A choice: a second attempt at a
 /// sector is off by more.
@@ -145,9 +145,9 @@ impl Observer {
         self.usual() > SAME / f64::from(sectors)
     }
 
-    /// Whether the delays hide so narrow sectors that one more or less hardly changes what is predicted.
-    pub(super) fn is_fine(&self, sectors: u32) -> bool {
-        sectors >= FINE && self.is_blurred(sectors)
+    /// Whether the delays hide single sectors of such a track, and one more or less hardly changes a prediction.
+    pub(super) fn is_narrow(&self, sectors: u32) -> bool {
+        sectors >= NARROW && self.is_blurred(sectors)
     }
 
     /// How many sightings tell an angle to this share of a revolution, but not more than `most`: half of
@@ -172,10 +172,11 @@ impl Observer {
         self.prober.desk().spares.told()
     }
 
-    /// The same; nought where a turn has so many sectors that nothing tells.
+    /// How many sectors a full track has besides its blocks, if all tracks tell. Narrow sectors do not tell, and none is
+    /// assumed.
     pub(super) fn usual_spares(&self, sectors: u32) -> Option<u32> {
         let told = self.spares_told();
-        told.or(self.is_fine(sectors).then_some(0))
+        told.or(self.is_narrow(sectors).then_some(0))
     }
 
     /// Where a block ends, by the median of some sightings.

@@ -36,9 +36,9 @@ const BATCH: usize = 8;
 /// Most such batches of one line, before it is counted alone. A choice: as many sightings as that takes.
 const BATCHES: usize = 12;
 
-/// How exactly the sectors of tracks are counted that have too many to tell single ones, in revolutions. A choice: a tenth of
-/// what predictions may be off by.
-const FINE_ENOUGH: f64 = 1e-3;
+/// How exactly the ends of a line of narrow sectors are told, in revolutions. A choice: a tenth of what predictions may be
+/// off by.
+const NARROW_POINTS: f64 = 1e-3;
 
 /// Where a line begins, and how many sectors a turn has. A line that begins with its track has as many blocks as
 /// the track, and the others tell how many sectors it has besides.
@@ -63,21 +63,14 @@ pub(super) async fn count(
     };
     let blocks = f64::from(line.blocks) + before as f64;
     let mut error = observer.error_of(FIRSTS) / sector;
-    if observer.is_fine(blocks as u32) {
-        let spare = 1.0 / pitch - blocks;
-        if !SpareSectors::is_plausible(spare, error) {
-            return count_alone(observer, line, pitch).await;
-        }
-        line.sectors = blocks as u32 + observer.spares(spare, error).unwrap_or(0);
-        line.doubt = 0.0;
-        return Ok(());
-    }
+    // Nothing tells the spare sectors of a line whose sectors are too narrow.
+    let assumed = observer.is_narrow(blocks as u32).then_some(0);
     for _ in 0..BATCHES {
         let spare = 1.0 / pitch - blocks;
         if !SpareSectors::is_plausible(spare, error) {
             return count_alone(observer, line, pitch).await;
         }
-        if let Some(spares) = observer.spares(spare, error) {
+        if let Some(spares) = observer.spares(spare, error).or(assumed) {
             line.sectors = blocks as u32 + spares;
             line.doubt = 0.0;
             return Ok(());
@@ -89,8 +82,8 @@ pub(super) async fn count(
     count_alone(observer, line, pitch).await
 }
 
-/// The same, of the line alone, by two tellings that agree. Those of lines that are too short for it are left
-/// out.
+/// The same, of the line alone, by two tellings that agree, or one of narrow sectors. Those of lines that are too short
+/// for it are left out.
 async fn count_alone(
     observer: &mut Observer,
     line: &mut SectorLine,
@@ -98,19 +91,14 @@ async fn count_alone(
 ) -> Result<(), NoTrack> {
     let on = u64::from(line.blocks) - 1;
     let share = on as f64 * pitch;
-    if observer.is_fine((1.0 / pitch) as u32) {
-        let sightings = observer.sightings(FINE_ENOUGH * share.min(1.0), MOST);
-        let ends = ends_of(observer, line, (on, pitch), sightings).await?;
-        pitch = (pitch + ends.wider).max(WIDTHS.0);
-        line.end = line.end + forward(ends.begin);
-        line.sectors = (1.0 / pitch).round() as u32;
-        let is_told = observer.error_of(sightings) <= FINE_ENOUGH * share;
-        line.doubt = if is_told { 0.0 } else { f64::INFINITY };
-        return Ok(());
-    }
-    let sightings = observer.sightings(POINTS * pitch * share.min(1.0), MOST);
+    let is_narrow = observer.is_narrow((1.0 / pitch) as u32);
+    let (points, doubt) = match is_narrow {
+        true => (NARROW_POINTS, NARROW_POINTS / pitch),
+        false => (POINTS * pitch, DOUBT),
+    };
+    let sightings = observer.sightings(points * share.min(1.0), MOST);
     line.doubt = observer.error_of(sightings) / (pitch * share);
-    if line.doubt > DOUBT {
+    if line.doubt > doubt {
         return Ok(());
     }
     let mut told = None;
@@ -119,6 +107,10 @@ async fn count_alone(
         pitch = (pitch + ends.wider).max(WIDTHS.0);
         line.end = line.end + forward(ends.begin);
         line.sectors = (1.0 / pitch).round() as u32;
+        if is_narrow {
+            line.doubt = 0.0;
+            return Ok(());
+        }
         if pitch <= WIDTHS.0 {
             break;
         }
@@ -163,7 +155,7 @@ pub(super) async fn recount(
     };
     let other = blocks + spares;
     let apart = 1.0 / f64::from(other) - pitch;
-    if apart == 0.0 || (observer.is_fine(sectors) && apart.abs() <= FINE_ENOUGH * pitch) {
+    if apart == 0.0 || (observer.is_narrow(sectors) && apart.abs() <= NARROW_POINTS * pitch) {
         return Ok(Some(other));
     }
     let mut odds = USUAL;

@@ -20,6 +20,8 @@ const PAIRS: u32 = 4000;
 #[derive(Debug)]
 struct Placed {
     layout: Option<TrackLayout>,
+    /// The same, laid again by what was found.
+    grown: Option<TrackLayout>,
     probes: u64,
     seconds: f64,
     /// Of random pairs of blocks on the map in one zone, the share at the true distance in
@@ -70,9 +72,14 @@ fn placed(name: &str) -> Placed {
     let budget = Duration::from_secs(3600);
     let ended = rehearse(&mut profiler, &mut drive, Instant::ZERO, budget);
     let begun = begun.recv().expect("a beginning");
-    let layout = profiler.findings().layout;
+    let findings = profiler.findings();
+    let blocks = truth.geometry.sectors().0;
+    let grown = findings.layout.as_ref();
+    let grown = grown.map(|layout| layout.grown(&findings.map, blocks));
+    let layout = findings.layout;
     let mut placed = Placed {
         layout: layout.clone(),
+        grown,
         probes: profiler.probes(),
         seconds: ended.at().since(begun).as_secs_f64(),
         distances: 0.0,
@@ -212,4 +219,20 @@ fn the_largest_drive_is_a_few_hundred_numbers() {
     let found = placed("modern-20tb").layout.expect("a layout");
     assert!(runs(&found) < 1000, "{}", runs(&found));
     assert!(truth.geometry.tracks() > 10_000_000);
+}
+
+/// The map of this drive has unknown blocks between its stretches: behind them nothing but the rows that were found tells
+/// where one begins.
+#[test]
+fn a_map_that_is_laid_again_keeps_the_rows_that_were_found() {
+    let placed = placed("modern-20tb");
+    let layouts = [placed.layout, placed.grown].map(|layout| layout.expect("a layout"));
+    assert!(layouts[0].pattern.band > 1 && layouts[0].known.len() > 1);
+    let found = layouts.map(|layout| Geometry::indexed(&layout.description).expect("a layout"));
+    let blocks = found[0].sectors().0;
+    for number in 0..1000 {
+        let lba = Lba(blocks / 1000 * number);
+        let [one, again] = [0, 1].map(|layout| found[layout].locate(lba).map(|at| at.cylinder));
+        assert_eq!(one, again, "{lba:?}");
+    }
 }

@@ -84,7 +84,8 @@ pub(super) const REASONS: [ReasonSetup; 6] = [
     },
 ];
 
-/// Other seeds. They chose nothing: no generator and no parameter was set with them.
+/// Other seeds, with the judged readings. No generator and no parameter of that setup was set with them; they chose
+/// [`COMBINATION`], which is no part of it.
 pub(super) const SEEDS: [ReasonSetup; 2] = [
     ReasonSetup {
         name: "seed 4, which chose nothing",

@@ -485,6 +485,7 @@ const MOST_RUNS: usize = 256;
 mod tests {
     use super::*;
     use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn a_hole_that_is_punched_between_two_looks_leaves_whole_blocks() {
@@ -492,7 +493,6 @@ mod tests {
         assert_eq!(end_of_bytes(8192, 8192), 12_288);
         assert_eq!(end_of_bytes(8192 + 512, 8192 + 512), 12_288);
     }
-    use std::os::unix::net::UnixStream;
 
     /// A block device fails like this socket, which cannot seek.
     #[test]
