@@ -19,7 +19,9 @@ pub mod sets;
 pub mod simulate;
 pub mod streams;
 
+mod file_system;
 mod loop_device;
+mod memory_group;
 mod never_idle;
 mod rig;
 

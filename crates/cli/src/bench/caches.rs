@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
 use lab::bench::caches::{
-    CacheFigures, CachesBench, CachesReport, CoordinatorFigures, GOAL, LiveFigures, LiveGain,
-    SimulatedDisk, Verdict,
+    Above, CacheFigures, CachesBench, CachesReport, CoordinatorFigures, GOAL, LiveFigures,
+    LiveGain, SimulatedDisk, Verdict,
 };
 use server::cache_setting::Readmore;
 
@@ -66,6 +66,10 @@ pub struct CachesBenchArgs {
     /// The engine's policy. Default: sptf-sw, as in a service; with the elevator c-look
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
+    /// What the upper level is live. With the page cache the readers are programs of their own, and
+    /// their share of it is bounded by control groups (root)
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = AboveWord::Service)]
+    above: AboveWord,
     /// Print the simulated figures only
     #[arg(long)]
     only_simulated: bool,
@@ -78,6 +82,7 @@ const EXAMPLES: &str = "Examples:
   headtime bench caches
   headtime bench caches --prefetch linux-2.4 --coordinator 'pfc;adaptive' --rounds 5
   headtime bench caches --readmore free --rounds 5
+  headtime bench caches --above page-cache --footprint 131072 --rounds 10
   headtime bench caches --only-simulated --simulated-disk elevator --lower 82
 
 A gain is the reduction of the mean response time by the coordinator, round by round, with its 95 %
@@ -98,6 +103,24 @@ impl From<DiskWord> for SimulatedDisk {
         match word {
             DiskWord::Elevator => SimulatedDisk::Elevator,
             DiskWord::Engine => SimulatedDisk::Engine,
+        }
+    }
+}
+
+/// The names of [`Above`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AboveWord {
+    /// A service with a cache for each reader
+    Service,
+    /// The kernel's page cache over an ext4 on the volume (FUSE and a loop device)
+    PageCache,
+}
+
+impl From<AboveWord> for Above {
+    fn from(word: AboveWord) -> Self {
+        match word {
+            AboveWord::Service => Above::Service,
+            AboveWord::PageCache => Above::PageCache,
         }
     }
 }
@@ -149,6 +172,7 @@ impl CachesBenchArgs {
             readmore: self.readmore,
             simulated_disk: self.simulated_disk.into(),
             policy: self.policy.clone(),
+            above: self.above.into(),
             only_simulated: self.only_simulated,
         }
     }
@@ -166,8 +190,12 @@ fn table(settings: &CachesBench, report: &CachesReport) -> String {
             format!("{policy}; the simulator has a one-way elevator; one command at a time")
         }
     };
+    let levels = match settings.above {
+        Above::Service => "both levels",
+        Above::PageCache => "both levels (live, L1 is the kernel's page cache)",
+    };
     let mut text = format!(
-        "{} at both levels, L1 {upper} blocks for each reader, L2 {lower}, readmore {}\n\
+        "{} at {levels}, L1 {upper} blocks for each reader, L2 {lower}, readmore {}\n\
          {}, {disk}\ntimes are the drive's\n\n\
          {:<14} {:>10} {:>12} {:>17} {:>13} {:>10} {:>9} {:>12} {:>10} {:>11}\n",
         settings.prefetch,

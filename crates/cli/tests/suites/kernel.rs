@@ -179,3 +179,37 @@ fn xfs_is_made_worked_on_trimmed_and_checked() {
 fn btrfs_is_made_worked_on_trimmed_and_checked() {
     holds_a_file_system("mkfs.btrfs -q DEV", "btrfs check --readonly DEV");
 }
+
+/// The page cache of a reader that reads each of its blocks once keeps what its group may have, and no
+/// request is lost on the way: `bench caches` fails if fio reads fewer than were written for it.
+#[test]
+fn the_page_cache_is_an_upper_level_of_the_size_that_was_set() {
+    if !can(&["mkfs.ext4", "fio"]) || !Path::new("/sys/fs/cgroup").is_dir() {
+        return;
+    }
+    // 4,096 blocks of 4 KiB, in a footprint of 16,384: a hundredth of the drive's time.
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
+        .args(["bench", "caches", "--above", "page-cache", "--json"])
+        .args(["--coordinator", "pfc", "--time-scale", "0.01"])
+        .args(["--upper", "4096", "--lower", "1024", "--requests", "3000"])
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(told["above"], "page-cache");
+    let cases = told["cases"].as_array().expect("cases");
+    assert_eq!(cases.len(), 2);
+    for case in cases {
+        let live = &case["live"];
+        // Two readers; the kernel evicts in batches and keeps pages of the file system itself.
+        let kept = live["upper_mb"].as_f64().expect("the page cache");
+        let bound = 2.0 * 4096.0 * 4096.0 / 1e6;
+        assert!(
+            (0.5 * bound..=1.1 * bound).contains(&kept),
+            "{kept} of {bound}"
+        );
+        assert!(live["mean_ms"].as_f64() > Some(0.0), "{case}");
+        assert!(live["lower_ahead_mb"].as_f64() > Some(0.0), "{case}");
+    }
+}

@@ -24,6 +24,7 @@ pub use gains::{
 
 pub mod gains;
 mod live;
+mod page_cache;
 mod readers;
 mod simulated;
 
@@ -60,8 +61,20 @@ pub struct CachesBench {
     pub simulated_disk: SimulatedDisk,
     /// The engine's policy. Default: sptf-sw, as in a service; with the elevator c-look.
     pub policy: Option<String>,
+    /// What the upper level is in live runs.
+    pub above: Above,
     /// Whether only the simulator runs.
     pub only_simulated: bool,
+}
+
+/// The upper level of live runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Above {
+    /// A service with a cache for each reader.
+    Service,
+    /// The kernel's page cache over a file system on the volume, bounded for each reader.
+    PageCache,
 }
 
 /// The dispatcher to the simulated disk.
@@ -98,9 +111,16 @@ impl CachesBench {
             let simulated = simulated::simulated(self, coordinator, progress)?;
             cases.push(CoordinatorRuns::new(coordinator, simulated));
         }
+        let files = match (self.above, self.rounds()) {
+            (Above::Service, _) | (_, 0) => None,
+            (Above::PageCache, _) => Some(page_cache::ReadersFiles::create(self)?),
+        };
         progress.begin("live");
         for which in turns(self.rounds(), coordinators.len()) {
-            let round = live::once(self, coordinators[which], progress)?;
+            let round = match &files {
+                None => live::once(self, coordinators[which], progress)?,
+                Some(files) => files.once(self, coordinators[which], progress)?,
+            };
             cases[which].rounds.push(round);
         }
         Ok(CachesReport::new(self, gains::compare(cases)))

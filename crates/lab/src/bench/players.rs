@@ -11,7 +11,7 @@
 //! by four. A witness thread sleeps beside the streams; its late wake-ups measure the stalls of the
 //! machine.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,12 +22,10 @@ use drive::catalog;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::file_system::{Area, MKFS, MountedFileSystem, filled_file, sparse_image};
 use super::loop_device::{Depth, LOSETUP, LoopDevice};
 use super::rig::{self, Core, FIO, Needed, ServeProcess};
 use crate::Failure;
-use films::{MountedFileSystem, called, film};
-
-mod films;
 
 /// The settings of the benchmark.
 #[derive(Clone, Debug)]
@@ -146,21 +144,13 @@ impl PlayersRig<'_> {
         let profile = entry.profile().map_err(Failure::failed)?;
         let bytes = profile.geometry.sectors().0 * u64::from(profile.block_bytes);
         let image = self.image();
-        let made = File::create(&image).and_then(|file| file.set_len(bytes));
-        made.map_err(Failure::failed)?;
-        let lazy = format!("lazy_itable_init=1,lazy_journal_init=1,nodiscard,offset={OFFSET}");
-        called(
-            Command::new(MKFS.program)
-                .args(["-q", "-F", "-b", "4096", "-E", &lazy])
-                .arg(&image)
-                .arg((VOLUME / 4096).to_string()),
-        )?;
-        let inside = format!("loop,offset={OFFSET},sizelimit={VOLUME}");
-        let mounted = MountedFileSystem::at(&self.folder.join("made"), &image, &inside)?;
+        sparse_image(&image, bytes)?;
+        VOLUME.format(&image)?;
+        let mounted = VOLUME.mount(&image, &self.folder.join("made"))?;
         for stream in 0..self.settings.streams {
-            film(&mounted.at.join(format!("film-{stream}")), FILM)?;
+            filled_file(&mounted.at.join(format!("film-{stream}")), FILM)?;
         }
-        film(&mounted.at.join("other"), OTHER)
+        filled_file(&mounted.at.join("other"), OTHER)
     }
 
     fn turn(&self, contestant: StreamService) -> Result<PlayersTurn, Failure> {
@@ -320,7 +310,7 @@ impl PlayersRig<'_> {
 name = "turn"
 policy = "{policy}"
 belief = "emulated"
-volume = [{{ name = "volume", offset = {OFFSET}, size = {VOLUME} }}]
+volume = [{{ name = "volume", offset = {offset}, size = {size} }}]
 export = [{{ name = "volume", volume = "volume" }}]
 
 [drive.back_end]
@@ -337,6 +327,8 @@ mount = "{mount}"
 [control]
 socket = "{control}"
 "#,
+            offset = VOLUME.offset,
+            size = VOLUME.bytes,
             drive = self.settings.drive,
             image = self.image().display(),
             scale = self.settings.time_scale,
@@ -386,21 +378,18 @@ const RATE: f64 = 1e6;
 const LATE_MS: f64 = 8.0;
 
 /// Sizes of the players' files, 105 MB, and of the reader's, 175 MB, in whole pages (ABISS, 4).
-const FILM: usize = 105_000_000 / 4096 * 4096;
-const OTHER: usize = 175_000_000 / 4096 * 4096;
+const FILM: u64 = 105_000_000 / 4096 * 4096;
+const OTHER: u64 = 175_000_000 / 4096 * 4096;
 
-/// Offset and size of the volume, in bytes: more than the files of 16 players. Choices.
-const OFFSET: u64 = 1 << 20;
-const VOLUME: u64 = 4 << 30;
+/// The volume: more than the files of 16 players. Choices.
+const VOLUME: Area = Area {
+    offset: 1 << 20,
+    bytes: 4 << 30,
+};
 
 /// Sleep of the witness, and the smallest stall: above the usual lateness of a timer. Choices.
 const NAP: Duration = Duration::from_millis(1);
 const STALL: Duration = Duration::from_millis(2);
-
-const MKFS: Needed = Needed {
-    program: "mkfs.ext4",
-    package: "e2fsprogs",
-};
 
 const IONICE: Needed = Needed {
     program: "ionice",

@@ -196,14 +196,30 @@ pub struct FioLoad {
 
 /// Runs fio on the client's core; returns its jobs by name.
 pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, FioLoad)>, Failure> {
-    let output = fio_json(arguments, folder)?;
+    fio_by(on(Core::Client, FIO.program), arguments, folder)
+}
+
+/// Runs fio by a command that begins it; returns its jobs by name.
+pub fn fio_by(
+    command: Command,
+    arguments: &[String],
+    folder: &Path,
+) -> Result<Vec<(String, FioLoad)>, Failure> {
+    let output = fio_json_by(command, arguments, folder)?;
     loads(&output).ok_or_else(|| Failure::failed("fio did not tell of its jobs: expected fio 3"))
 }
 
 /// Runs fio on the client's core; returns its JSON.
 pub fn fio_json(arguments: &[String], folder: &Path) -> Result<serde_json::Value, Failure> {
+    fio_json_by(on(Core::Client, FIO.program), arguments, folder)
+}
+
+fn fio_json_by(
+    mut command: Command,
+    arguments: &[String],
+    folder: &Path,
+) -> Result<serde_json::Value, Failure> {
     let output = folder.join("fio.json");
-    let mut command = on(Core::Client, FIO.program);
     command.args(arguments).arg("--output-format=json");
     command.arg(format!("--output={}", output.display()));
     let ran = command

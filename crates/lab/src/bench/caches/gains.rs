@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CachesBench, SimulatedDisk};
+use super::{Above, CachesBench, SimulatedDisk};
 use crate::bench::rig::median;
 
 /// The figures of one run.
@@ -20,6 +20,9 @@ pub struct CacheFigures {
     pub lower_wished_mb: f64,
     /// Megabytes of these that free blocks delivered.
     pub lower_granted_mb: f64,
+    /// Megabytes of the page cache that the readers had at the end, where it is the upper level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upper_mb: Option<f64>,
 }
 
 /// The runs of one coordinator, or of the baseline.
@@ -155,6 +158,7 @@ const STUDENT: [f64; 20] = [
 #[derive(Clone, Debug, Serialize)]
 pub struct CachesReport {
     simulated_disk: SimulatedDisk,
+    above: Above,
     policy: String,
     readmore: &'static str,
     prefetch: String,
@@ -167,6 +171,7 @@ impl CachesReport {
     pub(super) fn new(settings: &CachesBench, cases: Vec<CoordinatorFigures>) -> Self {
         CachesReport {
             simulated_disk: settings.simulated_disk,
+            above: settings.above,
             policy: settings.policy().to_owned(),
             readmore: settings.readmore.name(),
             prefetch: settings.prefetch.clone(),

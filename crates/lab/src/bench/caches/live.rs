@@ -1,6 +1,6 @@
 //! The live run: two upper services before a lower one, each a process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use server::status::Cache;
 
 use super::gains::CacheFigures;
 use super::readers::CacheReader;
-use super::{CachesBench, NONE, SimulatedDisk};
+use super::{Above, CachesBench, NONE, SimulatedDisk};
 use crate::bench::rig::ServeProcess;
 use crate::nbd_client::LoadClient;
 use crate::{Failure, Progress};
@@ -41,21 +41,34 @@ pub(super) fn once(
         });
         ended.collect::<Result<Vec<_>, _>>()
     })?;
-    let status = lower.status()?;
-    let cache = status.drives.first().and_then(|drive| drive.caches.first());
-    let cache: Cache = cache.cloned().unwrap_or_default();
+    let cache = lower_cache(&lower)?;
     drop((first, second, lower));
     let times: Vec<f64> = times.into_iter().flatten().collect();
+    let mean_ms = times.iter().sum::<f64>() / times.len() as f64 * 1e3;
+    Ok(figures(settings, mean_ms, &cache))
+}
+
+/// The counts of the lower level's cache.
+pub(super) fn lower_cache(lower: &ServeProcess) -> Result<Cache, Failure> {
+    let status = lower.status()?;
+    let cache = status.drives.first().and_then(|drive| drive.caches.first());
+    Ok(cache.cloned().unwrap_or_default())
+}
+
+/// The figures of a run, from the mean response time of this machine's clock and the lower level's
+/// counts.
+pub(super) fn figures(settings: &CachesBench, mean_ms: f64, cache: &Cache) -> CacheFigures {
     let mb = |bytes: u64| bytes as f64 / 1e6;
     let had = cache.hit_bytes_total + cache.late_bytes_total;
-    Ok(CacheFigures {
-        mean_ms: times.iter().sum::<f64>() / times.len() as f64 * 1e3 / settings.time_scale,
+    CacheFigures {
+        mean_ms: mean_ms / settings.time_scale,
         lower_hits_percent: had as f64 / cache.asked_bytes_total.max(1) as f64 * 100.0,
         lower_ahead_mb: mb(cache.prefetched_bytes_total + cache.readmore_bytes_total),
         lower_bypassed_mb: mb(cache.bypassed_bytes_total),
         lower_wished_mb: mb(cache.wished_bytes_total),
         lower_granted_mb: mb(cache.granted_bytes_total),
-    })
+        upper_mb: None,
+    }
 }
 
 /// Starts the lower service, then the upper ones.
@@ -65,36 +78,8 @@ fn services(
     folder: &Path,
 ) -> Result<[ServeProcess; 3], Failure> {
     let path = |name: &str| folder.join(name);
-    let profile = match settings.simulated_disk {
-        SimulatedDisk::Elevator => one_at_a_time(&settings.drive)?,
-        SimulatedDisk::Engine => {
-            let entry = drive::catalog::find(&settings.drive).map_err(Failure::input)?;
-            entry.text.to_owned()
-        }
-    };
-    std::fs::write(path("drive.toml"), profile).map_err(Failure::failed)?;
-    let start = |name: &str, of: &ServiceOfLevel<'_>| {
-        let config = config(settings, of, &path(name));
-        ServeProcess::start(name, &config, folder)
-    };
-    let (upper, lower) = settings.sizes();
-    let readmore = match coordinator {
-        // Without a coordinator there is no readmore.
-        NONE => Readmore::Ordinary,
-        _ => settings.readmore,
-    };
-    let lower = ServiceOfLevel {
-        back_end: format!(
-            "{{ kind = \"emulated\", drive = \"{}\", image = \"{}\", time_scale = {} }}",
-            path("drive.toml").display(),
-            path("image").display(),
-            settings.time_scale
-        ),
-        policy: settings.policy(),
-        blocks: lower,
-        coordinator,
-        readmore,
-    };
+    let lower = lower(settings, coordinator, folder, &path("image"))?;
+    let (upper, _) = settings.sizes();
     let upper = ServiceOfLevel {
         back_end: format!(
             "{{ kind = \"nbd\", uri = \"nbd+unix:///?socket={}\" }}",
@@ -104,12 +89,58 @@ fn services(
         blocks: upper,
         coordinator: NONE,
         readmore: Readmore::Ordinary,
+        mount: None,
     };
-    Ok([
-        start("lower", &lower)?,
-        start("upper-0", &upper)?,
-        start("upper-1", &upper)?,
-    ])
+    let start = |name: &str| {
+        let config = config(settings, &upper, &path(name));
+        ServeProcess::start(name, &config, folder)
+    };
+    Ok([lower, start("upper-0")?, start("upper-1")?])
+}
+
+/// Starts the lower service over an image. Below the page cache its volume is the file `disk` in the
+/// folder `volume`, too.
+///
+/// # Errors
+/// If it does not start.
+pub(super) fn lower(
+    settings: &CachesBench,
+    coordinator: &str,
+    folder: &Path,
+    image: &Path,
+) -> Result<ServeProcess, Failure> {
+    let path = |name: &str| folder.join(name);
+    let profile = match settings.simulated_disk {
+        SimulatedDisk::Elevator => one_at_a_time(&settings.drive)?,
+        SimulatedDisk::Engine => {
+            let entry = drive::catalog::find(&settings.drive).map_err(Failure::input)?;
+            entry.text.to_owned()
+        }
+    };
+    std::fs::write(path("drive.toml"), profile).map_err(Failure::failed)?;
+    let (_, blocks) = settings.sizes();
+    let of = ServiceOfLevel {
+        back_end: format!(
+            "{{ kind = \"emulated\", drive = \"{}\", image = \"{}\", time_scale = {} }}",
+            path("drive.toml").display(),
+            image.display(),
+            settings.time_scale
+        ),
+        policy: settings.policy(),
+        blocks,
+        coordinator,
+        // Without a coordinator there is no readmore.
+        readmore: match coordinator {
+            NONE => Readmore::Ordinary,
+            _ => settings.readmore,
+        },
+        mount: match settings.above {
+            Above::Service => None,
+            Above::PageCache => Some(path("volume")),
+        },
+    };
+    let config = config(settings, &of, &path("lower"));
+    ServeProcess::start("lower", &config, folder)
 }
 
 /// The text of a profile whose drive takes one command at a time, as the simulator's does.
@@ -137,6 +168,8 @@ struct ServiceOfLevel<'a> {
     blocks: u64,
     coordinator: &'a str,
     readmore: Readmore,
+    /// Where the volume is a file, too.
+    mount: Option<PathBuf>,
 }
 
 /// Policy of the upper services. They do not know the head's position, and dispatch nearly
@@ -167,6 +200,8 @@ ahead_class = "foreground"
 [[nbd]]
 unix = "{socket}"
 
+{fuse}
+
 [control]
 socket = "{control}"
 "#,
@@ -178,6 +213,9 @@ socket = "{control}"
         coordinator = of.coordinator,
         readmore = of.readmore.name(),
         socket = socket.display(),
+        fuse = of.mount.as_ref().map_or_else(String::new, |mount| {
+            format!("[fuse]\nmount = \"{}\"", mount.display())
+        }),
         control = socket.with_extension("control").display(),
     )
 }

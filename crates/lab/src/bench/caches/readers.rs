@@ -42,6 +42,11 @@ impl CacheReader {
         ]
     }
 
+    /// The first block of the reader's own.
+    pub(super) fn own_first(&self) -> u64 {
+        self.own.first
+    }
+
     /// SplitMix64.
     fn roll(dice: &mut u64, sides: u64) -> u64 {
         *dice = dice.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -63,6 +63,7 @@ pub(super) fn simulated(
         lower_bypassed_mb: mb(lower.bypassed),
         lower_wished_mb: mb(lower.wished),
         lower_granted_mb: mb(lower.granted),
+        upper_mb: None,
     })
 }
 
