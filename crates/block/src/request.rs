@@ -3,6 +3,7 @@
 use crate::account::Account;
 use crate::address::Extent;
 use crate::command::{Durability, Status};
+use crate::owner::Owner;
 use crate::time::{Duration, Instant};
 
 /// The number of a request from its submission to its end.
@@ -57,7 +58,12 @@ pub struct Request {
     /// `Durable` writes end when the data is on the medium (FUA); `Durable` reads come from the
     /// medium.
     pub durability: Durability,
+    /// The program that waits for it; a hint for policies.
+    pub owner: Owner,
 }
+
+/// Tables of requests are read and written for each of them: an owner has the place of former padding.
+const _: () = assert!(size_of::<Request>() == 48);
 
 /// The end of a request. Every accepted request comes back exactly once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

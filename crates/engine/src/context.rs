@@ -47,7 +47,11 @@ impl StageContext<'_> {
 
     /// The request of a piece.
     pub(crate) fn request(&self, piece: PieceId) -> &Request {
-        &self.intake.slots.get(self.ordering.owner(piece)).request
+        &self
+            .intake
+            .slots
+            .get(self.ordering.request_slot(piece))
+            .request
     }
 
     /// Where a piece lies.

@@ -214,7 +214,9 @@ impl ArmEngine {
     /// # Panics
     /// If the command is not at the drive.
     pub fn request_of(&self, id: CommandId) -> Option<Request> {
-        let slot = self.ordering.owner(self.dispatch.find(id).purpose.piece()?);
+        let slot = self
+            .ordering
+            .request_slot(self.dispatch.find(id).purpose.piece()?);
         (!self.guarantees.is_of_stream(slot)).then(|| self.intake.slots.get(slot).request)
     }
 
@@ -233,7 +235,7 @@ impl ArmEngine {
     /// The bytes of a stream that a command transfers, where there may be streams.
     fn transfer_of(&self, id: CommandId) -> Option<StreamTransfer> {
         let sent = self.dispatch.find(id);
-        let slot = self.ordering.owner(sent.purpose.piece()?);
+        let slot = self.ordering.request_slot(sent.purpose.piece()?);
         let block = self.belief.profile().block_bytes;
         self.guarantees.transfer_of(slot, sent, block)
     }
@@ -261,7 +263,8 @@ impl ArmEngine {
         let route = route.ok_or_else(|| self.intake.past_end(&request))?;
         self.preemption.note_arrival(now, level);
         let new_piece = NewPiece {
-            owner: self.intake.slots.accept(now, request),
+            request_slot: self.intake.slots.accept(now, request),
+            owner: request.owner,
             direction,
             extent,
             level,

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use block::{
-    Class, Command, Direction, Durability, Duration, Extent, Instant, Lba, Outcome, Request,
+    Class, Command, Direction, Durability, Duration, Extent, Instant, Lba, Outcome, Owner, Request,
     RequestId, Sectors, Status, Terms,
 };
 use drive::{Profile, invented};
@@ -164,6 +164,7 @@ impl Trial {
                     extent: source.extent(200),
                     class: source.class(),
                     durability: Durability::Volatile,
+                    owner: Owner::process((self.named % 4) as u32),
                 })
             }
             6 => Input::Flush(RequestId(0)),

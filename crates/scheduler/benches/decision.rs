@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
+use block::{Direction, Duration, Extent, Instant, Lba, Owner, Sectors};
 use divan::{Bencher, black_box};
 use drive::{Position, Profile, SeekTarget, catalog};
 use scheduler::policy::find;
@@ -140,6 +140,7 @@ fn request(belief: &Profile, number: u64) -> EligibleRequest {
         },
         extent: Extent::new(lba, Sectors(BLOCKS)).expect("a valid extent"),
         target: SeekTarget::from(&place),
+        owner: Owner::process((number % 16) as u32),
     }
 }
 

@@ -26,7 +26,7 @@
 
 use std::iter::once;
 
-use block::{Direction, Duration, Extent, Instant};
+use block::{Direction, Duration, Extent, Instant, Owner};
 use drive::SeekTarget;
 
 mod barrier;
@@ -64,8 +64,10 @@ pub struct OrderingRules {
 /// A request, or a part of one, before it enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewPiece {
-    /// The owner, which [`Ordering::owner`] returns.
-    pub owner: u32,
+    /// The number of its request, which [`Ordering::request_slot`] returns.
+    pub request_slot: u32,
+    /// The program that waits for it.
+    pub owner: Owner,
     /// The direction of the transfer.
     pub direction: Direction,
     /// The blocks.
@@ -191,9 +193,9 @@ impl Ordering {
         self.pieces.stage(piece)
     }
 
-    /// The owner of a piece.
-    pub fn owner(&self, piece: PieceId) -> u32 {
-        self.pieces.get(piece).owner
+    /// The number of a piece's request, as it entered.
+    pub fn request_slot(&self, piece: PieceId) -> u32 {
+        self.pieces.get(piece).request_slot
     }
 
     /// The direction and the blocks of a piece.
@@ -259,9 +261,10 @@ impl Ordering {
             direction: new_piece.direction,
             extent: new_piece.extent,
             target: new_piece.target,
+            owner: new_piece.owner,
         };
         self.arrived += 1;
-        let entry = RequestPiece::new(pending, new_piece.owner, new_piece.level, now);
+        let entry = RequestPiece::new(pending, new_piece.request_slot, new_piece.level, now);
         let piece = self.pieces.enter(entry);
         self.waiting += 1;
         let conflicts = self.combined.enter(&mut self.pieces, piece);
@@ -333,9 +336,10 @@ impl Ordering {
         self.remove(now, piece, Transition::Withdraw);
     }
 
-    /// Appends to `found` the pieces of `owner` that overlap `extent`.
-    pub fn pieces_of(&self, owner: u32, extent: Extent, found: &mut Vec<PieceId>) {
-        self.combined.pieces_of(&self.pieces, owner, extent, found);
+    /// Appends to `found` the pieces of a request that overlap `extent`.
+    pub fn pieces_of(&self, request_slot: u32, extent: Extent, found: &mut Vec<PieceId>) {
+        let combined = &self.combined;
+        combined.pieces_of(&self.pieces, request_slot, extent, found);
     }
 
     /// Removes a piece, and releases the pieces that waited for it alone.

@@ -12,7 +12,7 @@
 
 use std::ops::RangeInclusive;
 
-use block::{Direction, Duration, Extent, Instant};
+use block::{Direction, Duration, Extent, Instant, Owner};
 use drive::{Position, Positioning, Profile, SeekTarget};
 
 pub mod aged_sptf;
@@ -60,6 +60,8 @@ pub struct EligibleRequest {
     /// The position of the first block on the medium, by belief. For a policy with
     /// [`Sight::Order`], the beginning of the disk.
     pub target: SeekTarget,
+    /// The program that waits for it.
+    pub owner: Owner,
 }
 
 /// The facts by which a policy decides. The engine computes positions only for policies that use

@@ -9,7 +9,7 @@
 //! [`LiveEngine`] owns the engine of an event loop, and has a method for each of its inputs. So every input is
 //! captured.
 //!
-//! A file is a line `headtime capture 2` and frames: length (32 bits) and checksum (64 bits,
+//! A file is a line `headtime capture 3` and frames: length (32 bits) and checksum (64 bits,
 //! FNV-1a) of the payload, little-endian, then the payload. The payload of the first frame is the
 //! [`EngineSetting`], those of all others are [`Event`]s; no event lies in two frames. Both are in postcard's
 //! format. A file of another version is refused with its number.
@@ -29,7 +29,7 @@ pub use replay::{Difference, ReplayError, Replayed, replay};
 pub use setting::{Belief, EngineSetting, Tasks, Tracking, UnfitSetting};
 
 /// The first line of each file, with the version of the format.
-pub const FIRST: &[u8] = b"headtime capture 2\n";
+pub const FIRST: &[u8] = b"headtime capture 3\n";
 
 /// The length and the checksum of a frame, in bytes.
 const FRAME: usize = 12;

@@ -451,6 +451,7 @@ pub(crate) mod tests {
             extent,
             class: Class::default(),
             durability: Durability::Volatile,
+            owner: block::Owner::NOBODY,
         };
         disk.engine.submit(disk.now, request).expect("accepted");
         while let Some(command) = disk.engine.poll(disk.now) {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::operation::{Ask, OperationError};
-use block::{Class, CommandId, Direction, Durability, Extent, Lba, RequestId};
+use block::{Class, CommandId, Direction, Durability, Extent, Lba, Owner, RequestId};
 use headtime_client::wire;
 
 use crate::arena::{Arena, Bytes, Memory};
@@ -333,6 +333,7 @@ impl Volumes {
                 ask: Ask::Flush,
                 offset: 0,
                 length: 0,
+                owner: Owner::service(export as u64),
             };
             let failed = Arc::clone(&flushes.failed);
             let reply: operation::Reply = Box::new(move |result| {

@@ -149,6 +149,7 @@ fn choose(bencher: Bencher, (policy, pending): (&str, u32)) {
             direction: Direction::Read,
             extent: Extent::new(lba, Sectors(15)).expect("a valid extent"),
             target: SeekTarget::from(&place),
+            owner: block::Owner::NOBODY,
         }
     };
     let pool: Vec<EligibleRequest> = (0..10_000)

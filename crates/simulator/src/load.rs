@@ -12,7 +12,7 @@
 use std::error::Error;
 use std::fmt;
 
-use block::{Class, Direction, Extent, Finished, Instant};
+use block::{Class, Direction, Extent, Finished, Instant, Owner};
 
 /// The part of a mixed load to which a request belongs: an index into [`Load::parts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +34,8 @@ pub struct Demand {
     pub class: Class,
     /// The part of the load.
     pub part: LoadPart,
+    /// The program that waits for it.
+    pub owner: Owner,
 }
 
 /// A demand and its time of arrival.

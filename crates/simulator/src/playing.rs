@@ -27,6 +27,7 @@ mod copier;
 mod file;
 mod flusher;
 mod guaranteed;
+mod outstanding;
 mod player;
 mod reader;
 mod report;

@@ -277,6 +277,7 @@ impl Replay {
             extent: self.fitted(&record),
             class: Class::default(),
             part: LoadPart::ONLY,
+            owner: record.owner,
         };
         Ok(Some(Arrival { at, demand }))
     }

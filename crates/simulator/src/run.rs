@@ -388,6 +388,7 @@ where
                 extent,
                 class,
                 part,
+                owner,
             } = arrival.demand;
             let at = arrival.at;
             let request = Request {
@@ -396,6 +397,7 @@ where
                 extent,
                 class,
                 durability: block::Durability::Volatile,
+                owner,
             };
             engine
                 .submit(now, request)

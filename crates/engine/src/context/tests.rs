@@ -63,7 +63,8 @@ impl StageBench {
         let request = request(direction, extent, class);
         let route = self.belief.route_of(extent, direction).expect("blocks");
         let new_piece = NewPiece {
-            owner: self.intake.slots.accept(self.now, request),
+            request_slot: self.intake.slots.accept(self.now, request),
+            owner: request.owner,
             direction,
             extent,
             level: level_of(class).expect("a level"),
@@ -122,6 +123,7 @@ pub(crate) fn request(direction: Direction, extent: Extent, class: Class) -> Req
         extent,
         class,
         durability: Durability::Volatile,
+        owner: block::Owner::NOBODY,
     }
 }
 

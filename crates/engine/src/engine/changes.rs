@@ -47,7 +47,7 @@ impl Stages<'_> {
         let extent = cx.intake.slots.get(slot).request.extent;
         // Another request that is chosen stays so, with what was planned before it.
         let chosen = cx.dispatch.chosen_piece();
-        if chosen.is_some_and(|piece| cx.ordering.owner(piece) == slot) {
+        if chosen.is_some_and(|piece| cx.ordering.request_slot(piece) == slot) {
             cx.put_back_chosen();
         }
         let waiting = waiting_pieces(cx, slot, extent);

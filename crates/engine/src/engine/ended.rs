@@ -43,7 +43,7 @@ impl Stages<'_> {
         let Some(end) = self.end_part(piece, sent, outcome) else {
             return;
         };
-        let slot = self.cx.ordering.owner(piece);
+        let slot = self.cx.ordering.request_slot(piece);
         self.cx.ordering.end(now, piece);
         if !self.guarantees.is_of_stream(slot) {
             self.gap.charge(&self.cx, slot, lost);
@@ -168,7 +168,7 @@ impl Stages<'_> {
 fn whose(cx: &StageContext<'_>, sent: &SentCommand) -> Whose {
     match sent.purpose {
         Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => {
-            let slot = cx.intake.slots.get(cx.ordering.owner(piece));
+            let slot = cx.intake.slots.get(cx.ordering.request_slot(piece));
             let (direction, whole) = cx.ordering.blocks(piece);
             Whose::Request {
                 id: slot.request.id,

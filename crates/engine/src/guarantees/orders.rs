@@ -1,7 +1,7 @@
 //! What streams order: their transfers become pieces as those of requests, and what ends is theirs
 //! again.
 
-use block::{Class, Instant, Request, RequestId, Status};
+use block::{Class, Instant, Owner, Request, RequestId, Status};
 use scheduler::PieceId;
 use scheduler::ordering::{NewPiece, PriorityLevel};
 use stream::streams::{Order, Transfer, TransferId};
@@ -132,10 +132,12 @@ fn enter(cx: &mut StageContext<'_>, transfer: Transfer) -> Option<OrderedTransfe
         extent,
         class,
         durability,
+        owner: Owner::stream(transfer.stream.0),
     };
     let slot = cx.intake.slots.accept(cx.now, request);
     let new_piece = NewPiece {
-        owner: slot,
+        request_slot: slot,
+        owner: request.owner,
         direction,
         extent,
         level: level_of(class),

@@ -193,7 +193,7 @@ impl Guarantees {
         let Some(promised) = self.promised.as_deref() else {
             return true;
         };
-        let name = self.transfers.of_slot(cx.ordering.owner(piece));
+        let name = self.transfers.of_slot(cx.ordering.request_slot(piece));
         let slot = name.and_then(|name| promised.streams.placed(name));
         let rounds = promised.streams.rounds();
         let Some((slot, batch)) = slot.and_then(|slot| Some((slot, rounds.batch(slot)?))) else {
@@ -298,7 +298,7 @@ impl Guarantees {
 
     /// When a batch has to be done.
     fn deadline(&self, cx: &StageContext<'_>, piece: PieceId) -> Option<Instant> {
-        let name = self.transfers.of_slot(cx.ordering.owner(piece))?;
+        let name = self.transfers.of_slot(cx.ordering.request_slot(piece))?;
         match self.transfers.get(name)?.transfer.class {
             Class::RealTime { deadline } => Some(deadline),
             Class::BestEffort(_) | Class::Background => None,
@@ -325,7 +325,7 @@ impl Guarantees {
             Some(piece) if self.is_batch(cx, piece) => self.passed.saturating_add(1),
             Some(_) => 0,
         };
-        let slot = piece.map(|piece| cx.ordering.owner(piece));
+        let slot = piece.map(|piece| cx.ordering.request_slot(piece));
         let name = slot.and_then(|slot| self.transfers.of_slot(slot));
         let placed = name.and_then(|name| promised.streams.placed(name));
         if let Some(batch) = placed.and_then(|slot| promised.streams.rounds().batch(slot)) {

@@ -100,7 +100,7 @@ impl StreamBench {
     fn serve(&mut self) {
         let mut cx = self.bench.cx();
         while let Some(piece) = cx.choose() {
-            let slot = cx.ordering.owner(piece);
+            let slot = cx.ordering.request_slot(piece);
             cx.ordering.give(cx.now, piece);
             cx.ordering.end(cx.now, piece);
             let end = End {

@@ -42,6 +42,7 @@ fn request(id: u64, direction: Direction, extent: Extent) -> Request {
         extent,
         class: Class::default(),
         durability: Durability::Volatile,
+        owner: block::Owner::process(id as u32),
     }
 }
 

@@ -374,6 +374,7 @@ fn a_real_time_request_overtakes_one_that_was_chosen_and_not_given() {
             deadline: Instant::ZERO,
         },
         durability: block::Durability::Volatile,
+        owner: block::Owner::NOBODY,
     };
     scene.engine.submit(scene.now, urgent).expect("room");
     let mut next = None;

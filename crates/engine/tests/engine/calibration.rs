@@ -155,6 +155,7 @@ fn request(n: u64) -> Request {
         extent: Extent::block(Lba(lba)),
         class: Class::default(),
         durability: block::Durability::Volatile,
+        owner: block::Owner::NOBODY,
     }
 }
 

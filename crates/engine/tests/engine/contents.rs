@@ -111,6 +111,7 @@ impl Trial {
                     extent,
                     class,
                     durability: block::Durability::Volatile,
+                    owner: block::Owner::NOBODY,
                 };
                 if self.engine.submit(self.now, request).is_ok() {
                     self.requests.push(Known {

@@ -23,6 +23,7 @@ fn request(id: u64, direction: Direction, extent: Extent) -> Request {
         extent,
         class: Class::default(),
         durability: block::Durability::Volatile,
+        owner: block::Owner::NOBODY,
     }
 }
 

@@ -44,6 +44,7 @@ fn request(id: u64, direction: Direction, extent: Extent, class: Class) -> Reque
         extent,
         class,
         durability: block::Durability::Volatile,
+        owner: block::Owner::NOBODY,
     }
 }
 

@@ -26,6 +26,7 @@ fn write(id: u64, durability: Durability) -> Request {
         extent: Extent::new(Lba(id * 100), Sectors(8)).expect("an extent"),
         class: Class::default(),
         durability,
+        owner: block::Owner::NOBODY,
     }
 }
 

@@ -114,6 +114,7 @@ fn request(number: u64) -> Request {
         extent: Extent::new(start, Sectors(1 + number % 8)).expect("a valid extent"),
         class: Class::default(),
         durability: block::Durability::Volatile,
+        owner: block::Owner::NOBODY,
     }
 }
 

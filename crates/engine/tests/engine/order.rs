@@ -43,6 +43,7 @@ fn submit(engine: &mut Engine, id: u64, direction: Direction, extent: Extent, cl
         extent,
         class,
         durability: block::Durability::Volatile,
+        owner: block::Owner::NOBODY,
     };
     engine.submit(NOW, request).expect("there is room");
 }
@@ -336,6 +337,7 @@ fn what_cannot_be_changed_is_told_by_name() {
         extent: blocks(0, 1),
         class: Class::BestEffort(7),
         durability: block::Durability::Volatile,
+        owner: block::Owner::NOBODY,
     };
     let refused = engine.submit(NOW, request);
     assert_eq!(refused, Err(Refused::Priority { priority: 7 }));
@@ -441,6 +443,7 @@ fn the_last_slots_are_for_real_time_requests() {
             extent: blocks(id, 1),
             class,
             durability: block::Durability::Volatile,
+            owner: block::Owner::NOBODY,
         };
         engine.submit(NOW, request)
     };

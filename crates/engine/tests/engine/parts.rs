@@ -55,6 +55,7 @@ fn request(id: u64, direction: Direction, (start, length): (u64, u64), priority:
         extent: Extent::new(Lba(start), Sectors(length)).expect("an extent"),
         class: Class::BestEffort(priority),
         durability: Durability::Volatile,
+        owner: block::Owner::NOBODY,
     }
 }
 

@@ -42,6 +42,7 @@ fn request(id: u64, direction: Direction, start: u64, class: Class) -> Request {
         extent,
         class,
         durability: block::Durability::Volatile,
+        owner: block::Owner::NOBODY,
     }
 }
 

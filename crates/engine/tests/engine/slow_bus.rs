@@ -69,6 +69,7 @@ fn served(profile: Profile, direction: Direction, scan: Option<Caution>) -> Serv
                 extent: Extent::new(start, Sectors(1 + submitted % 8)).expect("a valid extent"),
                 class: Class::default(),
                 durability: Durability::Volatile,
+                owner: block::Owner::NOBODY,
             };
             engine.submit(now, request).expect("room");
             submitted += 1;

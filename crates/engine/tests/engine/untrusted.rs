@@ -89,6 +89,7 @@ impl Scene {
             extent: Extent::block(Lba(number * 7_919_317 % 17_000_000)),
             class: Class::default(),
             durability: Durability::Volatile,
+            owner: block::Owner::NOBODY,
         };
         self.engine.submit(self.now, request).expect("room");
     }

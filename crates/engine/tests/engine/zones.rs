@@ -154,6 +154,7 @@ impl World {
             extent,
             class,
             durability: block::Durability::Volatile,
+            owner: block::Owner::NOBODY,
         };
         while !self.engine.has_room(class) {
             self.step();

@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use block::{
-    Class, Direction, Durability, Duration, Extent, Finished, Instant, Lba, Outcome, Request,
-    RequestId, Sectors, Status,
+    Class, Direction, Durability, Duration, Extent, Finished, Instant, Lba, Outcome, Owner,
+    Request, RequestId, Sectors, Status,
 };
 use drive::{Imperfections, Profile, VirtualDrive};
 use engine::{Engine, Limits, Rules, TaskChange};
@@ -404,6 +404,7 @@ impl BusyHost {
             extent: demand.extent,
             class: demand.class,
             durability: Durability::Volatile,
+            owner: demand.owner,
         };
         self.submitted += 1;
         engine
@@ -460,6 +461,7 @@ impl Host for BusyHost {
                     extent,
                     class: Class::default(),
                     part: LoadPart::ONLY,
+                    owner: Owner::task(0),
                 };
                 self.submit(now, engine, READER_IDS, demand);
                 continue;

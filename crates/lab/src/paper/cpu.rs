@@ -249,6 +249,7 @@ fn request(number: u64, arrival: &Arrival) -> Request {
         extent: arrival.demand.extent,
         class: arrival.demand.class,
         durability: block::Durability::Volatile,
+        owner: arrival.demand.owner,
     }
 }
 

@@ -138,6 +138,7 @@ impl Host for HeadTimeHost<'_> {
                 extent: arrival.demand.extent,
                 class: arrival.demand.class,
                 durability: Durability::Volatile,
+                owner: arrival.demand.owner,
             };
             self.submitted += 1;
             engine.submit(now, request)?;

@@ -131,11 +131,11 @@ impl Combined {
         }
     }
 
-    /// Appends to `found` the pieces of `owner` that overlap `extent`, oldest first.
+    /// Appends to `found` the pieces of a request that overlap `extent`, oldest first.
     pub(super) fn pieces_of(
         &self,
         pieces: &Pieces,
-        owner: u32,
+        request_slot: u32,
         extent: Extent,
         found: &mut Vec<PieceId>,
     ) {
@@ -147,7 +147,7 @@ impl Combined {
             let mut member = footprint.members.oldest;
             while member != NONE {
                 let entry = pieces.get(member);
-                if entry.owner == owner && entry.pending.extent.overlaps(extent) {
+                if entry.request_slot == request_slot && entry.pending.extent.overlaps(extent) {
                     found.push(member);
                 }
                 member = entry.newer(Thread::Combined);

@@ -102,8 +102,8 @@ pub(super) enum Thread {
 pub(super) struct RequestPiece {
     /// The policy's view of the piece. Its ticket is the piece's slot.
     pub(super) pending: EligibleRequest,
-    /// The owner of the piece.
-    pub(super) owner: u32,
+    /// The number of the piece's request.
+    pub(super) request_slot: u32,
     pub(super) level: PriorityLevel,
     pub(super) stage: PieceState,
     pub(super) part: QueuePart,
@@ -159,13 +159,13 @@ impl PieceState {
 impl RequestPiece {
     pub(super) fn new(
         pending: EligibleRequest,
-        owner: u32,
+        request_slot: u32,
         level: PriorityLevel,
         now: Instant,
     ) -> Self {
         RequestPiece {
             pending,
-            owner,
+            request_slot,
             level,
             stage: PieceState::Free,
             part: QueuePart::Out,

@@ -30,7 +30,8 @@ enum Act {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     piece: PieceId,
-    owner: u32,
+    request: u32,
+    owner: Owner,
     direction: Direction,
     extent: Extent,
     barriers: u32,
@@ -40,7 +41,7 @@ struct Both {
     ordering: Ordering,
     known: Vec<Known>,
     barriers: u32,
-    owners: u32,
+    requests: u32,
 }
 
 const BLOCKS: u64 = 4_000;
@@ -65,7 +66,7 @@ impl Both {
             ordering: Ordering::new(&|| policy.make(), rules),
             known: Vec::new(),
             barriers: 0,
-            owners: 0,
+            requests: 0,
         }
     }
 
@@ -74,13 +75,15 @@ impl Both {
         match act {
             Act::Enter(direction, start, length, level) => {
                 let new_piece = NewPiece {
-                    owner: self.owners,
+                    request_slot: self.requests,
+                    // Some have an owner in common, and some none.
+                    owner: Owner::process(self.requests % 5),
                     direction,
                     extent: blocks(start, length),
                     level: level_of(level),
                     target: TARGET,
                 };
-                self.owners += 1;
+                self.requests += 1;
                 let piece = self.ordering.enter(now, new_piece);
                 self.know(piece, new_piece, self.barriers);
             }
@@ -145,7 +148,8 @@ impl Both {
         self.known[place].extent = self.ordering.blocks(piece).1;
         for part in cut.into_iter().flatten() {
             let extent = self.ordering.blocks(part).1;
-            assert_eq!(self.ordering.owner(part), whole.owner);
+            assert_eq!(self.ordering.request_slot(part), whole.request);
+            assert_eq!(self.ordering.pieces.get(part).pending.owner, whole.owner);
             let known = Known {
                 piece: part,
                 extent,
@@ -159,6 +163,7 @@ impl Both {
     fn know(&mut self, piece: PieceId, new_piece: NewPiece, barriers: u32) {
         self.known.push(Known {
             piece,
+            request: new_piece.request_slot,
             owner: new_piece.owner,
             direction: new_piece.direction,
             extent: new_piece.extent,
@@ -190,7 +195,7 @@ impl Both {
         self.known[..place].iter().all(|earlier| {
             let conflict = (write(piece) || write(earlier))
                 && piece.extent.overlaps(earlier.extent)
-                && piece.owner != earlier.owner;
+                && piece.request != earlier.request;
             let barred = write(piece) && write(earlier) && earlier.barriers < piece.barriers;
             !conflict && !barred
         })

@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
+use block::{Direction, Duration, Extent, Instant, Lba, Owner, Sectors};
 use drive::{Angle, Position, Profile, SeekTarget, catalog};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
@@ -25,6 +25,7 @@ enum Step {
         direction: Direction,
         start: u64,
         target: SeekTarget,
+        owner: Owner,
     },
     /// Withdraws one of the pending requests.
     Withdraw(prop::sample::Index),
@@ -112,11 +113,12 @@ fn step() -> impl Strategy<Value = Step> {
         angle: Angle::fraction(eighth, 8),
     });
     prop_oneof![
-        4 => (direction, 0..BLOCKS, target)
-            .prop_map(|(direction, start, target)| Step::Add {
+        4 => (direction, 0..BLOCKS, target, 0..4u32)
+            .prop_map(|(direction, start, target, process)| Step::Add {
                 direction,
                 start: start * STRIDE,
                 target,
+                owner: Owner::process(process),
             }),
         1 => any::<prop::sample::Index>().prop_map(Step::Withdraw),
         3 => (position(), 0..20_000_000u64)
@@ -165,7 +167,8 @@ impl Trial {
                 direction,
                 start,
                 target,
-            } => self.add(direction, start, target),
+                owner,
+            } => self.add(direction, start, target, owner),
             Step::Withdraw(index) => self.withdraw(index),
             Step::Select { head, ahead } => {
                 // Just in time: when the command before is taken up.
@@ -176,7 +179,7 @@ impl Trial {
         }
     }
 
-    fn add(&mut self, direction: Direction, start: u64, target: SeekTarget) {
+    fn add(&mut self, direction: Direction, start: u64, target: SeekTarget, owner: Owner) {
         let Some(ticket) = self.free.pop() else {
             return;
         };
@@ -187,6 +190,7 @@ impl Trial {
             direction,
             extent: Extent::new(Lba(start), Sectors(8)).expect("a valid extent"),
             target,
+            owner,
         };
         self.arrived += 1;
         self.waits = None;
@@ -319,7 +323,7 @@ fn withdrawing_what_is_not_pending_changes_nothing() {
             position: Position::default(),
             angle: Angle::ZERO,
         };
-        trial.add(Direction::Read, 5, target);
+        trial.add(Direction::Read, 5, target, Owner::process(1));
         let known = *trial.pending.values().next().expect("one is pending");
         for ticket in [PieceId(9), known.ticket] {
             let stranger = EligibleRequest {
@@ -354,7 +358,8 @@ fn on_the_drives_of_the_catalogue_the_choice_is_the_oracle_s_too() {
                     0 => Direction::Write,
                     _ => Direction::Read,
                 };
-                trial.add(direction, start, SeekTarget::from(&place));
+                let owner = Owner::process((number % 5) as u32);
+                trial.add(direction, start, SeekTarget::from(&place), owner);
                 if number >= u64::from(MOST) {
                     let before = trial.pending.clone();
                     trial.step(&Step::Select {

@@ -1,7 +1,7 @@
 //! What the policies promise that decide by more than the requests: bounds on waiting, turns, and
 //! when they idle.
 
-use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
+use block::{Direction, Duration, Extent, Instant, Lba, Owner, Sectors};
 use drive::{Angle, Position, Profile, SeekTarget};
 use scheduler::policy::find;
 use scheduler::{Choice, EligibleRequest, PieceId, Policy, View};
@@ -29,6 +29,10 @@ impl Bench {
     }
 
     fn add(&mut self, direction: Direction, start: u64) -> PieceId {
+        self.add_for(Owner::NOBODY, direction, start)
+    }
+
+    fn add_for(&mut self, owner: Owner, direction: Direction, start: u64) -> PieceId {
         let ticket = PieceId(self.arrived);
         self.policy.add(&EligibleRequest {
             ticket,
@@ -40,6 +44,7 @@ impl Bench {
                 position: Position::default(),
                 angle: Angle::ZERO,
             },
+            owner,
         });
         self.arrived += 1;
         ticket

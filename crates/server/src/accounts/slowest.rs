@@ -166,6 +166,7 @@ mod tests {
             extent: Extent::new(Lba(1), Sectors(1)).unwrap(),
             class: Class::default(),
             durability: Durability::Volatile,
+            owner: block::Owner::NOBODY,
         };
         let finished = Finished {
             request,

@@ -74,7 +74,7 @@ impl<R: Read> CaptureReader<R> {
             return Err(Damaged::Version { version });
         }
         if frames.frame != FIRST {
-            return frames.damaged(0, "\"headtime capture 2\" and a line break");
+            return frames.damaged(0, "\"headtime capture 3\" and a line break");
         }
         if !frames.next()? {
             return frames.damaged(FIRST.len(), "a frame with what the engine is made of");
@@ -193,4 +193,4 @@ impl<R: Read> Frames<R> {
 const PREFIX: &[u8] = b"headtime capture ";
 
 /// The version of the format.
-const VERSION: &str = "2";
+const VERSION: &str = "3";

@@ -124,6 +124,7 @@ impl Connection {
             ask,
             offset: header.offset,
             length: header.length,
+            owner: block::Owner::connection(self.number),
         }
     }
 

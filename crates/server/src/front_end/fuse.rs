@@ -28,6 +28,7 @@ use tracing::{info, warn};
 use crate::event_loop::mailbox::Mailbox;
 use crate::volume::operation::Reply;
 use crate::volume::posted::{Contents, Posted};
+use block::Owner;
 use block::operation::Ask;
 
 mod folder;
@@ -53,14 +54,15 @@ pub struct ExportedFile {
 }
 
 impl ExportedFile {
-    /// Posts an operation on a range of the volume. `reply` is called in any case.
-    fn post(&self, ask: Ask, bytes: Range<u64>, contents: Vec<u8>, reply: Reply) {
+    /// Posts an operation of a process on a range of the volume. `reply` is called in any case.
+    fn post(&self, owner: Owner, ask: Ask, bytes: Range<u64>, contents: Vec<u8>, reply: Reply) {
         self.mailbox.submit(Posted {
             export: self.export,
             ask,
             offset: bytes.start,
             length: bytes.end - bytes.start,
             contents: Contents::Owned(contents),
+            owner,
             reply,
         });
     }

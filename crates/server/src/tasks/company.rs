@@ -151,6 +151,7 @@ mod tests {
             extent: Extent::new(Lba(0), Sectors(1)).expect("an extent"),
             class,
             durability: Durability::Volatile,
+            owner: block::Owner::NOBODY,
         };
         company.finished(&Finished {
             request,

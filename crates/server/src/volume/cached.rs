@@ -43,7 +43,7 @@
 use std::io;
 
 use block::operation::OperationError;
-use block::{Class, Direction, Extent, Instant, Interval, Request, RequestId};
+use block::{Class, Direction, Extent, Instant, Interval, Owner, Request, RequestId};
 use cache::coordinator::{Purpose, UpperRequest};
 use cache::level::{Ending, FetchId, LevelRefused};
 use tracing::error;
@@ -67,7 +67,7 @@ use pages::VolumeBytes;
 use readers::Readers;
 pub use readers::ServedRead;
 pub use transfers::Upgrade;
-use transfers::{CacheTransfers, FetchOutcome, LONGEST_PIECE, PieceWork};
+use transfers::{CacheTransfers, FetchOutcome, LONGEST_PIECE, PieceWork, Requester};
 use volume::blocks_of;
 pub use volume::{BackgroundReadId, BackgroundReadKind, CachedVolume, owner};
 
@@ -92,6 +92,8 @@ pub struct CacheRead {
     pub client: u32,
     /// The class of the read.
     pub class: Class,
+    /// The program that waits for it.
+    pub owner: Owner,
 }
 
 /// A change of the blocks that the engine's standing task wants.
@@ -205,12 +207,15 @@ impl Cached {
                 Purpose::Demand => reader.class,
                 Purpose::Prefetch => self.setting.ahead.max(reader.class),
             };
-            let account = (class, reader.export);
+            let whose = Requester {
+                class,
+                export: reader.export,
+                owner: reader.owner,
+            };
             self.transfers.begin_fetch(fetch.id, framed);
             for (mut rest, read) in self.background.divide(fetch.asked.blocks) {
                 let transfers = &mut self.transfers;
-                while let Some((piece, blocks)) = transfers.add_piece(fetch.id, &mut rest, account)
-                {
+                while let Some((piece, blocks)) = transfers.add_piece(fetch.id, &mut rest, whose) {
                     match read {
                         Some(read) => self.background.join(JoinedPiece {
                             piece,
@@ -244,8 +249,13 @@ impl Cached {
         }
         let most = (self.transfers.longest(), self.volume.blocks());
         let next = self.contents.next_write(most)?;
-        let (blocks, account) = (next.blocks(), (class, self.volume.export));
-        let begun = self.transfers.begin_write(blocks, next.serial(), account);
+        let blocks = next.blocks();
+        let whose = Requester {
+            class,
+            export: self.volume.export,
+            owner: Owner::service(self.volume.number as u64),
+        };
+        let begun = self.transfers.begin_write(blocks, next.serial(), whose);
         let (piece, memory) = begun?;
         self.note_changing(blocks);
         let id = self.volume.request_id(piece);

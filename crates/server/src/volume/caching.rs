@@ -271,6 +271,7 @@ impl Caches {
             export: operation.export,
             client,
             class,
+            owner: operation.owner,
         };
         let cached = &mut self.all[number];
         let refused = cached.read(disk.now, &read, (start, length), memory);

@@ -15,8 +15,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;
 
-use block::Class;
 use block::operation::{Ask, OperationError};
+use block::{Class, Owner};
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
@@ -336,6 +336,7 @@ impl Volumes {
             ask: Ask::Read,
             offset: bytes.start,
             length,
+            owner: Owner::service(export as u64),
         };
         let source = OperationSource::Preserved {
             checkpoint: number,

@@ -255,6 +255,7 @@ mod tests {
             ask,
             offset,
             length: 10,
+            owner: block::Owner::NOBODY,
         };
         let durability = Durability::Volatile;
         let mut partial = PartialWrites::default();

@@ -208,6 +208,7 @@ mod tests {
             },
             offset,
             length,
+            owner: block::Owner::NOBODY,
         }
     }
 

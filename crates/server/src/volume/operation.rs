@@ -1,6 +1,6 @@
 //! One operation of a client, from its submission to a volume until its answer.
 
-use block::{Direction, Durability, Extent, Instant, Lba};
+use block::{Direction, Durability, Extent, Instant, Lba, Owner};
 
 use crate::arena::Bytes;
 use block::operation::{Ask, OperationError};
@@ -15,6 +15,8 @@ pub(crate) struct Operation {
     /// In bytes of the volume.
     pub(crate) offset: u64,
     pub(crate) length: u64,
+    /// The program that waits for it.
+    pub(crate) owner: Owner,
 }
 
 impl Operation {

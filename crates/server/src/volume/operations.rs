@@ -192,6 +192,7 @@ impl Operations {
             extent,
             class,
             durability,
+            owner: pending.operation.owner,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use block::Extent;
+use block::{Extent, Owner};
 
 use super::Volumes;
 use super::edges::PartialWrites;
@@ -25,6 +25,8 @@ pub struct Posted {
     pub length: u64,
     /// The memory of the bytes.
     pub contents: Contents,
+    /// The program that waits for it.
+    pub owner: Owner,
     /// The callback, which gets the bytes of a read. It runs on the loop's thread and must not block.
     pub reply: Reply,
 }
@@ -73,6 +75,7 @@ impl Operation {
             ask: posted.ask,
             offset: posted.offset,
             length: posted.length,
+            owner: posted.owner,
         }
     }
 }

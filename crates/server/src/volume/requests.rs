@@ -133,6 +133,7 @@ impl Volumes {
             extent,
             class,
             durability,
+            owner: self.operations[key].operation.owner,
         };
         match disk.submit(request) {
             Ok(()) => self.caches.note_change(disk, &self.operations, &request),

@@ -198,6 +198,7 @@ impl<'a> Load<'a> {
             offset: bytes.start,
             length: bytes.end - bytes.start,
             contents: Contents::Owned(contents),
+            owner: block::Owner::NOBODY,
             reply: Box::new(move |result| {
                 let _ = tell.send(result.map(<[u8]>::to_vec));
             }),

@@ -95,6 +95,7 @@ impl Writer {
                     offset,
                     length,
                     contents: Contents::Owned(contents),
+                    owner: block::Owner::NOBODY,
                     reply: Box::new(move |result| {
                         let _ = tell.send(result.map(<[u8]>::to_vec));
                     }),
@@ -373,6 +374,7 @@ fn a_loop_that_stops_ends_all_that_waits() {
         offset: 1,
         length: 1,
         contents: Contents::Owned(vec![7]),
+        owner: block::Owner::NOBODY,
         reply: Box::new(move |result| {
             let _ = tell.send(result.map(|_| ()));
         }),
@@ -405,6 +407,7 @@ fn go_on_writing(mailbox: &Mailbox, at: u64, left: Arc<AtomicU64>) {
         offset: at,
         length: 1,
         contents: Contents::Owned(vec![7]),
+        owner: block::Owner::NOBODY,
         reply: Box::new(move |_| {
             let taken = |left: u64| left.checked_sub(1);
             let order = Ordering::SeqCst;

@@ -43,6 +43,7 @@ fn served() -> Served {
                 offset: at * 4096,
                 length,
                 contents: Contents::Owned(Vec::new()),
+                owner: block::Owner::NOBODY,
                 reply: Box::new(move |result| {
                     let _ = tell.send(result.is_ok());
                 }),

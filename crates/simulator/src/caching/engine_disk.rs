@@ -325,6 +325,7 @@ impl Host for Plug {
                 extent: extent(entry.blocks, self.sectors),
                 class,
                 durability: Durability::Volatile,
+                owner: block::Owner::NOBODY,
             };
             engine.submit(now, request)?;
             if is_less_urgent(class) {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use block::{
-    Class, Direction, Durability, Duration, Extent, Finished, Instant, Outcome, Request, RequestId,
-    Status,
+    Class, Direction, Durability, Duration, Extent, Finished, Instant, Outcome, Request, Status,
 };
 use drive::VirtualDrive;
 use engine::{Engine, Limits};
@@ -12,6 +11,7 @@ use engine::{Engine, Limits};
 use super::copier::{Copier, CopyTarget, Ready};
 use super::flusher::Flusher;
 use super::guaranteed::promising;
+use super::outstanding::{Outstanding, RequestCause};
 use super::player::{Player, PlayerState};
 use super::reader::BackgroundReader;
 use super::report::PlayingReport;
@@ -63,28 +63,6 @@ struct Playback<'a> {
     report: PlayingReport,
 }
 
-/// The owner of a request and its position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RequestOwner {
-    /// A plain read of a player.
-    Player(usize),
-    /// A read into a player's buffer that starts at this byte.
-    Buffer(usize, u64),
-    /// A read of the background reader that starts at this byte.
-    Reader(u64),
-    /// A request of a greedy task.
-    Task,
-    /// A write of dirty pages.
-    Flush,
-}
-
-/// The owners of the requests in the engine, indexed by request id.
-#[derive(Debug, Default)]
-struct Outstanding {
-    all: Vec<RequestOwner>,
-    free: Vec<usize>,
-}
-
 impl<'a> Playback<'a> {
     fn new(setup: &'a PlayingSetup, engine: &mut Engine) -> Result<Playback<'a>, PlayingError> {
         let paced = &setup.players;
@@ -130,11 +108,11 @@ impl<'a> Playback<'a> {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        whose: RequestOwner,
+        whose: RequestCause,
         took: Duration,
     ) -> Result<(), PlayingError> {
         match whose {
-            RequestOwner::Player(player) => {
+            RequestCause::Player(player) => {
                 if let PlayerState::Waiting { requests, .. } = &mut self.players[player].state {
                     *requests -= 1;
                     if *requests == 0 {
@@ -142,21 +120,21 @@ impl<'a> Playback<'a> {
                     }
                 }
             }
-            RequestOwner::Buffer(player, from) => self.served.came(player, from),
-            RequestOwner::Reader(from) => {
+            RequestCause::Buffer(player, from) => self.served.came(player, from),
+            RequestCause::Reader(from) => {
                 if let Some(reader) = &mut self.reader {
                     reader.came(from);
                 }
             }
-            RequestOwner::Flush => {
+            RequestCause::Flush => {
                 if let Some(flusher) = &mut self.flusher {
                     flusher.came();
                 }
             }
-            RequestOwner::Task => {
+            RequestCause::Task(task) => {
                 self.report.tasks.push(took);
                 if !self.is_over {
-                    self.task(now, engine)?;
+                    self.task(now, engine, task)?;
                 }
             }
         }
@@ -170,8 +148,8 @@ impl<'a> Playback<'a> {
         }
         self.began = Some(now);
         let tasks = self.tasks.as_ref().map_or(0, GreedyTasks::count);
-        for _ in 0..tasks {
-            self.task(now, engine)?;
+        for task in 0..tasks {
+            self.task(now, engine, task)?;
         }
         Ok(())
     }
@@ -256,7 +234,7 @@ impl<'a> Playback<'a> {
             self.submit(
                 now,
                 engine,
-                (RequestOwner::Reader(from), file),
+                (RequestCause::Reader(from), file),
                 (from, to),
                 Class::default(),
             )?;
@@ -278,7 +256,7 @@ impl<'a> Playback<'a> {
         {
             let extent = file.blocks(from, to).expect("bytes of the file");
             let write = (Direction::Write, extent);
-            self.request(now, engine, RequestOwner::Flush, write, Class::default())?;
+            self.request(now, engine, RequestCause::Flush, write, Class::default())?;
         }
         Ok(())
     }
@@ -319,7 +297,7 @@ impl<'a> Playback<'a> {
             self.submit(
                 now,
                 engine,
-                (RequestOwner::Player(player), file),
+                (RequestCause::Player(player), file),
                 part,
                 Class::default(),
             )?;
@@ -349,7 +327,7 @@ impl<'a> Playback<'a> {
             self.submit(
                 now,
                 engine,
-                (RequestOwner::Buffer(player, part.0), file),
+                (RequestCause::Buffer(player, part.0), file),
                 part,
                 class,
             )?;
@@ -358,14 +336,14 @@ impl<'a> Playback<'a> {
     }
 
     /// Submits the next request of a greedy task.
-    fn task(&mut self, now: Instant, engine: &mut Engine) -> Result<(), PlayingError> {
+    fn task(&mut self, now: Instant, engine: &mut Engine, task: usize) -> Result<(), PlayingError> {
         let Some((direction, extent)) = self.tasks.as_mut().and_then(GreedyTasks::next) else {
             return Ok(());
         };
         self.request(
             now,
             engine,
-            RequestOwner::Task,
+            RequestCause::Task(task),
             (direction, extent),
             Class::default(),
         )
@@ -375,7 +353,7 @@ impl<'a> Playback<'a> {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        (whose, file): (RequestOwner, PlayedFile),
+        (whose, file): (RequestCause, PlayedFile),
         (from, to): (u64, u64),
         class: Class,
     ) -> Result<(), PlayingError> {
@@ -387,7 +365,7 @@ impl<'a> Playback<'a> {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        whose: RequestOwner,
+        whose: RequestCause,
         (direction, extent): (Direction, Extent),
         class: Class,
     ) -> Result<(), PlayingError> {
@@ -397,6 +375,7 @@ impl<'a> Playback<'a> {
             extent,
             class,
             durability: Durability::Volatile,
+            owner: whose.owner(self.players.len()),
         };
         Ok(engine.submit(now, request)?)
     }
@@ -467,28 +446,6 @@ impl Host for Playback<'_> {
 
     fn next_event(&self, _: Instant, _: &Engine) -> Option<Instant> {
         self.next_act()
-    }
-}
-
-impl Outstanding {
-    fn insert(&mut self, whose: RequestOwner) -> RequestId {
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.all[place] = whose;
-                place
-            }
-            None => {
-                self.all.push(whose);
-                self.all.len() - 1
-            }
-        };
-        RequestId(place as u64)
-    }
-
-    fn remove(&mut self, id: RequestId) -> RequestOwner {
-        let place = id.0 as usize;
-        self.free.push(place);
-        self.all[place]
     }
 }
 

@@ -17,7 +17,7 @@
 use super::error::Reason;
 use super::fields::{Field, Unit, blank_separated, byte_range, missing};
 use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};
-use block::Direction;
+use block::{Direction, Owner};
 
 pub(super) const FORMAT: Format = Format {
     name: "blkparse",
@@ -77,7 +77,7 @@ fn event(line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
     CPU.small_number(next(CPU)?)?;
     SEQUENCE.number(next(SEQUENCE)?)?;
     let at = TIME.instant(next(TIME)?, Unit::Seconds)?;
-    PROCESS.number(next(PROCESS)?)?;
+    let process = PROCESS.small_number(next(PROCESS)?)?;
     let action = next(ACTION)?;
     if !(1..=2).contains(&action.len()) || !action.iter().all(u8::is_ascii_alphabetic) {
         return Err(ACTION.fault(Reason::Malformed, action));
@@ -105,6 +105,7 @@ fn event(line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         direction,
         bytes: byte_range(start, count)?,
         device: devices.index(DEVICE, format_device(&mut [0; 21], major, minor))?,
+        owner: Owner::process(process),
         measured: None,
     }))
 }

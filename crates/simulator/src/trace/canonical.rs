@@ -35,6 +35,7 @@ impl Parse for Canonical {
             direction: DIRECTION.direction(direction, &[b"R"], &[b"W"])?,
             bytes: byte_range(OFFSET.bytes(offset), LENGTH.bytes(length))?,
             device: devices.index(DEVICE, device)?,
+            owner: block::Owner::NOBODY,
             measured: None,
         }))
     }

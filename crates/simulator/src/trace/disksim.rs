@@ -45,6 +45,7 @@ impl Parse for DiskSim {
             },
             bytes: byte_range(START.blocks(start), COUNT.blocks(count))?,
             device: devices.number(DEVICE, device)?,
+            owner: block::Owner::NOBODY,
             measured: None,
         }))
     }

@@ -114,6 +114,7 @@ impl FioLog {
                     device: devices.index(FILE, file)?,
                     direction: ACTION.direction(action, &[b"read"], &[b"write"])?,
                     bytes,
+                    owner: block::Owner::NOBODY,
                     measured: None,
                 }));
             }

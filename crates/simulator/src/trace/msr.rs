@@ -69,6 +69,7 @@ impl Parse for Msr {
             device,
             direction,
             bytes,
+            owner: block::Owner::NOBODY,
             measured: None,
         }))
     }

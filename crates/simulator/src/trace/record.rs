@@ -1,7 +1,7 @@
 //! One request of a trace.
 
 use super::MAX_REQUEST_BYTES;
-use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
+use block::{Direction, Duration, Extent, Instant, Lba, Owner, Sectors};
 use std::num::NonZeroU64;
 
 /// One request of a trace.
@@ -15,6 +15,8 @@ pub struct Record {
     pub direction: Direction,
     /// The bytes of the device.
     pub bytes: ByteRange,
+    /// The process, if the format has it. Formats that are written have none.
+    pub owner: Owner,
     /// Measurements on a real drive, if the format has them.
     pub measured: Option<MeasuredService>,
 }

@@ -37,6 +37,7 @@ impl Parse for Spc {
             direction: OPERATION.direction(operation, &[b"R", b"r"], &[b"W", b"w"])?,
             bytes: byte_range(LBA.blocks(lba), SIZE.bytes(size))?,
             device: devices.number(UNIT, unit)?,
+            owner: block::Owner::NOBODY,
             measured: None,
         }))
     }

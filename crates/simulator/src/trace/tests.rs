@@ -1,7 +1,7 @@
 //! All formats at once: golden samples, errors, round trips, arbitrary bytes.
 
 use super::*;
-use block::{Direction, Instant};
+use block::{Direction, Instant, Owner};
 use proptest::prelude::*;
 use samples::{SAMPLES, sample};
 use std::io::Cursor;
@@ -91,6 +91,13 @@ fn measured_times_are_kept() {
         [records[0].cache, records[1].cache, records[2].cache],
         [CacheAction::Miss, CacheAction::Hit, CacheAction::Triple]
     );
+}
+
+#[test]
+fn blkparse_has_the_process_of_a_request_and_0_is_nobody() {
+    let records = reader(sample("blkparse").text.as_bytes(), None, OnBad::Refuse);
+    let owners: Vec<Owner> = records.map(|record| record.expect("good").owner).collect();
+    assert_eq!(owners, [Owner::process(697), Owner::NOBODY]);
 }
 
 #[test]
@@ -367,6 +374,7 @@ fn round_trip(
                 .expect("a name"),
             direction,
             bytes,
+            owner: Owner::NOBODY,
             measured: None,
         };
         writer.write(&record, names[device]).expect("it fits");

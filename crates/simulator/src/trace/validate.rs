@@ -63,6 +63,7 @@ impl Parse for Validate {
             device: devices.number(DEVICE, 0)?,
             direction,
             bytes,
+            owner: block::Owner::NOBODY,
             measured: Some(MeasuredService {
                 service,
                 think,

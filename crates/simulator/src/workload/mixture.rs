@@ -25,7 +25,7 @@ use serde::Serialize;
 use super::dice::Dice;
 use super::origins::COMMAND_LINE;
 use super::parse::Heading;
-use super::{BuiltInWorkload, Overrides, Synthetic, Workload, built_in};
+use super::{BuiltInWorkload, LARGEST_COUNT, Overrides, Synthetic, Workload, built_in};
 use crate::load::{Arrival, Load, LoadError, LoadPart};
 
 /// A combination of concurrent loads.
@@ -199,15 +199,16 @@ impl MixedLoad {
     /// # Errors
     /// If a part does not fit the drive.
     pub fn new(mixture: &Mixture, block_bytes: u32, capacity: u64) -> Result<Self, DocumentError> {
-        let source = |part: &Workload| {
+        let source = |(place, part): (u32, &Workload)| {
+            let load = Synthetic::new(part, block_bytes, capacity)?;
             Ok(MixtureSource {
                 name: part.name.clone(),
-                load: Synthetic::new(part, block_bytes, capacity)?,
+                load: load.after_tasks(place * LARGEST_COUNT),
                 ahead: None,
                 is_over: false,
             })
         };
-        let parts = mixture.parts.iter().map(source);
+        let parts = (0..).zip(&mixture.parts).map(source);
         Ok(MixedLoad {
             parts: parts.collect::<Result<_, DocumentError>>()?,
         })

@@ -1,25 +1,27 @@
 //! A synthetic load as the source of a run's requests.
 
-use block::{Class, Direction, Extent, Finished, Instant};
+use block::{Class, Direction, Extent, Finished, Instant, Owner};
 use document::DocumentError;
 
 use super::generator::Generator;
 use super::{Arrivals, Workload};
 use crate::load::{Arrival, Demand, Load, LoadError, LoadPart};
 
-/// A load on a drive. It never ends on its own; the run's [`Options`](crate::run::Options) bound
+/// A load on a drive. Each task of a closed load is an owner; the requests of an open load are nobody's. It never ends on its own; the run's [`Options`](crate::run::Options) bound
 /// it.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     generator: Generator,
     class: Class,
     source: RequestSource,
+    /// The number of tasks that other loads have before those of this one.
+    tasks_before: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum RequestSource {
-    /// The number of tasks that have not sent a request yet.
-    Closed { unborn: u32 },
+    /// The number of tasks, and of those that have sent a request.
+    Closed { tasks: u32, born: u32 },
     /// The time of the last arrival.
     Open { clock: Instant },
 }
@@ -38,20 +40,34 @@ impl Synthetic {
             generator: Generator::new(workload, block_bytes, capacity)?,
             class: workload.class,
             source: match workload.arrivals {
-                Arrivals::Closed { tasks, .. } => RequestSource::Closed { unborn: tasks },
+                Arrivals::Closed { tasks, .. } => RequestSource::Closed { tasks, born: 0 },
                 Arrivals::Open { .. } => RequestSource::Open {
                     clock: Instant::ZERO,
                 },
             },
+            tasks_before: 0,
         })
     }
 
-    fn arrival(&mut self, at: Instant) -> Arrival {
-        let request = self.generator.request();
-        self.request(at, request)
+    /// The load beside others that have this number of tasks: its tasks are other owners than theirs.
+    pub(super) fn after_tasks(self, tasks_before: u32) -> Self {
+        Synthetic {
+            tasks_before,
+            ..self
+        }
     }
 
-    fn request(&self, at: Instant, (direction, extent): (Direction, Extent)) -> Arrival {
+    fn arrival(&mut self, at: Instant, owner: Owner) -> Arrival {
+        let request = self.generator.request();
+        self.request(at, owner, request)
+    }
+
+    fn request(
+        &self,
+        at: Instant,
+        owner: Owner,
+        (direction, extent): (Direction, Extent),
+    ) -> Arrival {
         Arrival {
             at,
             demand: Demand {
@@ -59,15 +75,17 @@ impl Synthetic {
                 extent,
                 class: self.class,
                 part: LoadPart::ONLY,
+                owner,
             },
         }
     }
 
-    fn answered(&mut self, now: Instant) -> Option<Arrival> {
+    /// The next request of a task whose former one has ended.
+    fn answered(&mut self, now: Instant, owner: Owner) -> Option<Arrival> {
         match self.source {
             RequestSource::Closed { .. } => {
                 let at = now.checked_add(self.generator.gap())?;
-                Some(self.arrival(at))
+                Some(self.arrival(at, owner))
             }
             RequestSource::Open { .. } => None,
         }
@@ -76,21 +94,21 @@ impl Synthetic {
 
 impl Load for Synthetic {
     fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
-        let at = match &mut self.source {
-            RequestSource::Closed { unborn: 0 } => return Ok(None),
-            RequestSource::Closed { unborn } => {
-                *unborn -= 1;
-                Instant::ZERO
+        let (at, owner) = match &mut self.source {
+            RequestSource::Closed { tasks, born } if born == tasks => return Ok(None),
+            RequestSource::Closed { born, .. } => {
+                *born += 1;
+                (Instant::ZERO, Owner::process(self.tasks_before + *born))
             }
             RequestSource::Open { clock } => match clock.checked_add(self.generator.gap()) {
                 Some(at) => {
                     *clock = at;
-                    at
+                    (at, Owner::NOBODY)
                 }
                 None => return Ok(None),
             },
         };
-        Ok(Some(self.arrival(at)))
+        Ok(Some(self.arrival(at, owner)))
     }
 
     fn on_finished(
@@ -100,12 +118,16 @@ impl Load for Synthetic {
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
         Ok(match self.generator.after(finished.request.extent) {
-            Some(step) => Some(self.request(now, step)),
-            None => self.answered(now),
+            Some(step) => Some(self.request(now, finished.request.owner, step)),
+            None => self.answered(now, finished.request.owner),
         })
     }
 
-    fn on_skipped(&mut self, now: Instant, _: &Arrival) -> Result<Option<Arrival>, LoadError> {
-        Ok(self.answered(now))
+    fn on_skipped(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+    ) -> Result<Option<Arrival>, LoadError> {
+        Ok(self.answered(now, arrival.demand.owner))
     }
 }

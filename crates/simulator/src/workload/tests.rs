@@ -1,6 +1,6 @@
 //! Whole loads: the built-in ones, properties of any, and what is refused.
 
-use block::{Class, Direction, Duration, Finished, Instant, Request, RequestId, Status};
+use block::{Class, Direction, Duration, Finished, Instant, Owner, Request, RequestId, Status};
 use proptest::prelude::*;
 
 use super::*;
@@ -123,6 +123,7 @@ fn a_closed_load_begins_with_its_tasks_and_goes_on_with_answers() {
     while let Some(arrival) = load.next_arrival().expect("no file") {
         assert_eq!(arrival.at, Instant::ZERO);
         begun += 1;
+        assert_eq!(arrival.demand.owner, Owner::process(begun));
         last = Some(arrival);
     }
     assert_eq!(begun, 10);
@@ -132,6 +133,7 @@ fn a_closed_load_begins_with_its_tasks_and_goes_on_with_answers() {
         .expect("no file")
         .expect("a closed load goes on");
     assert_eq!(next.at.as_nanos(), 30_000_005);
+    assert_eq!(next.demand.owner, Owner::process(10), "it is the same task");
 }
 
 #[test]
@@ -157,6 +159,7 @@ fn a_closed_load_of_files_thinks_between_files_only() {
                 extent,
                 class: Class::default(),
                 durability: block::Durability::Volatile,
+                owner: Owner::process(7),
             },
             submitted: now,
             at: now,
@@ -169,6 +172,7 @@ fn a_closed_load_of_files_thinks_between_files_only() {
             .on_finished(now, LoadPart::ONLY, &finished)
             .expect("no file");
         let next = next.expect("a closed load goes on");
+        assert_eq!(next.demand.owner, Owner::process(7), "the task goes on");
         gaps.push(next.at.since(now).as_nanos());
         extent = next.demand.extent;
     }

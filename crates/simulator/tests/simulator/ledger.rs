@@ -17,6 +17,7 @@ fn finished(number: u64, direction: Direction, submitted: u64, waited: u64, seek
             extent: Extent::new(Lba(100), Sectors(8)).expect("a valid extent"),
             class: Class::default(),
             durability: block::Durability::Volatile,
+            owner: block::Owner::NOBODY,
         },
         submitted: Instant::from_nanos(submitted),
         at: Instant::from_nanos(submitted + waited + seek),

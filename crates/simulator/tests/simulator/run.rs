@@ -53,6 +53,7 @@ fn arrival(at: u64, start: u64, length: u64) -> Arrival {
             extent: Extent::new(Lba(start), Sectors(length)).expect("a valid extent"),
             class: Class::default(),
             part: LoadPart::ONLY,
+            owner: block::Owner::NOBODY,
         },
     }
 }

@@ -109,6 +109,7 @@ impl Scene {
             extent: extent(at, 1 + self.submitted % 8),
             class: Class::default(),
             durability: block::Durability::Volatile,
+            owner: block::Owner::NOBODY,
         };
         self.submitted += 1;
         self.engine.submit(self.now, request).expect("room");

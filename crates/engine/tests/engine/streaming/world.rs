@@ -113,6 +113,7 @@ impl World {
             extent: extent(start, blocks),
             class: Class::BestEffort(priority),
             durability: Durability::Volatile,
+            owner: block::Owner::NOBODY,
         };
         self.engine.submit(self.now, request).expect("it has room");
         self.asked

@@ -249,6 +249,7 @@ impl Scene {
                     extent: Extent::new(start, Sectors(LONGEST)).expect("blocks"),
                     class: Class::BestEffort(0),
                     durability: Durability::Volatile,
+                    owner: block::Owner::NOBODY,
                 };
                 self.engine.submit(self.now, request).expect("it has room");
             }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use block::Durability;
+use block::{Durability, Owner};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData,
@@ -230,7 +230,7 @@ impl Filesystem for Folder {
 
     fn read(
         &self,
-        _: &Request,
+        request: &Request,
         inode: INodeNo,
         _: FileHandle,
         offset: u64,
@@ -256,12 +256,14 @@ impl Filesystem for Folder {
             drop(pass);
         };
         let span = offset..offset + length;
-        open.file.post(Ask::Read, span, Vec::new(), Box::new(ended));
+        let owner = owner(request);
+        open.file
+            .post(owner, Ask::Read, span, Vec::new(), Box::new(ended));
     }
 
     fn write(
         &self,
-        _: &Request,
+        request: &Request,
         inode: INodeNo,
         _: FileHandle,
         offset: u64,
@@ -296,11 +298,11 @@ impl Filesystem for Folder {
         let durability = durability(flags.0);
         let ask = Ask::Write { durability };
         let span = offset..offset + length as u64;
-        open.file
-            .post(ask, span, bytes[..length].to_vec(), Box::new(ended));
+        let (owner, bytes) = (owner(request), bytes[..length].to_vec());
+        open.file.post(owner, ask, span, bytes, Box::new(ended));
     }
 
-    fn fsync(&self, _: &Request, inode: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+    fn fsync(&self, request: &Request, inode: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         let open = match self.open_file(inode) {
             Ok(open) => open,
             Err(error) => return reply.error(error),
@@ -313,15 +315,16 @@ impl Filesystem for Folder {
             }
             drop(pass);
         };
+        let owner = owner(request);
         open.file
-            .post(Ask::Flush, 0..0, Vec::new(), Box::new(ended));
+            .post(owner, Ask::Flush, 0..0, Vec::new(), Box::new(ended));
     }
 
     /// Punches holes and writes zeroes. A hole is made only where that takes no head time. After a refusal
     /// the kernel leaves the space, or writes zeroes.
     fn fallocate(
         &self,
-        _: &Request,
+        request: &Request,
         inode: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -356,7 +359,8 @@ impl Filesystem for Folder {
         };
         let durability = durability(handle.0 as i32);
         let span = offset..offset + inside;
-        Zeroes::new(&open.file, span, how, durability, Box::new(ended)).post();
+        let whose = (owner(request), durability);
+        Zeroes::new(&open.file, span, how, whose, Box::new(ended)).post();
     }
 
     fn lseek(
@@ -399,6 +403,11 @@ impl Filesystem for Folder {
     fn listxattr(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyXattr) {
         reply.error(Errno::ENOSYS);
     }
+}
+
+/// The process that waits for a request. A loop device asks as a worker of the kernel, and not as the program above it.
+fn owner(request: &Request) -> Owner {
+    Owner::process(request.pid())
 }
 
 fn durability(flags: i32) -> Durability {

@@ -12,7 +12,7 @@
 use std::array;
 use std::ops::Range;
 
-use block::Durability;
+use block::{Durability, Owner};
 
 use super::ExportedFile;
 use block::operation::{Ask, OperationError, Space, ZeroingPace};
@@ -27,6 +27,7 @@ pub(super) struct Zeroes {
     pieces: array::IntoIter<Range<u64>, 3>,
     space: Space,
     pace: ZeroingPace,
+    owner: Owner,
     durability: Durability,
     end: End,
 }
@@ -37,7 +38,7 @@ impl Zeroes {
         file: &ExportedFile,
         bytes: Range<u64>,
         (space, pace): (Space, ZeroingPace),
-        durability: Durability,
+        (owner, durability): (Owner, Durability),
         end: End,
     ) -> Self {
         Zeroes {
@@ -45,6 +46,7 @@ impl Zeroes {
             file: file.clone(),
             space,
             pace,
+            owner,
             durability,
             end,
         }
@@ -69,6 +71,7 @@ impl Zeroes {
         };
         let file = self.file.clone();
         file.post(
+            self.owner,
             ask,
             piece,
             Vec::new(),

@@ -72,6 +72,7 @@ impl Volume for Exported {
         // when the reply is called or dropped.
         let lent = unsafe { Lent::new(memory) };
         let (offset, length) = (request.offset(), request.length());
+        let owner = request.owner();
         let in_flight = RequestInFlight::begin(request, &self.counters);
         let posted = Posted {
             export: self.export,
@@ -79,6 +80,7 @@ impl Volume for Exported {
             offset,
             length,
             contents: Contents::Lent(lent),
+            owner,
             reply: Box::new(move |result| in_flight.end(result.map(|_| memory.length as u64))),
         };
         // If the loop has ended, the request does with its letter.
@@ -230,6 +232,7 @@ mod tests {
                 ask,
                 offset,
                 length,
+                owner: block::Owner::queue(0),
             };
             let pending = Pending::new(request, buffer, &self.ends);
             self.exported.submit(pending);

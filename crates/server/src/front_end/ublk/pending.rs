@@ -8,6 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::buffer::RequestBuffer;
 use crate::arena::Memory;
+use block::Owner;
 use block::operation::{Ask, OperationError};
 
 /// A request that a volume executes. It ends exactly once. A request that is dropped without
@@ -28,6 +29,7 @@ pub(super) struct Request {
     pub ask: Ask,
     pub offset: u64,
     pub length: u64,
+    pub owner: Owner,
 }
 
 /// The result of a request.
@@ -71,6 +73,11 @@ impl Pending {
     /// The length in bytes, 0 for a flush.
     pub fn length(&self) -> u64 {
         self.request.length
+    }
+
+    /// The queue. The driver does not tell which process waits.
+    pub fn owner(&self) -> Owner {
+        self.request.owner
     }
 
     /// The payload of a write.
@@ -173,6 +180,7 @@ mod tests {
             ask,
             offset: 0,
             length: 512,
+            owner: Owner::NOBODY,
         };
         Pending::new(request, RequestBuffer::new(4096).expect("memory"), ends)
     }

@@ -28,6 +28,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::pending::{Request, RequestResult};
 use super::wire::{self, DESCRIPTION_BYTES};
 use super::{DeviceSetting, Pending, RequestBuffer, RequestResults, UblkError, Volume};
+use block::Owner;
 use block::operation::{self, Ask};
 
 /// The user data of the doorbell's completions. Those of commands have their tag.
@@ -80,6 +81,8 @@ struct Queue {
     /// The number of tags that the driver does not use any more.
     stopped_tags: usize,
     longest: usize,
+    /// A device has one queue.
+    owner: Owner,
 }
 
 impl Queue {
@@ -104,6 +107,7 @@ impl Queue {
             volume,
             stopped_tags: 0,
             longest,
+            owner: Owner::queue(u64::from(device)),
         })
     }
 
@@ -185,6 +189,7 @@ impl Queue {
             ask,
             offset,
             length,
+            owner: self.owner,
         };
         self.volume
             .submit(Pending::new(request, buffer, &self.results));

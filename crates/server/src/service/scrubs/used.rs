@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::channel;
 
-use block::Class;
 use block::operation::Ask;
+use block::{Class, Owner};
 
 use super::{Scrub, locked};
 use crate::checksums::report::UsedReport;
@@ -32,6 +32,7 @@ impl Source for VolumeReader {
             offset,
             length: length as u64,
             contents: Contents::Owned(Vec::new()),
+            owner: Owner::service(self.export as u64),
             reply: Box::new(move |answer| {
                 let _ = tell.send(answer.map(<[u8]>::to_vec));
             }),

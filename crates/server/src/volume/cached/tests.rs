@@ -140,6 +140,7 @@ impl World {
             export: 0,
             client,
             class: Class::BestEffort(0),
+            owner: Owner::connection(u64::from(client)),
         };
         let span = (at * SECTOR, count * SECTOR);
         let read = self.cached.read(self.now, &read, span, memory);

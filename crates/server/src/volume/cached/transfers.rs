@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use block::{Class, Direction, Durability, Extent, Interval, Request, RequestId};
+use block::{Class, Direction, Durability, Extent, Interval, Owner, Request, RequestId};
 use cache::coordinator::Purpose;
 use cache::level::FetchId;
 use slab::Slab;
@@ -84,12 +84,23 @@ pub(super) struct CachePiece {
     pub(super) class: Class,
     /// The export in whose name the piece is transferred.
     export: usize,
+    /// The program that waits for it. That of the first piece of a combined request is the owner of the request.
+    owner: Owner,
     /// The memory, once the request was submitted. The first piece of a combined request has it.
     pub(super) buffer: Option<Buffer>,
     /// All blocks of the combined request.
     combined: Interval,
     /// The next piece of the combined request.
     pub(super) next: Option<usize>,
+}
+
+/// The client in whose name a piece is transferred.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requester {
+    pub(super) class: Class,
+    /// The index of the export.
+    pub(super) export: usize,
+    pub(super) owner: Owner,
 }
 
 /// The purpose of a piece.
@@ -187,7 +198,7 @@ impl CacheTransfers {
         &mut self,
         id: FetchId,
         blocks: &mut Interval,
-        (class, export): (Class, usize),
+        whose: Requester,
     ) -> Option<(usize, Interval)> {
         if blocks.is_empty() {
             return None;
@@ -201,8 +212,9 @@ impl CacheTransfers {
         let number = self.pieces.insert(CachePiece {
             work: PieceWork::Fetch(id),
             blocks: piece,
-            class,
-            export,
+            class: whose.class,
+            export: whose.export,
+            owner: whose.owner,
             buffer: None,
             combined: piece,
             next: None,
@@ -242,9 +254,15 @@ impl CacheTransfers {
         None
     }
 
-    /// Combines a piece with waiting pieces of the same class that continue it.
+    /// Combines a piece with waiting pieces of the same class that continue it. If their owners differ, the request is
+    /// nobody's.
     fn combine(&mut self, number: usize) {
-        let CachePiece { blocks, class, .. } = self.pieces[number];
+        let CachePiece {
+            blocks,
+            class,
+            mut owner,
+            ..
+        } = self.pieces[number];
         let (mut combined, mut last) = (blocks, number);
         loop {
             let pieces = &self.pieces;
@@ -260,9 +278,11 @@ impl CacheTransfers {
             };
             self.pieces[last].next = Some(next);
             combined.last = self.pieces[next].blocks.last;
+            owner = owner.combined(self.pieces[next].owner);
             last = next;
         }
         self.pieces[number].combined = combined;
+        self.pieces[number].owner = owner;
     }
 
     /// The request of a piece.
@@ -278,6 +298,7 @@ impl CacheTransfers {
             extent: volume.extent_of(piece.combined),
             class: piece.class,
             durability: Durability::Volatile,
+            owner: piece.owner,
         }
     }
 
@@ -395,7 +416,7 @@ impl CacheTransfers {
         &mut self,
         blocks: Interval,
         serial: u64,
-        (class, export): (Class, usize),
+        whose: Requester,
     ) -> Option<(usize, Memory)> {
         let buffer = self.staging.allocate((blocks.len() * PAGE) as usize)?;
         let memory = buffer.memory();
@@ -403,8 +424,9 @@ impl CacheTransfers {
         let piece = self.pieces.insert(CachePiece {
             work: PieceWork::Write { serial },
             blocks,
-            class,
-            export,
+            class: whose.class,
+            export: whose.export,
+            owner: whose.owner,
             buffer: Some(buffer),
             combined: blocks,
             next: None,
@@ -455,10 +477,25 @@ mod tests {
     };
 
     /// Queues a fetch of these blocks.
-    fn fetch(transfers: &mut CacheTransfers, id: u32, mut blocks: Interval, class: Class) {
+    fn fetch(transfers: &mut CacheTransfers, id: u32, blocks: Interval, class: Class) {
+        fetch_for(transfers, Owner::NOBODY, id, blocks, class);
+    }
+
+    fn fetch_for(
+        transfers: &mut CacheTransfers,
+        owner: Owner,
+        id: u32,
+        mut blocks: Interval,
+        class: Class,
+    ) {
         let id = FetchId(id);
+        let whose = Requester {
+            class,
+            export: 0,
+            owner,
+        };
         transfers.begin_fetch(id, blocks);
-        while let Some((piece, _)) = transfers.add_piece(id, &mut blocks, (class, 0)) {
+        while let Some((piece, _)) = transfers.add_piece(id, &mut blocks, whose) {
             transfers.queue(piece, Purpose::Demand);
         }
     }
@@ -534,6 +571,29 @@ mod tests {
     }
 
     #[test]
+    fn a_combined_read_is_of_the_owner_of_its_pieces_or_of_nobody() {
+        let mut transfers = CacheTransfers::new().expect("memory");
+        let class = Class::BestEffort(0);
+        let [one, other] = [Owner::connection(1), Owner::connection(2)];
+        for (id, owner, first) in [
+            (0, one, 0),
+            (1, one, 4),
+            (2, one, 100),
+            (3, other, 104),
+            (4, one, 108),
+            (5, other, 200),
+        ] {
+            fetch_for(&mut transfers, owner, id, Interval::of(first, 4), class);
+        }
+        let mut next = || transfers.next_read(&VOLUME, &|_| true).expect("a request");
+        let read: Vec<(u64, Owner)> = (0..3)
+            .map(|_| next())
+            .map(|request| (request.extent.length().0, request.owner))
+            .collect();
+        assert_eq!(read, [(8, one), (12, Owner::NOBODY), (4, other)]);
+    }
+
+    #[test]
     fn without_memory_pieces_wait_and_writes_do_not_begin() {
         let mut transfers = CacheTransfers::new().expect("memory");
         let class = Class::BestEffort(0);
@@ -543,7 +603,12 @@ mod tests {
         let requests: Vec<Request> = std::iter::from_fn(|| next(&mut transfers)).collect();
         assert_eq!(requests.len() as u64, all / LONGEST_PIECE);
         let write = |transfers: &mut CacheTransfers| {
-            transfers.begin_write(Interval::of(0, 1), 1, (class, 0))
+            let whose = Requester {
+                class,
+                export: 0,
+                owner: Owner::NOBODY,
+            };
+            transfers.begin_write(Interval::of(0, 1), 1, whose)
         };
         assert!(write(&mut transfers).is_none());
         end(&mut transfers, &requests[0], Ok(()));

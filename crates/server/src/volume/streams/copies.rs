@@ -3,7 +3,7 @@
 //! The recording's own batches write the same or newer bytes again in their rounds. So a flush waits for no
 //! round, and no batch changes its size for a flush.
 
-use block::{Durability, Extent, Lba};
+use block::{Durability, Extent, Lba, Owner};
 use headtime_client::wire::StreamMode;
 
 use super::buffer::extent_of;
@@ -137,6 +137,7 @@ impl Copies {
                             },
                             offset: extent.start().0 * block - offset,
                             length,
+                            owner: Owner::stream(entry.number),
                         },
                         bytes,
                     });

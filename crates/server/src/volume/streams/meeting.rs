@@ -273,6 +273,7 @@ mod tests {
             },
             offset,
             length,
+            owner: block::Owner::NOBODY,
         };
         let mut streams = VolumeStreams::default();
         streams.copies.queue_one(write(4096, 1024));

@@ -92,6 +92,7 @@ impl Asked {
             offset: self.offset,
             length: self.length,
             contents: Contents::Owned(contents),
+            owner: block::Owner::NOBODY,
             reply: Box::new(move |result| {
                 let _ = tell.send((number, result.map(<[u8]>::to_vec)));
             }),

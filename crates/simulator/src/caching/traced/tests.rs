@@ -32,6 +32,7 @@ fn what_nobody_touches_is_left_out_where_the_disk_is_small() {
         device: records("0.0,a,R,0,1\n")[0].device,
         direction: Direction::Read,
         bytes: ByteRange::new(block * BLOCK, blocks * BLOCK).expect("bytes"),
+        owner: block::Owner::NOBODY,
         measured: None,
     };
     let far = [record(0, 4), record(1 << 30, 2), record((1 << 30) + 2, 30)];

@@ -106,6 +106,7 @@ fn the_largest_request_costs_little() {
         device: DeviceIndex::default(),
         direction: Direction::Read,
         bytes,
+        owner: block::Owner::NOBODY,
         measured: None,
     });
     let pages = &statistics.devices[0].pages;

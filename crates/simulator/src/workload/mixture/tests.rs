@@ -1,6 +1,6 @@
 //! Mixtures: what they hand out is what their parts hand out, and what is refused.
 
-use block::{Class, Duration, Request, RequestId, Status};
+use block::{Class, Duration, Owner, Request, RequestId, Status};
 
 use super::*;
 use crate::workload::Generator;
@@ -62,6 +62,7 @@ fn finished(arrival: &Arrival, at: Instant) -> Finished {
             extent: arrival.demand.extent,
             class: arrival.demand.class,
             durability: block::Durability::Volatile,
+            owner: arrival.demand.owner,
         },
         submitted: arrival.at,
         at,
@@ -102,7 +103,12 @@ fn a_mixture_hands_out_what_its_parts_do_in_the_order_of_time() {
         last = arrival.at;
         let part = usize::from(arrival.demand.part.0);
         let expected = alone[part].next_arrival().expect("no file");
-        assert_eq!(of(arrival.demand.part, expected), Some(arrival));
+        // Owners of tasks are those of the whole mixture.
+        let expected = of(arrival.demand.part, expected).map(|mut expected| {
+            expected.demand.owner = arrival.demand.owner;
+            expected
+        });
+        assert_eq!(expected, Some(arrival));
         counts[part] += 1;
     }
     // Two seconds, 100 and 250 a second, and the two tasks that begin.
@@ -129,6 +135,30 @@ fn an_end_is_answered_by_the_part_that_asked() {
         let expected = (part == LoadPart(1)).then_some((part, Class::Background, 2048));
         assert_eq!(told, expected);
     }
+}
+
+#[test]
+fn tasks_of_two_parts_are_two_owners_and_an_open_part_has_none() {
+    let text = TEXT.replace(
+        "model = \"open\"\nper_second = 250",
+        "model = \"closed\"\ntasks = 3",
+    );
+    let mixture = Mixture::parse("three.toml", &text).expect("a good file");
+    let mut load = MixedLoad::new(&mixture, 512, BLOCKS).expect("it fits");
+    let mut owners = [const { BTreeSet::new() }; 3];
+    for _ in 0..10 {
+        let arrival = load.next_arrival().expect("no file").expect("never ends");
+        let demand = arrival.demand;
+        owners[usize::from(demand.part.0)].insert(demand.owner);
+        let next = load.on_finished(arrival.at, demand.part, &finished(&arrival, arrival.at));
+        if let Some(next) = next.expect("no file") {
+            assert_eq!(next.demand.owner, demand.owner);
+        }
+    }
+    let [urgent, bulk, more] = owners;
+    assert_eq!(urgent, BTreeSet::from([Owner::NOBODY]));
+    assert_eq!((bulk.len(), more.len()), (2, 3));
+    assert!(bulk.is_disjoint(&more));
 }
 
 #[test]

@@ -85,6 +85,7 @@ impl Trial<'_> {
             extent: Extent::new(Lba(start), Sectors(length)).expect("on the drive"),
             class: Class::BestEffort(priority),
             durability: Durability::Volatile,
+            owner: block::Owner::NOBODY,
         };
         self.number += 1;
         engine.submit(now, request)

@@ -134,6 +134,7 @@ impl World {
             extent,
             class: Class::default(),
             durability: Durability::Volatile,
+            owner: block::Owner::NOBODY,
         };
         let length = (extent.length().0 * BLOCK) as usize;
         let mut buffer = Region::map(length).expect("memory");
