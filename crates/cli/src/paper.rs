@@ -39,6 +39,9 @@ pub struct PaperArgs {
         hide_default_value = true
     )]
     readings: String,
+    /// Another seed of PFC's calibrated loads; the results have 2
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Print the findings as JSON
     #[arg(long)]
     json: bool,
@@ -84,6 +87,7 @@ impl PaperArgs {
                 (None, false) => Effort::Full,
             },
             readings: self.readings.clone(),
+            seed: self.seed,
         }
     }
 }
@@ -98,6 +102,7 @@ fn examples() -> String {
   headtime paper freeblock-beyond
   headtime paper pfc --readings a1=rm --svg-dir out/pfc
   headtime paper pfc-beyond --quick
+  headtime paper pfc-beyond --seed 6
   headtime paper virtual-io vio.table1 --svg-dir out/virtual-io
   headtime paper abiss abiss.background --svg-dir out/abiss
 

@@ -14,7 +14,7 @@ use block::Instant;
 use serde::Serialize;
 use simulator::caching::{
     ArrivalTiming, BadSetup, CacheArrival, CachingReport, CachingSetup, EngineScheduling, FileEnds,
-    LevelReport, Link, LowerLevel, Scheduler, System, run, traced,
+    LevelReport, Link, LowerLevel, Scheduler, System, Writes, run, traced,
 };
 use simulator::replay::{AddressFit, DeviceChoice, ReplayPace, ReplayPlan};
 use simulator::trace::{Record, TraceReader};
@@ -112,6 +112,7 @@ impl CachedSettings {
             drive: Arc::clone(&profile),
             scheduler: Scheduler::Engine(EngineScheduling::by(&self.policy)),
             file_ends: FileEnds::AllLevels,
+            writes: Writes::AsReads,
         };
         let mut system = System::new(&setup).map_err(Failure::input)?;
         progress.begin("trace");

@@ -53,6 +53,8 @@ pub struct PaperSettings {
     pub effort: Effort,
     /// Other readings of PFC's ambiguities: a1=rm,a4=veto.
     pub readings: String,
+    /// Another seed of the calibrated loads of PFC.
+    pub seed: Option<u64>,
 }
 
 /// The selected claims of a paper.
@@ -62,6 +64,7 @@ pub struct Selection {
     wanted: Vec<&'static str>,
     effort: Effort,
     readings: String,
+    seed: u64,
 }
 
 /// The claims of a paper and our findings.
@@ -128,11 +131,13 @@ pub struct Drawing {
     pub panels: Vec<Panel>,
 }
 
-/// The conditions of a measurement: effort, readings, progress.
+/// The conditions of a measurement: effort, readings, seed, progress.
 pub struct PaperBench<'a> {
     effort: Effort,
     /// Other readings of PFC's ambiguities.
     readings: &'a str,
+    /// Seed of the calibrated loads of PFC.
+    seed: u64,
     progress: &'a dyn Progress,
 }
 
@@ -151,7 +156,7 @@ impl Selection {
     /// Selects claims.
     ///
     /// # Errors
-    /// If there is no such paper or claim, or the paper has no ambiguities for `readings`.
+    /// If there is no such paper or claim, or the paper has no ambiguities for `readings` or no loads for `seed`.
     pub fn new(settings: &PaperSettings) -> Result<Selection, Failure> {
         let paper = paper(&settings.paper)?;
         let wanted = wanted(&paper, &settings.ids)?;
@@ -160,11 +165,18 @@ impl Selection {
             let problem = format!("--readings: {name} has no ambiguities; expected paper pfc");
             return Err(Failure::input(problem));
         }
+        if settings.seed.is_some() && !paper.name.starts_with("pfc") {
+            let name = &paper.name;
+            let problem =
+                format!("--seed: {name} has seeds of its own; expected paper pfc or pfc-beyond");
+            return Err(Failure::input(problem));
+        }
         Ok(Selection {
             paper,
             wanted,
             effort: settings.effort,
             readings: settings.readings.clone(),
+            seed: settings.seed.unwrap_or(pfc::loads::SEED),
         })
     }
 
@@ -176,6 +188,7 @@ impl Selection {
         let bench = PaperBench {
             effort: self.effort,
             readings: &self.readings,
+            seed: self.seed,
             progress,
         };
         let mut all = MeasurementOutcome::default();

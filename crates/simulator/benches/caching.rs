@@ -10,7 +10,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use simulator::caching::{
     ArrivalTiming, CacheArrival, CacheSpec, CachingSetup, FileEnds, Link, LowerLevel, Scheduler,
-    System, run,
+    System, Writes, run,
 };
 
 /// Requests in one iteration.
@@ -113,6 +113,7 @@ fn serve(bencher: Bencher, load: &[CacheArrival], prefetcher: &str, coordinator:
         drive: Arc::new(entry.profile().expect("a valid profile")),
         scheduler: Scheduler::Elevator,
         file_ends: FileEnds::AllLevels,
+        writes: Writes::AsReads,
     };
     bencher
         .counter(ItemsCount::new(REQUESTS))

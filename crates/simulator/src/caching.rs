@@ -42,6 +42,6 @@ pub use report::{CachingReport, LevelReport, Slack};
 pub use run::run;
 pub use setup::{
     BadSetup, CacheSpec, CachingSetup, EngineScheduling, ExternalBelief, FileEnds, Link,
-    LowerLevel, Readmore, Scheduler,
+    LowerLevel, Readmore, Scheduler, Writes,
 };
 pub use system::System;

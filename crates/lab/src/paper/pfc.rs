@@ -124,8 +124,8 @@ impl PfcPaper {
             ours,
             shape: None,
             note: format!(
-                "synthetic loads, seed 2; {}; {note}",
-                self.coordinators[0][0]
+                "synthetic loads, seed {}; {}; {note}",
+                self.runs.seed, self.coordinators[0][0]
             ),
         }
     }

@@ -9,7 +9,9 @@ use drive::Profile;
 use super::load::{ArrivalTiming, CacheArrival, CacheLoad};
 use super::report::CachingReport;
 use super::run::run;
-use super::setup::{BadSetup, CacheSpec, CachingSetup, FileEnds, Link, LowerLevel, Scheduler};
+use super::setup::{
+    BadSetup, CacheSpec, CachingSetup, FileEnds, Link, LowerLevel, Scheduler, Writes,
+};
 use super::system::System;
 
 /// A prefetching algorithm of the paper with its replacement policy.
@@ -131,6 +133,7 @@ impl CachingCase {
             drive: Arc::clone(drive),
             scheduler: Scheduler::Elevator,
             file_ends: FileEnds::AllLevels,
+            writes: Writes::AsReads,
         }
     }
 }
@@ -180,10 +183,14 @@ pub fn stretch(
     arrivals: &[CacheArrival],
     footprint: u64,
     drive: &Arc<Profile>,
+    writes: Writes,
 ) -> Result<u64, BadSetup> {
     let none = algorithm("none", "none", "lru");
     let case = CachingCase::homogeneous(none, Upper::High, 100);
-    let setup = case.setup(footprint, "none", drive);
+    let setup = CachingSetup {
+        writes,
+        ..case.setup(footprint, "none", drive)
+    };
     let busy = serve(&setup, arrivals, ArrivalTiming::Closed)?
         .disk
         .busy

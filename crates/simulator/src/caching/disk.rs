@@ -7,29 +7,30 @@
 use std::sync::Arc;
 
 use block::{
-    Action, Command, CommandId, Durability, Duration, Extent, Instant, Interval, Lba, Sectors,
+    Action, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Interval, Lba,
+    Sectors,
 };
 use drive::{Profile, VirtualDrive};
 
 use super::elevator::Elevator;
 use super::jobs::{JobId, Jobs};
-use super::merging::MergedRead;
+use super::merging::MergedTransfer;
 use super::setup::BadSetup;
 
 /// Bytes per block.
 const BLOCK: u64 = 4096;
 
-/// A drive and the reads that wait for it.
+/// A drive and the transfers that wait for it.
 #[derive(Debug)]
 pub(super) struct ElevatorDisk {
     drive: VirtualDrive,
     /// Sectors per block.
     sectors: u64,
     blocks: u64,
-    /// Waiting reads.
+    /// Waiting transfers.
     elevator: Elevator,
     /// The command in service and its dispatch time.
-    active: Option<(MergedRead, Instant)>,
+    active: Option<(MergedTransfer, Instant)>,
     /// The time at which the drive must be polled.
     wakes: Option<Instant>,
     /// The block at which the elevator continues.
@@ -45,6 +46,8 @@ pub struct DiskCounts {
     pub commands: u64,
     /// Number of blocks of all commands.
     pub blocks: u64,
+    /// Number of blocks that were written.
+    pub written: u64,
     /// Time during which the drive had a command.
     pub busy: Duration,
 }
@@ -73,7 +76,7 @@ impl ElevatorDisk {
 
     /// Adds a job of at most [`LARGEST`](super::merging::LARGEST) blocks.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
-        let mut entry = MergedRead::of(blocks, job);
+        let mut entry = MergedTransfer::of(blocks, jobs.get(job).transfer, job);
         if let Some(before) = self.elevator.up_to(entry.blocks.first)
             && let Some(both) = self.elevator.get(before).followed_by(&entry, jobs)
         {
@@ -104,9 +107,10 @@ impl ElevatorDisk {
         let start = Lba(entry.blocks.first * self.sectors);
         let length = Sectors(entry.blocks.len() * self.sectors);
         let extent = Extent::new(start, length).expect("a run of blocks is not empty");
-        let action = Action::Read {
-            extent,
-            durability: Durability::Volatile,
+        let durability = Durability::Volatile;
+        let action = match entry.direction {
+            Direction::Read => Action::Read { extent, durability },
+            Direction::Write => Action::Write { extent, durability },
         };
         let command = Command::new(CommandId(self.order), action);
         let submitted = self.drive.submit(now, command);
@@ -114,6 +118,9 @@ impl ElevatorDisk {
         self.active = Some((entry, now));
         self.counts.commands += 1;
         self.counts.blocks += entry.blocks.len();
+        if entry.direction == Direction::Write {
+            self.counts.written += entry.blocks.len();
+        }
         self.settle(now);
     }
 

@@ -7,7 +7,7 @@
 //!
 //! The list stops allocating once it has reached its maximum length.
 
-use super::merging::MergedRead;
+use super::merging::MergedTransfer;
 
 /// The list of waiting reads.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Elevator {
 
 #[derive(Clone, Copy, Debug)]
 struct QueuedRead {
-    entry: MergedRead,
+    entry: MergedTransfer,
     /// Increases with each entry.
     age: u64,
 }
@@ -78,12 +78,12 @@ impl Elevator {
     }
 
     /// The entry at a position.
-    pub(super) fn get(&self, place: ChunkSlot) -> &MergedRead {
+    pub(super) fn get(&self, place: ChunkSlot) -> &MergedTransfer {
         &self.chunks[place.chunk][place.at].entry
     }
 
     /// Removes the entry at a position.
-    pub(super) fn take(&mut self, place: ChunkSlot) -> MergedRead {
+    pub(super) fn take(&mut self, place: ChunkSlot) -> MergedTransfer {
         let chunk = &mut self.chunks[place.chunk];
         let taken = chunk.remove(place.at);
         if chunk.is_empty() && self.chunks.len() > 1 {
@@ -93,7 +93,7 @@ impl Elevator {
     }
 
     /// Adds an entry; entries of equal blocks are ordered by age.
-    pub(super) fn add(&mut self, entry: MergedRead, age: u64) {
+    pub(super) fn add(&mut self, entry: MergedTransfer, age: u64) {
         let key = (entry.blocks.first, age);
         let is_before = |waiting: &QueuedRead| (waiting.entry.blocks.first, waiting.age) < key;
         let mut chunk = self.chunk_of(is_before);
@@ -121,10 +121,10 @@ impl Elevator {
 mod tests {
     use std::collections::BTreeMap;
 
-    use block::Interval;
+    use block::{Direction, Interval};
     use proptest::prelude::*;
 
-    use super::{ChunkSlot, Elevator, MergedRead};
+    use super::{ChunkSlot, Elevator, MergedTransfer};
 
     /// Adds an entry at a block, or takes one that is found from a block.
     #[derive(Clone, Copy, Debug)]
@@ -159,7 +159,7 @@ mod tests {
                 let age = age as u64;
                 let (key, place) = match step {
                     Operation::Add(block) => {
-                        elevator.add(MergedRead::of(Interval::of(block, 1), age as u32), age);
+                        elevator.add(MergedTransfer::of(Interval::of(block, 1), Direction::Read, age as u32), age);
                         map.insert((block, age), age as u32);
                         continue;
                     }
@@ -194,7 +194,7 @@ mod tests {
         for round in 0..20 {
             for block in 0..200 {
                 elevator.add(
-                    MergedRead::of(Interval::of(block * 7 % 200, 1), 0),
+                    MergedTransfer::of(Interval::of(block * 7 % 200, 1), Direction::Read, 0),
                     round * 200 + block,
                 );
             }

@@ -1,4 +1,4 @@
-//! The disk behind an engine: reads of one instant are merged, then the engine's policy chooses the
+//! The disk behind an engine: transfers of one instant are merged, then the engine's policy chooses the
 //! commands of the drive.
 //!
 //! ```text
@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use block::Interval;
 use block::{
-    Class, Command, Direction, Durability, Duration, Extent, Finished, Instant, Lba, Outcome,
-    Refused, Request, RequestId, Sectors, Status,
+    Action, Class, Command, Durability, Duration, Extent, Finished, Instant, Lba, Outcome, Refused,
+    Request, RequestId, Sectors, Status,
 };
 use cache::coordinator::Purpose;
 use cache::level::Wish;
@@ -28,7 +28,7 @@ use scheduler::policy;
 
 use super::disk::{DiskCounts, sectors_of_a_block};
 use super::jobs::{JobId, Jobs, overlap};
-use super::merging::MergedRead;
+use super::merging::MergedTransfer;
 use super::report::Slack;
 use super::setup::{BadSetup, EngineScheduling, ExternalBelief, Readmore};
 use super::wishes::DiskWishes;
@@ -48,7 +48,7 @@ struct Plug {
     /// The class of independent prefetches.
     prefetches: Class,
     /// Demands, and less urgent reads, each in order of arrival.
-    plugged: [VecDeque<(Class, MergedRead)>; 2],
+    plugged: [VecDeque<(Class, MergedTransfer)>; 2],
     /// The less urgent reads in the engine: first job, and blocks.
     ahead: Vec<(JobId, Interval)>,
     /// The first jobs of ended requests.
@@ -60,8 +60,9 @@ struct Plug {
     /// Time during which the drive had commands.
     busy: Duration,
     commands: u64,
-    /// Sectors of all commands.
-    read: u64,
+    /// Sectors of all commands, and of the written ones.
+    transferred: u64,
+    written: u64,
 }
 
 /// Number of recent plugged requests that a new one may join: the size of a task's plug in Linux
@@ -115,7 +116,8 @@ impl EngineDisk {
                 wishes,
                 busy: Duration::ZERO,
                 commands: 0,
-                read: 0,
+                transferred: 0,
+                written: 0,
             },
             blocks: truth.geometry.sectors().0 / sectors,
         })
@@ -130,7 +132,8 @@ impl EngineDisk {
     pub(super) fn counts(&self) -> DiskCounts {
         DiskCounts {
             commands: self.queue.commands,
-            blocks: self.queue.read.div_ceil(self.queue.sectors),
+            blocks: self.queue.transferred.div_ceil(self.queue.sectors),
+            written: self.queue.written.div_ceil(self.queue.sectors),
             busy: self.queue.busy,
         }
     }
@@ -241,7 +244,7 @@ impl Plug {
             Purpose::Demand => Class::default(),
             Purpose::Prefetch => self.prefetches,
         };
-        let entry = MergedRead::of(blocks, job);
+        let entry = MergedTransfer::of(blocks, jobs.get(job).transfer, job);
         let queue = &mut self.plugged[usize::from(is_less_urgent(class))];
         for (other, plugged) in queue.iter_mut().rev().take(PLUGGED) {
             if *other == class
@@ -279,7 +282,7 @@ impl Plug {
     }
 
     /// The next request for the engine, if the engine has room.
-    fn unplug(&mut self, engine: &Engine) -> Option<(Class, MergedRead)> {
+    fn unplug(&mut self, engine: &Engine) -> Option<(Class, MergedTransfer)> {
         let queue = self.plugged.iter_mut().find(|queue| !queue.is_empty())?;
         let (class, _) = queue.front()?;
         match engine.has_room(*class) {
@@ -321,7 +324,7 @@ impl Host for Plug {
         while let Some((class, entry)) = self.unplug(engine) {
             let request = Request {
                 id: RequestId(u64::from(entry.first)),
-                direction: Direction::Read,
+                direction: entry.direction,
                 extent: extent(entry.blocks, self.sectors),
                 class,
                 durability: Durability::Volatile,
@@ -339,7 +342,11 @@ impl Host for Plug {
         self.busy_since.get_or_insert(now);
         self.commands += 1;
         let extent = command.action.extent();
-        self.read += extent.map_or(0, |extent| extent.length().0);
+        let sectors = extent.map_or(0, |extent| extent.length().0);
+        self.transferred += sectors;
+        if matches!(command.action, Action::Write { .. }) {
+            self.written += sectors;
+        }
     }
 
     fn next_event(&self, _: Instant, _: &Engine) -> Option<Instant> {

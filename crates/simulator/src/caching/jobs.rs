@@ -7,7 +7,7 @@
 //! A node serves a job for a fetch of another node; the levels know which request waits for which
 //! fetch. Jobs live in a slab, which stops allocating at its maximum size.
 
-use block::{Instant, Interval};
+use block::{Direction, Instant, Interval};
 use cache::coordinator::{ReadmoreFetch, UpperRequest};
 use cache::level::FetchId;
 
@@ -27,6 +27,10 @@ pub(super) struct LevelJob {
     pub(super) asker: Asker,
     /// The time of the request.
     pub(super) at: Instant,
+    /// What the disk does with the blocks.
+    pub(super) transfer: Direction,
+    /// The number of outstanding jobs that this one passed its blocks on to.
+    pub(super) parts: u32,
     /// Whether the job is a fetch of readmore alone.
     pub(super) readmore: ReadmoreFetch,
     /// The next job of the same disk command; for a free slot, the next free slot.
@@ -40,6 +44,8 @@ pub(super) enum Asker {
     Client,
     /// A node, for one of its level's fetches.
     Node(u32, FetchId),
+    /// A write of the level above, which passed its blocks on.
+    Write(JobId),
 }
 
 /// All outstanding jobs.
@@ -84,6 +90,8 @@ impl Jobs {
             server,
             asker,
             at,
+            transfer: Direction::Read,
+            parts: 0,
             readmore: ReadmoreFetch::Joined,
             next: NONE,
         };

@@ -17,8 +17,7 @@ pub struct CacheArrival {
     pub blocks: Interval,
     /// All blocks of the file or the volume.
     pub within: Interval,
-    /// Read or write. Caches and the disk treat a write as a read of its blocks, as earlier
-    /// simulators did (`shared/specs/cache-and-pfc.md`, 9). Coordinators may distinguish them.
+    /// Read or write. What becomes of a write is a parameter of the system: [`Writes`](super::Writes).
     pub direction: Direction,
 }
 

@@ -54,6 +54,19 @@ pub struct CachingSetup {
     pub scheduler: Scheduler,
     /// The levels that know where files end.
     pub file_ends: FileEnds,
+    /// The treatment of writes.
+    pub writes: Writes,
+}
+
+/// The treatment of writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writes {
+    /// As reads of their blocks, as in earlier simulators (`shared/specs/cache-and-pfc.md`, 9).
+    #[default]
+    AsReads,
+    /// Every level keeps the blocks and passes them on; the request ends when the disk has them. Prefetchers and
+    /// coordinators do not see it. Blocks are written whole, so that none is read before.
+    Through,
 }
 
 /// The levels that know where files end, and do not prefetch beyond.

@@ -170,11 +170,17 @@ pub const ALL: &[BuiltInCacheLoad] = &[
     },
 ];
 
+/// OLTP calibrated to other figures of the paper than that of [`ALL`]: its volume, number of requests, and hit ratio.
+pub const OLTP_BY_VOLUME: BuiltInCacheLoad = BuiltInCacheLoad {
+    name: "oltp-by-volume",
+    text: include_str!("../../../../workloads/levels/oltp-by-volume.toml"),
+};
+
 impl BuiltInCacheLoad {
     /// Parses the load.
     ///
     /// # Errors
-    /// Never for a load of [`ALL`]: a test reads them all.
+    /// Never for a built-in load: a test reads them all.
     pub fn load(&self) -> Result<SyntheticCacheLoad, DocumentError> {
         SyntheticCacheLoad::parse(&format!("workloads/levels/{}.toml", self.name), self.text)
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use block::{Instant, Interval, RequestId, Switch};
+use block::{Direction, Instant, Interval, RequestId, Switch};
 use cache::coordinator::{LONGEST_REQUEST, Purpose, UpperRequest};
 use cache::level::Ending;
 
@@ -13,9 +13,10 @@ use super::lowest::Lowest;
 use super::merging;
 use super::node::LevelNode;
 use super::report::{CachingReport, LevelReport, Responses};
-use super::setup::{BadSetup, CachingSetup, FileEnds, Readmore, Scheduler};
+use super::setup::{BadSetup, CachingSetup, FileEnds, Readmore, Scheduler, Writes};
 
 mod hasten;
+mod writing;
 
 use hasten::FetchesAhead;
 
@@ -27,6 +28,7 @@ pub struct System {
     /// Whether the lowest level uses wishes.
     wishes: Switch,
     file_ends: FileEnds,
+    writes: Writes,
     disk: Lowest,
     jobs: Jobs,
     /// The outstanding prefetches, if they are less urgent than demands.
@@ -83,6 +85,7 @@ impl System {
             nodes,
             wishes,
             file_ends: setup.file_ends,
+            writes: setup.writes,
             clients,
             ahead: disk.puts_prefetches_last().then(FetchesAhead::default),
             disk,
@@ -138,7 +141,10 @@ impl System {
             direction: arrival.direction,
         };
         self.now = self.now.max(at);
-        self.serve_client(asked);
+        match (asked.direction, self.writes) {
+            (Direction::Write, Writes::Through) => self.write_client(asked),
+            _ => self.serve_client(asked),
+        }
         Ok(())
     }
 
@@ -277,11 +283,15 @@ impl System {
         while let Some(&id) = self.to_serve.get(next) {
             next += 1;
             let job = self.jobs.get(id);
-            let (server, asked) = (job.server, job.asked);
+            let (server, asked, transfer) = (job.server, job.asked, job.transfer);
             let Some(node) = self.nodes.get_mut(server as usize) else {
                 self.disk.add(asked.blocks, id, &mut self.jobs);
                 continue;
             };
+            if transfer == Direction::Write {
+                self.write(id);
+                continue;
+            }
             node.requests += 1;
             let served = node.level.serve(self.now, RequestId(u64::from(id)), asked);
             let ending = served.expect(SERVED);
@@ -332,7 +342,7 @@ impl System {
                 self.answer_client(client, at);
                 self.jobs.end(id);
             }
-            Asker::Node(..) => {
+            Asker::Node(..) | Asker::Write(_) => {
                 let link = &self.nodes[job.server as usize].link;
                 let at = self.now + link.reply(job.asked.blocks.len());
                 self.sent += 1;
@@ -349,8 +359,10 @@ impl System {
 
     /// The reply of a job has reached the node that requested it.
     fn deliver(&mut self, id: JobId) {
-        let Asker::Node(asker, fetch) = self.jobs.get(id).asker else {
-            unreachable!("a client's job is answered and not delivered");
+        let (asker, fetch) = match self.jobs.get(id).asker {
+            Asker::Node(asker, fetch) => (asker, fetch),
+            Asker::Write(above) => return self.written(id, above),
+            Asker::Client => unreachable!("a client's job is answered and not delivered"),
         };
         self.jobs.end(id);
         if let Some(ahead) = &mut self.ahead {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::{
     ArrivalTiming, BadSetup, CacheArrival, CacheLoad, CacheSpec, CachingReport, CachingSetup,
-    FileEnds, LevelReport, Link, LowerLevel, Scheduler, System, run,
+    FileEnds, LevelReport, Link, LowerLevel, Scheduler, System, Writes, run,
 };
 use crate::driver::serve_alone;
 
@@ -21,6 +21,7 @@ mod scheduled;
 mod stack;
 mod switches;
 mod wished;
+mod writing;
 
 const ALL: Interval = Interval::new(0, 2_000_000);
 
@@ -45,6 +46,7 @@ fn two_levels(frames: (u64, u64), prefetcher: &str, coordinator: &str) -> Cachin
         drive: cheetah(),
         scheduler: Scheduler::Elevator,
         file_ends: FileEnds::AllLevels,
+        writes: Writes::AsReads,
     }
 }
 
@@ -82,14 +84,20 @@ fn waits(setup: &CachingSetup, requests: &[(u64, u64)]) -> Vec<u64> {
     each.collect()
 }
 
-/// How long the drive by itself takes for these blocks, from its beginning.
+/// How long the drive by itself takes to read these blocks, from its beginning.
 fn alone(first: u64, last: u64) -> u64 {
+    alone_in(Direction::Read, first, last)
+}
+
+/// How long the drive by itself takes for these blocks, from its beginning.
+fn alone_in(direction: Direction, first: u64, last: u64) -> u64 {
     let mut drive = VirtualDrive::new(cheetah());
     let sectors = Sectors(8 * (last - first + 1));
     let extent = Extent::new(Lba(8 * first), sectors).expect("blocks");
-    let action = Action::Read {
-        extent,
-        durability: Durability::Volatile,
+    let durability = Durability::Volatile;
+    let action = match direction {
+        Direction::Read => Action::Read { extent, durability },
+        Direction::Write => Action::Write { extent, durability },
     };
     let command = Command::new(CommandId(0), action);
     let outcome = serve_alone(&mut drive, Instant::ZERO, command);

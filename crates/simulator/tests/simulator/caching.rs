@@ -9,7 +9,7 @@ use cache::{coordinator, prefetch, replacement};
 use drive::Profile;
 use simulator::caching::{
     ArrivalTiming, BadSetup, CacheArrival, CacheLoad, CacheSpec, CachingReport, CachingSetup,
-    FileEnds, Link, LowerLevel, Scheduler, System, run,
+    FileEnds, Link, LowerLevel, Scheduler, System, Writes, run,
 };
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/caching.csv");
@@ -116,6 +116,7 @@ impl Composition {
             drive: Arc::clone(profile),
             scheduler: Scheduler::Elevator,
             file_ends: FileEnds::AllLevels,
+            writes: Writes::AsReads,
         };
         let mut system = System::new(&setup).expect("a system");
         let mut load = Clients((0..self.clients as u64).map(Dice::new).collect());

@@ -10,7 +10,7 @@ use server::cache_setting::PAGE;
 use server::config;
 use simulator::caching::{
     ArrivalTiming, CacheSpec, CachingSetup, EngineScheduling, FileEnds, Link, LowerLevel, Readmore,
-    Scheduler, System, run,
+    Scheduler, System, Writes, run,
 };
 
 use super::gains::CacheFigures;
@@ -46,6 +46,7 @@ pub(super) fn simulated(
         drive: Arc::new(profile),
         scheduler,
         file_ends: FileEnds::AllLevels,
+        writes: Writes::AsReads,
     };
     let mut system = System::new(&setup).map_err(Failure::input)?;
     let mut load = BothReaders {

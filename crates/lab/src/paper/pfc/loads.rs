@@ -8,7 +8,7 @@ use drive::catalog;
 use simulator::caching::cases;
 use simulator::caching::figures::LoadFigures;
 use simulator::caching::synthetic::{self, CacheLoadSlice, Ends, SyntheticCacheLoad};
-use simulator::caching::{ArrivalTiming, BadSetup, CacheArrival, FileEnds, traced};
+use simulator::caching::{ArrivalTiming, BadSetup, CacheArrival, FileEnds, Writes, traced};
 use simulator::trace::{OnBad, Record, TraceReader};
 
 use crate::Failure;
@@ -26,8 +26,12 @@ pub enum Which {
     KnownEnds(usize),
     /// A calibrated load with one client whose times are divided by this.
     Hastened(usize, u64),
+    /// OLTP calibrated to the paper's volume, with one client.
+    ByVolume,
     /// A genuine prefix, by its index in [`GENUINE`].
     Genuine(usize),
+    /// A genuine prefix whose writes go through all levels to the disk.
+    Written(usize),
     /// The requests of a genuine prefix without their times: so many of them are outstanding.
     Replayed(usize, u32),
 }
@@ -45,13 +49,16 @@ pub struct Ready {
     pub stretch: u64,
     /// The levels that know where files end.
     pub file_ends: FileEnds,
+    /// The treatment of writes.
+    pub writes: Writes,
 }
 
 /// The drive of the paper.
 pub const DRIVE: &str = "seagate-cheetah-9lp";
 
-/// Seed of the results. Generators were calibrated, and `adaptive` was tuned, with seed 1.
-const SEED: u64 = 2;
+/// Seed of the results unless another one is asked for. Generators were calibrated, and `adaptive` was tuned, with
+/// seed 1.
+pub const SEED: u64 = 2;
 
 /// The files of the genuine prefixes; the paper's two are first.
 pub const GENUINE: [&str; 8] = [
@@ -66,7 +73,7 @@ pub const GENUINE: [&str; 8] = [
 ];
 
 /// Limit of requests of a genuine trace: all of the paper's two. A choice, for time.
-const MOST_GENUINE: usize = 25_000;
+pub const MOST_GENUINE: usize = 25_000;
 
 /// Limit of blocks of a genuine trace, for the same reason: a gigabyte.
 const MOST_BLOCKS: u64 = 1 << 18;
@@ -101,68 +108,106 @@ impl Which {
             | Which::Seeded(at, _)
             | Which::KnownEnds(at)
             | Which::Hastened(at, _) => NAMES[at],
-            Which::Genuine(at) | Which::Replayed(at, _) => GENUINE[at],
+            Which::ByVolume => NAMES[0],
+            Which::Genuine(at) | Which::Written(at) | Which::Replayed(at, _) => GENUINE[at],
         }
     }
 
-    /// All its requests, or one part in so many of them.
+    /// The file of a calibrated load; `None` for genuine ones.
+    ///
+    /// # Errors
+    /// Never: the files are built in.
+    pub fn calibrated(self) -> Result<Option<SyntheticCacheLoad>, Failure> {
+        match self {
+            Which::Calibrated(at, _)
+            | Which::Seeded(at, _)
+            | Which::KnownEnds(at)
+            | Which::Hastened(at, _) => calibrated(at).map(Some),
+            Which::ByVolume => {
+                let load = synthetic::OLTP_BY_VOLUME.load().map_err(Failure::failed)?;
+                Ok(Some(load))
+            }
+            Which::Genuine(_) | Which::Written(_) | Which::Replayed(..) => Ok(None),
+        }
+    }
+
+    /// All its requests, or one part in so many of them. Calibrated loads without a seed of their own have `seed`.
     ///
     /// # Errors
     /// If a trace cannot be read, or does not fit the drive.
-    pub fn ready(self, part: u64) -> Result<Ready, Failure> {
-        let (drive, disk) = drive()?;
+    pub fn ready(self, part: u64, seed: u64) -> Result<Ready, Failure> {
+        let (_, disk) = drive()?;
+        if let Some(load) = self.calibrated()? {
+            return Ok(self.generated(&load, (part, seed), disk));
+        }
         match self {
-            Which::Calibrated(at, clients) => synthetic(at, (part, clients, SEED), disk),
-            Which::Seeded(at, seed) => synthetic(at, (part, 1, seed), disk),
-            Which::KnownEnds(at) => Ok(Ready {
-                file_ends: FileEnds::AllLevels,
-                ..synthetic(at, (part, 1, SEED), disk)?
+            Which::Replayed(at, outstanding) => Ok(Ready {
+                pace: ArrivalTiming::Outstanding(outstanding),
+                ..genuine(at, part, Writes::AsReads)?
             }),
-            Which::Hastened(at, factor) => {
-                let mut ready = synthetic(at, (part, 1, SEED), disk)?;
+            Which::Written(at) => genuine(at, part, Writes::Through),
+            Which::Genuine(at) => genuine(at, part, Writes::AsReads),
+            _ => Err(Failure::failed(format!("not a load: {self:?}"))),
+        }
+    }
+
+    /// One part in so many of a calibrated load.
+    fn generated(self, load: &SyntheticCacheLoad, (part, seed): (u64, u64), disk: u64) -> Ready {
+        let clients = match self {
+            Which::Calibrated(_, clients) => clients,
+            _ => 1,
+        };
+        let seed = match self {
+            Which::Seeded(_, own) => own,
+            _ => seed,
+        };
+        let mut ready = synthetic(load, (part, clients, seed), disk);
+        match self {
+            Which::KnownEnds(_) => ready.file_ends = FileEnds::AllLevels,
+            Which::Hastened(_, factor) => {
                 for arrival in &mut ready.arrivals {
                     let nanos = arrival.at.as_nanos() / factor.max(1);
                     arrival.at = Instant::from_nanos(nanos);
                 }
-                Ok(ready)
             }
-            Which::Replayed(at, outstanding) => Ok(Ready {
-                pace: ArrivalTiming::Outstanding(outstanding),
-                ..Which::Genuine(at).ready(part)?
-            }),
-            Which::Genuine(at) => {
-                let records = records(GENUINE[at], part)?;
-                let bad = |error: BadSetup| Failure::input(format!("{}: {error}", GENUINE[at]));
-                let arrivals = traced::arrivals(&records, disk, 1).map_err(bad)?;
-                let figures = LoadFigures::of(&arrivals);
-                let stretch = cases::stretch(&arrivals, figures.footprint, &drive);
-                let stretch = stretch.map_err(bad)?;
-                Ok(Ready {
-                    arrivals: traced::arrivals(&records, disk, stretch).map_err(bad)?,
-                    pace: ArrivalTiming::Open,
-                    figures,
-                    stretch,
-                    file_ends: FileEnds::AllLevels,
-                })
-            }
+            _ => (),
         }
+        ready
     }
+}
+
+/// A genuine prefix; its times are stretched until the disk can serve it.
+fn genuine(at: usize, part: u64, writes: Writes) -> Result<Ready, Failure> {
+    let (drive, disk) = drive()?;
+    let records = records(GENUINE[at], part)?;
+    let bad = |error: BadSetup| Failure::input(format!("{}: {error}", GENUINE[at]));
+    let arrivals = traced::arrivals(&records, disk, 1).map_err(bad)?;
+    let figures = LoadFigures::of(&arrivals);
+    let stretch = cases::stretch(&arrivals, figures.footprint, &drive, writes);
+    let stretch = stretch.map_err(bad)?;
+    Ok(Ready {
+        arrivals: traced::arrivals(&records, disk, stretch).map_err(bad)?,
+        pace: ArrivalTiming::Open,
+        figures,
+        stretch,
+        file_ends: FileEnds::AllLevels,
+        writes,
+    })
 }
 
 /// One part in `part` of a calibrated load.
 fn synthetic(
-    at: usize,
+    load: &SyntheticCacheLoad,
     (part, clients, seed): (u64, u32, u64),
     disk: u64,
-) -> Result<Ready, Failure> {
-    let load = calibrated(at)?;
+) -> Ready {
     let extent = CacheLoadSlice {
         part,
         clients,
         seed,
     };
     let arrivals = load.arrivals(&extent, disk);
-    Ok(Ready {
+    Ready {
         figures: LoadFigures::of(&arrivals),
         arrivals,
         pace: match load.is_open() {
@@ -174,7 +219,8 @@ fn synthetic(
             Ends::Above => FileEnds::FirstLevel,
             Ends::Known | Ends::Unknown => FileEnds::AllLevels,
         },
-    })
+        writes: Writes::AsReads,
+    }
 }
 
 /// Whether the genuine prefixes are there; remarks it where they are not.
@@ -234,10 +280,14 @@ pub fn calibration(
         ],
     );
     for (which, ready) in loads {
-        if let Which::Calibrated(at, _) = which {
-            let target = calibrated(*at)?.target;
+        let name = match which {
+            Which::ByVolume => format!("{} by volume", which.name()),
+            _ => which.name().to_owned(),
+        };
+        if let Some(load) = which.calibrated()? {
+            let target = load.target;
             let mut row = vec![
-                format!("{}, target", which.name()),
+                format!("{name}, target"),
                 String::new(),
                 target.random_percent.to_string(),
                 (target.footprint_mb * target.scale).to_string(),
@@ -248,7 +298,7 @@ pub fn calibration(
             row.resize(table.columns.len(), String::new());
             table.rows.push(row);
         }
-        let name = format!("{}, reached", which.name());
+        let name = format!("{name}, reached");
         table.rows.push(row(name, ready));
     }
     for (which, ready) in genuine {

@@ -62,6 +62,8 @@ pub struct Wishes {
 #[derive(Debug)]
 pub struct CachingRuns {
     loads: BTreeMap<Which, Ready>,
+    /// The seed of the calibrated loads.
+    pub seed: u64,
     all: Vec<(CachingRun, ServedCase)>,
 }
 
@@ -107,7 +109,7 @@ impl CachingRuns {
         let mut names: Vec<Which> = runs.iter().map(|run| run.load).collect();
         names.sort();
         names.dedup();
-        let ready = |which: Which| Ok((which, which.ready(bench.part(which, part)?)?));
+        let ready = |which: Which| Ok((which, which.ready(bench.part(which, part)?, bench.seed)?));
         let loads: Result<BTreeMap<Which, Ready>, Failure> =
             names.into_par_iter().map(ready).collect();
         let loads = loads?;
@@ -120,6 +122,7 @@ impl CachingRuns {
                 .setup(load.figures.footprint, &run.coordinator, &drive);
             setup.scheduler = run.scheduler.clone();
             setup.file_ends = load.file_ends;
+            setup.writes = load.writes;
             let report = cases::serve(&setup, &load.arrivals, load.pace);
             let bad = |error: BadSetup| Failure::input(format!("{}: {error}", run.load.name()));
             let served = ServedCase::of(&report.map_err(bad)?);
@@ -132,7 +135,11 @@ impl CachingRuns {
         let seconds = time.as_secs_f64();
         let remark = format!("{} runs, {seconds:.0} s of CPU time", all.len());
         bench.progress.remark(&remark);
-        Ok(CachingRuns { loads, all })
+        Ok(CachingRuns {
+            loads,
+            seed: bench.seed,
+            all,
+        })
     }
 
     /// Makes more loads ready, to be looked at.
@@ -141,7 +148,7 @@ impl CachingRuns {
     /// If one cannot be had.
     pub fn also(&mut self, bench: &PaperBench, loads: &[Which]) -> Result<(), Failure> {
         for &which in loads {
-            let ready = which.ready(bench.part(which, 1)?)?;
+            let ready = which.ready(bench.part(which, 1)?, bench.seed)?;
             self.loads.insert(which, ready);
         }
         Ok(())
@@ -196,12 +203,9 @@ impl ServedCase {
 impl PaperBench<'_> {
     /// The divisor of a load's length.
     fn part(&self, which: Which, part: u64) -> Result<u64, Failure> {
-        let requests = match which {
-            Which::Calibrated(at, _)
-            | Which::Seeded(at, _)
-            | Which::KnownEnds(at)
-            | Which::Hastened(at, _) => loads::calibrated(at)?.requests,
-            Which::Genuine(_) | Which::Replayed(..) => 25_000,
+        let requests = match which.calibrated()? {
+            Some(load) => load.requests,
+            None => loads::MOST_GENUINE as u64,
         };
         Ok(match self.effort {
             Effort::Full => part,

@@ -15,7 +15,9 @@ impl PfcPaper {
     pub(super) fn calibration(&self) -> Result<Table, Failure> {
         let of = |which: Which| self.runs.load(which).map(|ready| (which, ready));
         let calibrated: Vec<_> = (0..NAMES.len())
-            .filter_map(|at| of(Which::Calibrated(at, 1)))
+            .map(|at| Which::Calibrated(at, 1))
+            .chain([Which::ByVolume])
+            .filter_map(of)
             .collect();
         let genuine: Vec<_> = (0..2).filter_map(|at| of(Which::Genuine(at))).collect();
         loads::calibration(&calibrated, &genuine)

@@ -3,7 +3,7 @@
 //!
 //! In-firmware the engine's belief is the truth, and it keeps no guard. External it has a profiled
 //! belief, tracks the platter and learns guards within its budget, while seeks scatter. The rule
-//! that trusts standing reads was developed with seed 1; the results use seed 2.
+//! that trusts standing reads was developed with seed 1; the results use seed 2 unless another one is asked for.
 
 use std::sync::Arc;
 
@@ -186,8 +186,9 @@ impl BeliefKind {
             ours: ours.into_iter().map(figure).collect(),
             shape: None,
             note: format!(
-                "synthetic loads, seed 2, over the engine with sptf, {}; mean gains in % where it is fetched, wished, wished \
+                "synthetic loads, seed {}, over the engine with sptf, {}; mean gains in % where it is fetched, wished, wished \
              while granted: {}",
+                runs.seed,
                 self.said(),
                 parts.join("; ")
             ),

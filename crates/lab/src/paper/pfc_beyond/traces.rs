@@ -1,6 +1,7 @@
-//! PFC and `adaptive` on genuine traces: the paper's own two apart, larger caches, and a replay without times.
+//! PFC and `adaptive` on genuine traces: the paper's own two apart, larger caches, a replay without times, the other
+//! algorithms, and writes that are written.
 
-use simulator::caching::cases::{ALGORITHMS, CachingCase, L2_PERCENT, Upper};
+use simulator::caching::cases::{ALGORITHMS, Algorithm, CachingCase, L2_PERCENT, Upper};
 
 use super::{ADAPTIVE, Cases, GENUINE_TRACES, PFC, PfcBeyond, mean};
 use crate::Failure;
@@ -28,11 +29,38 @@ const OVERLOADED_MS: f64 = 500.0;
 type OtherCase = fn((Which, CachingCase)) -> (Which, CachingCase);
 
 /// The other setups that are run.
-pub(super) const OTHERS: [(&str, OtherCase); 3] = [
+pub(super) const OTHERS: [(&str, OtherCase); 6] = [
     ("L2 of at least 67 frames", larger),
     ("8 requests outstanding, times ignored", replayed),
     ("both", |case| larger(replayed(case))),
+    ("SARC in place of RA, AMP in place of Linux", sarc_and_amp),
+    ("writes through both levels to the disk", written),
+    ("writes through both levels; SARC and AMP", |case| {
+        written(sarc_and_amp(case))
+    }),
 ];
+
+/// The case with the other two algorithms of the paper.
+fn sarc_and_amp((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
+    let other = |of: Algorithm| match ALGORITHMS.iter().position(|one| *one == of) {
+        Some(at) => ALGORITHMS[(at + 2) % ALGORITHMS.len()],
+        None => of,
+    };
+    let case = CachingCase {
+        above: other(case.above),
+        below: other(case.below),
+        ..case
+    };
+    (load, case)
+}
+
+/// The case with writes that are written.
+fn written((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
+    match load {
+        Which::Genuine(at) => (Which::Written(at), case),
+        _ => (load, case),
+    }
+}
 
 fn larger((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
     (
@@ -79,6 +107,8 @@ impl PfcBeyond {
         setup("the paper's own two traces", &own)?;
         for (name, other) in OTHERS {
             setup(name, &all.iter().copied().map(other).collect())?;
+            let name = format!("the paper's own two traces: {name}");
+            setup(&name, &own.iter().copied().map(other).collect())?;
         }
         let mut suited = Cases::new();
         for &case in all {
@@ -103,7 +133,7 @@ impl PfcBeyond {
         );
         let finding = Finding {
             note,
-            ..Self::finding(GENUINE_TRACES, &self.counted(all)?, "")
+            ..self.finding(GENUINE_TRACES, &self.counted(all)?, "")
         };
         Ok(finding.beside(setups))
     }
@@ -133,7 +163,7 @@ impl PfcBeyond {
     /// Each trace by itself, in all setups.
     pub(super) fn by_trace(&self) -> Result<Table, Failure> {
         let mut table = Table::new(
-            "Genuine traces, 8 runs each (RA and Linux, H and L, 200 and 5 %)",
+            "Genuine traces, 8 runs each (RA and Linux unless SARC and AMP, H and L, 200 and 5 %)",
             &[
                 "trace",
                 "setup",

@@ -1,6 +1,6 @@
 //! Each built-in load is what its file says, and a file that makes no sense is told with its line.
 
-use super::{ALL, CacheLoadSlice, SyntheticCacheLoad};
+use super::{ALL, CacheLoadSlice, OLTP_BY_VOLUME, SyntheticCacheLoad};
 use crate::caching::figures::LoadFigures;
 
 /// Blocks of the Cheetah 9LP.
@@ -37,6 +37,27 @@ fn every_load_has_its_paper_s_figures_with_any_seed() {
             }
         }
     }
+}
+
+/// Zhang et al., 4.1: 10 GB of requests over 529 MB, 10.8 % of the 5,334,987 requests of the trace.
+#[test]
+fn oltp_by_volume_has_the_paper_s_volume() {
+    let load = OLTP_BY_VOLUME.load().expect("a good file");
+    assert_eq!(load.name, OLTP_BY_VOLUME.name);
+    let share = load.requests as f64 / 5_334_987.0;
+    assert!((0.107..0.109).contains(&share), "{share}");
+    let arrivals = load.arrivals(&extent(1, 1, 2), DISK);
+    let mut is_read = vec![false; DISK as usize];
+    let (mut volume, mut footprint) = (0.0, 0.0);
+    for block in arrivals.iter().flat_map(|arrival| arrival.blocks.blocks()) {
+        volume += 4096.0;
+        if !std::mem::replace(&mut is_read[block as usize], true) {
+            footprint += 4096.0;
+        }
+    }
+    let is_like = |ours: f64, theirs: f64| (0.95..1.05).contains(&(ours / theirs));
+    assert!(is_like(volume, 10e9), "{volume}");
+    assert!(is_like(footprint, 529e6), "{footprint}");
 }
 
 #[test]
