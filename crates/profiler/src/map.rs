@@ -12,6 +12,7 @@
 mod counts;
 mod emission;
 mod explore;
+mod joined;
 mod line;
 mod observer;
 mod regions;

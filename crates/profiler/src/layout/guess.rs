@@ -8,6 +8,9 @@ use super::strip::{Strip, StripOrigin};
 /// spans between pieces are rarely longer than a few zones.
 const STEPS: u64 = 8;
 
+/// Guessed tracks are not so many times as short as the tracks around them. A choice: neighbouring zones differ by a tenth.
+const SHORTER: u64 = 2;
+
 /// Blocks of which nothing is known.
 pub(super) struct MapGap<'a> {
     /// The first.
@@ -35,12 +38,18 @@ impl<'a> MapGap<'a> {
     }
 
     /// How many tracks its blocks have about, if the number has to leave a rest when it is divided
-    /// by the tracks of a row: the whole number of rows that fits best.
+    /// by the tracks of a row: the whole number of rows that fits best. If its tracks would be much shorter than their
+    /// neighbours, rows were counted wrong, and blocks alone tell.
     pub fn tracks(&self, row: u64, rest: u64) -> u64 {
         let tracks = self.blocks.div_ceil(self.mean.max(1));
         let rows = (tracks + row / 2).saturating_sub(rest) / row;
+        let of_rows = rows * row + rest;
+        let likely = match of_rows > tracks * SHORTER {
+            true => tracks,
+            false => of_rows,
+        };
         // Not more tracks than blocks, and one at least.
-        (rows * row + rest).clamp(1, self.blocks)
+        likely.clamp(1, self.blocks)
     }
 
     /// So many tracks that hold its blocks exactly.
@@ -63,7 +72,8 @@ impl<'a> MapGap<'a> {
                 self.blocks
             } else {
                 // At least one block for each track.
-                (share as u64).max(held + until - done)
+                let most = self.blocks - (tracks - until);
+                (share as u64).max(held + until - done).min(most)
             };
             let (more, room) = (blocks - held, until - done);
             if room == 0 {
@@ -143,7 +153,30 @@ mod tests {
             assert_eq!(strips.last().map(Strip::end), Some(Lba(5 + blocks)));
             let sum: u64 = strips.iter().map(|strip| u64::from(strip.tracks)).sum();
             assert_eq!(sum, tracks);
+            assert!(strips.iter().all(|strip| strip.blocks > 0));
             assert!(blocks < 1000 || tracks % 30 == 7);
+        }
+    }
+
+    /// Behind a track too many, the rest of a row is whole but for one: no reason to think that a few blocks hold it.
+    #[test]
+    fn rows_that_do_not_fit_do_not_make_tracks_short() {
+        let (before, after) = (strip(561), strip(550));
+        let gap = MapGap::between(Lba(0), Lba(5503), &before, &after);
+        assert_eq!([9, 10, 12].map(|rest| gap.tracks(6300, rest)), [9, 10, 12]);
+        assert_eq!(gap.tracks(6300, 6299), 10);
+        let long = MapGap::between(Lba(0), Lba(6300 * 555), &before, &after);
+        assert_eq!([0, 6299].map(|rest| long.tracks(6300, rest)), [6300, 6299]);
+    }
+
+    #[test]
+    fn tracks_of_one_block_each_are_filled() {
+        let (before, after) = (strip(10_000), strip(1));
+        for (blocks, tracks) in [(40, 40), (41, 40), (700, 600)] {
+            let gap = MapGap::between(Lba(0), Lba(blocks), &before, &after);
+            let strips = gap.filled(tracks);
+            assert!(strips.iter().all(|strip| strip.blocks > 0), "{blocks}");
+            assert_eq!(strips.last().map(Strip::end), Some(Lba(blocks)));
         }
     }
 

@@ -9,9 +9,11 @@ use crate::clock::apart;
 use crate::findings::Pattern;
 
 mod densities;
+mod jumps;
 pub(super) mod sector_runs;
 
 use densities::DensityCycle;
+use jumps::RowStarts;
 
 /// Tracks of one band.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +44,7 @@ struct At {
 /// Lays tracks out one after the other.
 pub(super) struct Layer<'a> {
     pattern: Pattern,
-    anchors: &'a [Anchor],
+    rows: &'a RowStarts,
     laid: Vec<Laid>,
     /// Where the next track is if nothing irregular comes.
     at: At,
@@ -76,9 +78,13 @@ pub(super) fn lay(
     if let Some(cycle) = densities(strips, &pattern, anchors) {
         return densities::lay(&cycle, strips, pattern, blocks);
     }
+    let rows = match pattern.band {
+        1 => RowStarts::default(),
+        _ => jumps::starts(strips, &pattern, anchors),
+    };
     let mut layer = Layer {
         pattern,
-        anchors,
+        rows: &rows,
         laid: Vec::new(),
         at: At::default(),
         band: pattern.band,
@@ -176,8 +182,9 @@ impl Layer<'_> {
         if self.pattern.band == 1 {
             return Some(u64::from(phase(first, strips, self.pattern.surfaces)));
         }
-        let after = self.anchors.partition_point(|anchor| *anchor < first.first);
-        let anchor = *self.anchors.get(after)?;
+        let starts = &self.rows.starts;
+        let after = starts.partition_point(|start| *start < first.first);
+        let anchor = *starts.get(after)?;
         let mut tracks = 0;
         for strip in strips {
             if strip.end() > anchor {
@@ -207,11 +214,18 @@ impl Layer<'_> {
         let mut strip = strips[0];
         if before.is_none() && self.laid.is_empty() {
             let begin = self.begin(strips).unwrap_or(0);
+            // The map may have a track too many in the first row.
+            let is_row = self.pattern.row() - begin <= few(self.pattern.band);
+            let begin = if is_row { 0 } else { begin };
             self.at.band = (begin / u64::from(self.pattern.band)) as u32;
             self.at.within = (begin % u64::from(self.pattern.band)) as u32;
-        } else if let Some(before) = before.filter(|before| is_cut(before, &strip)) {
-            match self.left_out(before, &strip) {
+        } else if let Some(before) = before.filter(|before| is_cut(before, &strip))
+            && !self.rows.is_shown(strip.first)
+        {
+            let tracks = self.left_out(before, &strip);
+            match tracks.filter(|_| !self.rows.has_all_tracks(strip.first)) {
                 Some(tracks) => self.at.within += tracks,
+                None if self.rows.are_shown() => (),
                 None => self.cut(strips),
             }
         }
@@ -223,24 +237,34 @@ impl Layer<'_> {
                 self.cut(strips);
             }
         }
-        // Where an anchor says so, a row begins.
-        let from = self.anchors.partition_point(|anchor| *anchor < strip.first);
+        // Where skews or times say so, a row begins.
+        let starts = &self.rows.starts;
+        let from = starts.partition_point(|start| *start < strip.first);
         let end = strip.end();
-        for anchor in self.anchors[from..]
-            .iter()
-            .take_while(|anchor| **anchor < end)
-        {
-            let before = (anchor.0 - strip.first.0) / u64::from(strip.blocks);
+        for start in starts[from..].iter().take_while(|start| **start < end) {
+            let before = (start.0 - strip.first.0) / u64::from(strip.blocks);
             if before > 0 {
                 let part = strip.split(before as u32);
                 self.count(part);
             }
-            let full = self.at.band + 1 == self.pattern.surfaces && self.at.within == self.band;
-            if !full && (self.at.band, self.at.within) != (0, 0) {
-                self.next_row();
-            }
+            self.begin_row();
         }
         self.count(strip);
+    }
+
+    /// A row begins here.
+    fn begin_row(&mut self) {
+        let At { band, within, .. } = self.at;
+        let full = band + 1 == self.pattern.surfaces && within == self.band;
+        if full || (band, within) == (0, 0) {
+            return;
+        }
+        let is_over = band == 0 && u64::from(within) <= few(self.pattern.band);
+        match is_over && self.at.row > 0 {
+            // The map has some tracks too many.
+            true => self.take_back(),
+            false => self.next_row(),
+        }
     }
 
     /// How many tracks of a band hold no blocks between two strips, if the skew is that over them.
@@ -262,30 +286,13 @@ impl Layer<'_> {
 
     /// A band ends here: the map shows it.
     fn cut(&mut self, strips: &[Strip]) {
-        let few = (self.pattern.band / 16).max(1);
         let at = self.at;
-        let fresh = at.within <= few && !self.laid.is_empty();
+        let fresh = u64::from(at.within) <= few(self.pattern.band) && !self.laid.is_empty();
         if at.within == 0 || at.within == self.band {
             return;
         }
         if fresh {
-            // Counting, or a track of another density, ended the band before too early: these
-            // tracks are its last ones.
-            let laid = &mut self.laid;
-            let moved = laid
-                .iter()
-                .rev()
-                .take_while(|l| l.row == at.row && l.band == at.band);
-            let moved = moved.count();
-            let from = laid.len() - moved;
-            if let Some(last) = from.checked_sub(1).map(|last| laid[last]) {
-                let mut within = last.within + last.strip.tracks;
-                for track in &mut laid[from..] {
-                    (track.row, track.band, track.within) = (last.row, last.band, within);
-                    within += track.strip.tracks;
-                }
-            }
-            self.at.within = 0;
+            self.take_back();
             return;
         }
         if at.band == 0 && ends_after(strips, at.within, self.pattern.band) {
@@ -296,6 +303,26 @@ impl Layer<'_> {
         if self.at.band > 0 {
             self.band = shorter;
         }
+    }
+
+    /// Counting, or a track of another density, ended the band before too early: the tracks of this one are its last
+    /// ones.
+    fn take_back(&mut self) {
+        let at = self.at;
+        let laid = &mut self.laid;
+        let moved = laid
+            .iter()
+            .rev()
+            .take_while(|l| l.row == at.row && l.band == at.band);
+        let from = laid.len() - moved.count();
+        if let Some(last) = from.checked_sub(1).map(|last| laid[last]) {
+            let mut within = last.within + last.strip.tracks;
+            for track in &mut laid[from..] {
+                (track.row, track.band, track.within) = (last.row, last.band, within);
+                within += track.strip.tracks;
+            }
+        }
+        self.at.within = 0;
     }
 
     /// Lays the first of some strips out, whose tracks follow each other cylinder by cylinder.
@@ -333,6 +360,11 @@ impl Layer<'_> {
         }
         self.at.within = 0;
     }
+}
+
+/// So many tracks of a band of some are few: counting may be off by them. A choice.
+fn few(band: u32) -> u64 {
+    u64::from(band / 16).max(1)
 }
 
 /// Whether the band that the first of some strips begins ends where one of `short` tracks would,

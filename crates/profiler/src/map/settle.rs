@@ -54,10 +54,14 @@ impl SettledPieces {
     }
 }
 
-/// Sights both ends of the largest pieces again that are new, and corrects their angles.
+/// Joins tracks that are in two parts, sights both ends of the largest pieces again that are new, and corrects their
+/// angles.
 pub async fn settle(prober: &Prober, settled: &mut SettledPieces) {
     let late = Observer::new(prober).late();
-    prober.findings(|findings| findings.map.share_turns(late));
+    prober.findings(|findings| {
+        findings.map.join_parts();
+        findings.map.share_turns(late);
+    });
     let mut pieces = prober.findings(|findings| {
         let pieces = findings.map.pieces.iter();
         pieces

@@ -16,3 +16,4 @@ mod random;
 mod reads_alone;
 mod reposition;
 mod spindle;
+mod zone_ends;

@@ -14,7 +14,7 @@ use drive::Angle;
 use super::super::guess::MapGap;
 use super::super::strip::{CUT, Strip};
 use super::sector_runs::{SectorRun, bands_of, is_period, is_regular, runs, taken};
-use super::{Laid, Layer, MOST_LEFT_OUT, mean};
+use super::{Laid, Layer, MOST_LEFT_OUT, RowStarts, mean};
 use crate::clock::apart;
 use crate::findings::Pattern;
 
@@ -311,9 +311,10 @@ pub(super) fn lay(
 ) -> Vec<Laid> {
     let bands = cycle.bands();
     let lengths = lengths(&bands);
+    let rows = RowStarts::default();
     let mut layer = Layer {
         pattern,
-        anchors: &[],
+        rows: &rows,
         laid: Vec::new(),
         at: super::At::default(),
         band: pattern.band,
