@@ -8,17 +8,21 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use block::{
-    Action, Command, CommandId, Direction, Durability, Extent, Instant, Interval, Lba, RequestId,
-    Sectors,
+    Action, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Interval, Lba,
+    RequestId, Sectors,
 };
 use cache::coordinator::{Purpose, UpperRequest};
 use cache::level::{Composition, Ending};
 use cache::{Level, Stack};
-use drive::firmware::QueueOrder;
+use drive::firmware::{Bus, QueueOrder};
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use engine::{Engine, Limits, Rules};
 use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::{NamedPolicy, find};
+use simulator::caching::{
+    self, ArrivalTiming, CacheArrival, CacheSpec, CachingSetup, FileEnds, Link, LowerLevel,
+    Scheduler, System,
+};
 use simulator::driver::Driver;
 use simulator::ledger::Ledger;
 use simulator::run::{Options, run};
@@ -46,9 +50,19 @@ const ALL: &[HotPath] = &[
         execute: |requests| simulate("sptf", requests),
     },
     HotPath {
+        name: "request-sptf-in-the-drive",
+        units: 1_000,
+        execute: sptf_in_the_drive,
+    },
+    HotPath {
         name: "request-beside-a-scan",
         units: 600,
-        execute: scan,
+        execute: |requests| scan(profile("quantum-atlas-10k"), requests),
+    },
+    HotPath {
+        name: "request-beside-a-scan-on-a-fast-bus",
+        units: 600,
+        execute: scan_on_a_fast_bus,
     },
     HotPath {
         name: "drive-command",
@@ -59,6 +73,21 @@ const ALL: &[HotPath] = &[
         name: "cache-request",
         units: 4_000,
         execute: look_up,
+    },
+    HotPath {
+        name: "request-of-two-levels-mixed",
+        units: 10_000,
+        execute: |requests| two_levels(requests, "ra", mixed(requests)),
+    },
+    HotPath {
+        name: "request-of-two-levels-sequential",
+        units: 10_000,
+        execute: |requests| two_levels(requests, "linux-2.4", sequential(requests)),
+    },
+    HotPath {
+        name: "request-of-two-levels-skewed",
+        units: 10_000,
+        execute: |requests| two_levels(requests, "none", skewed(requests)),
     },
 ];
 
@@ -107,12 +136,26 @@ fn load(name: &str, profile: &Profile, overrides: &Overrides) -> Synthetic {
     load.expect("it fits on the drive")
 }
 
-/// Load, engine, drive and ledger; a policy outside of the drive, whose belief is the truth.
+/// A policy outside of the drive, whose belief is the truth.
 fn simulate(name: &str, requests: u64) -> u64 {
+    serve(name, 2, QueueOrder::Fcfs, requests)
+}
+
+/// The drive chooses among all commands of the load.
+fn sptf_in_the_drive(requests: u64) -> u64 {
+    serve("drive", OUTSTANDING, QueueOrder::Sptf, requests)
+}
+
+/// Load, engine, drive and ledger, with so many commands at the drive.
+fn serve(name: &str, commands: u32, order: QueueOrder, requests: u64) -> u64 {
     let profile = profile(DRIVE);
     let policy = policy(name);
-    let engine = Engine::new(Arc::clone(&profile), &|| policy.make(), Limits::default());
-    let drive = VirtualDrive::new(Arc::clone(&profile)).with_queue(2, QueueOrder::Fcfs);
+    let limits = Limits {
+        commands_at_drive: commands as usize,
+        ..Limits::default()
+    };
+    let engine = Engine::new(Arc::clone(&profile), &|| policy.make(), limits);
+    let drive = VirtualDrive::new(Arc::clone(&profile)).with_queue(commands, order);
     let mut ledger = Ledger::new(profile.block_bytes, profile.actuators);
     let options = Options {
         requests: Some(requests),
@@ -128,10 +171,20 @@ fn simulate(name: &str, requests: u64) -> u64 {
     ledger.report(&ran.expect("a good load")).all.requests
 }
 
+/// The bus of `headtime bench simulate --free-blocks`: Ultra2 Wide SCSI, 80 MB/s, faster than the medium.
+fn scan_on_a_fast_bus(requests: u64) -> u64 {
+    let mut profile = Arc::unwrap_or_clone(profile("quantum-atlas-10k"));
+    let block = Duration::from_nanos(6_400);
+    profile.bus = Bus {
+        read_block: block,
+        write_block: block,
+    };
+    scan(Arc::new(profile), requests)
+}
+
 /// Ten requests always active beside a scan in free blocks, as in the freeblock paper (Lumb et al., FAST
 /// 2002, 5.1).
-fn scan(requests: u64) -> u64 {
-    let profile = profile("quantum-atlas-10k");
+fn scan(profile: Arc<Profile>, requests: u64) -> u64 {
     let always_active = Overrides {
         think_ms: Some(0.0),
         ..Overrides::default()
@@ -229,6 +282,74 @@ fn look_up(requests: u64) -> u64 {
         ended += u64::from(stack.poll_finished().is_some());
     }
     ended
+}
+
+/// Blocks of the loads of two levels: 529 MB, the footprint of the OLTP trace of Zhang et al., 2008.
+const FOOTPRINT: u64 = 135_000;
+
+/// Most requests continue one of eight streams, one in nine jumps.
+fn mixed(requests: u64) -> Vec<(u64, Interval)> {
+    let mut streams = [0; 8];
+    let each = (0..requests).map(|number| {
+        let dice = spread(number);
+        let (stream, count) = (dice as usize % 8, 1 + dice / 8 % 4);
+        let first = match dice / 32 % 9 {
+            0 => dice / 512 % (FOOTPRINT - 8),
+            _ => streams[stream] % (FOOTPRINT - 8),
+        };
+        streams[stream] = first + count;
+        (stream as u64, Interval::of(first, count))
+    });
+    each.collect()
+}
+
+/// One reader of four blocks at a time.
+fn sequential(requests: u64) -> Vec<(u64, Interval)> {
+    let first = |number| number * 4 % (FOOTPRINT - 4);
+    let each = (0..requests).map(|number| (0, Interval::of(first(number), 4)));
+    each.collect()
+}
+
+/// One or two blocks, two thirds of the requests in a hundredth of the footprint.
+fn skewed(requests: u64) -> Vec<(u64, Interval)> {
+    let each = (0..requests).map(|number| {
+        let dice = spread(number);
+        let within = match dice % 3 {
+            0 => FOOTPRINT - 2,
+            _ => FOOTPRINT / 100,
+        };
+        let first = dice / 6 % within;
+        (first / 1_000, Interval::of(first, 1 + dice / 3 % 2))
+    });
+    each.collect()
+}
+
+/// Two levels of a twentieth of the footprint with a prefetcher, PFC, messages, scheduler and drive.
+fn two_levels(requests: u64, prefetcher: &str, load: Vec<(u64, Interval)>) -> u64 {
+    let frames = FOOTPRINT / 20;
+    let setup = CachingSetup {
+        clients: vec![CacheSpec::new(frames, "lru", prefetcher)],
+        lower: vec![LowerLevel {
+            level: CacheSpec::new(frames, "lru", prefetcher),
+            coordinator: "pfc".to_owned(),
+            link: Link::LAN,
+        }],
+        drive: profile(DRIVE),
+        scheduler: Scheduler::Elevator,
+        file_ends: FileEnds::AllLevels,
+    };
+    let mut system = System::new(&setup).expect("lines of the tables");
+    let mut arrivals = load.into_iter().map(|(file, blocks)| CacheArrival {
+        at: Instant::ZERO,
+        client: 0,
+        file,
+        blocks,
+        within: Interval::new(0, FOOTPRINT),
+        direction: Direction::Read,
+    });
+    let report = caching::run(&mut system, &mut arrivals, ArrivalTiming::Closed);
+    assert!(report.is_ok_and(|report| report.requests == requests));
+    requests
 }
 
 /// Numbers that are spread evenly: Knuth's multiplicative hashing.

@@ -17,6 +17,7 @@ mod merged;
 mod outline;
 mod route;
 mod search;
+mod sieve;
 mod turning;
 mod visit;
 

@@ -40,10 +40,16 @@ impl Worth {
 
     /// The largest number of blocks that no read above `worth` can have.
     pub fn blocks(&self, worth: u64) -> u32 {
+        self.blocks_among(worth, self.sparse)
+    }
+
+    /// The largest number of blocks that no read above `worth` can have on a track of at least
+    /// `sectors` sectors.
+    pub fn blocks_among(&self, worth: u64, sectors: u32) -> u32 {
         match self.goal {
             Goal::Blocks => worth.min(u64::from(u32::MAX)) as u32,
             Goal::Even => {
-                let blocks = worth * u64::from(self.sparse) / ((1 + CLEARING) * REVOLUTION);
+                let blocks = worth * u64::from(sectors) / ((1 + CLEARING) * REVOLUTION);
                 blocks.min(u64::from(u32::MAX)) as u32
             }
         }

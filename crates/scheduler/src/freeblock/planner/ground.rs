@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use block::{Direction, Duration};
-use drive::Profile;
+use drive::{Position, Profile};
 
 use super::known::KnownTracks;
 use super::outline::{COUNTED, Outlines};
@@ -17,15 +17,17 @@ pub(super) struct SearchBounds {
     /// The most sectors of a track: of each region, of each region and those above, and of those
     /// below.
     dense: [Arc<[u32]>; 3],
-    /// The fewest sectors of a track.
+    /// The fewest sectors of a track, and of a track of each region, if every track was read.
     sparse: u32,
+    sparse_regions: Arc<[u32]>,
     outlines: Outlines,
     known: KnownTracks,
 }
 
 impl SearchBounds {
     pub fn new(profile: &Profile) -> Self {
-        let dense = densities(profile);
+        let outlines = Outlines::new(profile);
+        let Densities { dense, sparse } = densities(profile, &outlines);
         let mut most = 0;
         let mut so_far = |dense: &u32| {
             most = most.max(*dense);
@@ -42,8 +44,9 @@ impl SearchBounds {
         SearchBounds {
             envelope: Envelope::new(profile),
             dense: [dense.into(), upwards.into(), downwards],
-            sparse: sparse(profile),
-            outlines: Outlines::new(profile),
+            sparse: self::sparse(profile),
+            sparse_regions: sparse.into(),
+            outlines,
             known: KnownTracks::new(profile),
         }
     }
@@ -68,6 +71,13 @@ impl SearchBounds {
     /// The fewest sectors of a track.
     pub fn sparse(&self) -> u32 {
         self.sparse
+    }
+
+    /// A number of sectors that every track of a region has.
+    #[inline]
+    pub fn sparse_in(&self, region: usize) -> u32 {
+        let read = self.sparse_regions.get(region);
+        read.copied().unwrap_or(self.sparse)
     }
 
     /// The coarse block positions of all tracks.
@@ -96,34 +106,52 @@ fn sparse(profile: &Profile) -> u32 {
     sectors.min().unwrap_or(1).max(1)
 }
 
-/// The most sectors of a track of each region.
+/// The most sectors of a track of each region, and the fewest, if every track was read.
+struct Densities {
+    dense: Vec<u32>,
+    sparse: Vec<u32>,
+}
+
+/// The densities of all regions.
 ///
 /// On a drive with fewer than `COUNTED` tracks every track is read. On a larger drive the tracks of
 /// each region's first cylinder, and of the next region's, are read: no known layout has narrower
 /// zones.
-fn densities(profile: &Profile) -> Vec<u32> {
+fn densities(profile: &Profile, outlines: &Outlines) -> Densities {
     let geometry = &profile.geometry;
     let grain = Grain::new(geometry);
+    let sectors = |position: Position| match outlines.at(position) {
+        Some(outline) => Some(outline.sectors()),
+        None => {
+            let track = geometry.track_at(position.cylinder, position.head);
+            track.map(|track| track.sectors)
+        }
+    };
     let on = |cylinder: u32| {
         let heads = 0..geometry.surfaces();
-        let tracks = heads.filter_map(|head| geometry.track_at(cylinder, head));
-        tracks.map(|track| track.sectors).max().unwrap_or(0)
+        heads.filter_map(move |head| sectors(Position { cylinder, head }))
     };
-    let most = |cylinders: &mut dyn Iterator<Item = u32>| cylinders.map(on).max().unwrap_or(0);
-    let regions = 0..grain.regions();
     if geometry.surfaces() * geometry.cylinders() < COUNTED {
-        return regions
-            .map(|region| most(&mut grain.cylinders_of(region)).max(1))
-            .collect();
+        let of_region = |region| {
+            let tracks = grain.cylinders_of(region).flat_map(on);
+            tracks.fold((0, u32::MAX), |(most, fewest), sectors| {
+                (sectors.max(most), sectors.min(fewest))
+            })
+        };
+        let regions = (0..grain.regions()).map(of_region);
+        let (dense, sparse) = regions.map(|(most, fewest)| (most.max(1), fewest)).unzip();
+        return Densities { dense, sparse };
     }
-    let mut firsts: Vec<u32> = regions
-        .map(|region| on(grain.cylinders_of(region).start))
+    let most = |cylinder| on(cylinder).max().unwrap_or(0);
+    let mut firsts: Vec<u32> = (0..grain.regions())
+        .map(|region| most(grain.cylinders_of(region).start))
         .collect();
-    firsts.push(on(geometry.cylinders() - 1));
-    firsts
-        .windows(2)
-        .map(|pair| pair[0].max(pair[1]).max(1))
-        .collect()
+    firsts.push(most(geometry.cylinders() - 1));
+    let pairs = firsts.windows(2);
+    Densities {
+        dense: pairs.map(|pair| pair[0].max(pair[1]).max(1)).collect(),
+        sparse: Vec::new(),
+    }
 }
 
 /// The monotone lower envelopes of a drive's seek tables.

@@ -29,6 +29,12 @@ impl KnownTracks {
         }
     }
 
+    /// Whether all tracks were measured.
+    #[inline]
+    pub fn are_all(&self) -> bool {
+        self.bits.is_none()
+    }
+
     /// Whether a track was measured.
     #[inline]
     pub fn has(&self, place: Position) -> bool {

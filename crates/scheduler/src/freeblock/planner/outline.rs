@@ -7,10 +7,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use block::{Duration, Instant};
-use drive::{Position, Profile, Spindle};
+use block::{Duration, Instant, Lba};
+use drive::geometry::{Track, TrackExtent};
+use drive::{Angle, Position, Profile, Spindle};
 
-use super::visit::{blocks_of, only_run};
+use super::turning::Rim;
+use super::visit::{blocks_of, only_run, whole};
 
 /// The number of tracks up to which every track of a drive is read. They take a tenth of a second.
 pub(super) const COUNTED: u32 = 1 << 20;
@@ -20,19 +22,28 @@ pub(super) const COUNTED: u32 = 1 << 20;
 pub(super) struct Outlines {
     surfaces: u32,
     outlines: Arc<[Outline]>,
+    /// The width of a sector on tracks with so many sectors; zero if no track has.
+    widths: Arc<[Angle]>,
 }
 
-/// The position of a track's sector 0, and the largest distance of its blocks from the sectors of
-/// the same number.
+/// The place and the blocks of a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outline {
-    /// In parts of a revolution out of 2^32, rounded down.
-    start: u32,
+    /// The beginning of sector 0.
+    start: Angle,
+    /// The lowest block.
+    lowest: Lba,
     /// The number of sectors; 0 if blocks were remapped, which makes the outline unknown.
     sectors: u16,
     /// The number of blocks, at most that of sectors.
     blocks: u16,
+    /// The sector of the first block if the others are on the following sectors, without gaps; else
+    /// `SLIPPED`.
+    first: u16,
 }
+
+/// No sector's number: the outline of a track counts at most as many sectors from 0.
+const SLIPPED: u16 = u16::MAX;
 
 /// The part of a cylinder that passes under the head, in parts of a revolution out of 2^32.
 #[derive(Clone, Copy, Debug)]
@@ -53,16 +64,13 @@ impl Outlines {
         };
         let places = cylinders
             .flat_map(|cylinder| (0..surfaces).map(move |head| Position { cylinder, head }));
+        let mut widths = Vec::new();
+        let outlines = places.map(|place| Outline::of(profile, place, &mut widths));
         Outlines {
             surfaces,
-            outlines: places.map(|place| Outline::of(profile, place)).collect(),
+            outlines: outlines.collect(),
+            widths: widths.into(),
         }
-    }
-
-    /// Whether no track has an outline.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.outlines.is_empty()
     }
 
     /// The outline of a track, if it has one.
@@ -72,10 +80,35 @@ impl Outlines {
         let outline = self.outlines.get(track)?;
         (outline.sectors > 0).then_some(*outline)
     }
+
+    /// The track at a position, as the geometry has it.
+    pub fn track(&self, position: Position) -> Option<Track> {
+        let outline = self.at(position)?;
+        Some(Track {
+            first: outline.lowest,
+            last: Lba(outline.lowest.0 + u64::from(outline.blocks) - 1),
+            cylinder: position.cylinder,
+            head: position.head,
+            start: outline.start,
+            sectors: outline.sectors.into(),
+            width: self.widths[usize::from(outline.sectors)],
+        })
+    }
+
+    /// The sectors of a track, and the one of its first block, if the others follow without gaps.
+    #[inline]
+    pub fn straight(&self, outline: &Outline) -> Option<(Rim, u32)> {
+        let rim = Rim {
+            start: outline.start,
+            width: self.widths[usize::from(outline.sectors)],
+            sectors: outline.sectors.into(),
+        };
+        (outline.first != SLIPPED).then_some((rim, outline.first.into()))
+    }
 }
 
 impl Outline {
-    fn of(profile: &Profile, place: Position) -> Self {
+    fn of(profile: &Profile, place: Position, widths: &mut Vec<Angle>) -> Self {
         let track = profile.geometry.track_at(place.cylinder, place.head);
         let Some(track) = track else {
             return Outline::default();
@@ -86,23 +119,38 @@ impl Outline {
             return Outline::default();
         };
         let run = only_run(profile, blocks_of(&track, 0..u32::from(blocks)));
-        let here = |run: &drive::geometry::TrackExtent| {
+        let here = |run: &TrackExtent| {
             run.cylinder == track.cylinder && run.head == track.head && blocks <= sectors
         };
-        if !run.as_ref().is_some_and(here) {
+        if !run.as_ref().is_some_and(here) || !is_one_width(widths, &track) {
             return Outline::default();
         }
+        let straight = whole(profile, &track).and_then(|piece| piece.straight_from());
         Outline {
-            start: (track.start.raw() >> 32) as u32,
+            start: track.start,
+            lowest: track.first,
             sectors,
             blocks,
+            first: straight.map_or(SLIPPED, |first| first as u16),
         }
+    }
+
+    /// The position of sector 0 in parts of a revolution out of 2^32, rounded down.
+    #[inline]
+    fn start_parts(&self) -> u32 {
+        (self.start.raw() >> 32) as u32
     }
 
     /// The number of the track's blocks.
     #[inline]
     pub fn blocks(&self) -> u32 {
         self.blocks.into()
+    }
+
+    /// The number of the track's sectors.
+    #[inline]
+    pub fn sectors(&self) -> u32 {
+        self.sectors.into()
     }
 
     /// A superset of the blocks that pass wholly: those before the track's logical start, and those
@@ -112,10 +160,10 @@ impl Outline {
         let sectors = u64::from(self.sectors);
         let whole = |angle: u32| ((u64::from(angle) * sectors) >> 32) as u32;
         // Both angles are rounded down: the difference is at most a part too large.
-        let from = whole(passing.from.wrapping_sub(self.start)).saturating_sub(1);
+        let from = whole(passing.from.wrapping_sub(self.start_parts())).saturating_sub(1);
         let until = from + whole(passing.turn?) + ROUNDED;
         let sectors = u32::from(self.sectors);
-        if until >= from + sectors || passing.from == self.start {
+        if until >= from + sectors || passing.from == self.start_parts() {
             return None;
         }
         let slipped = sectors - self.blocks();
@@ -123,6 +171,19 @@ impl Outline {
         let after = 0..until.saturating_sub(sectors).min(self.blocks());
         Some([before, after])
     }
+}
+
+/// Whether all tracks so far with as many sectors as this one have sectors as wide. The width of
+/// the first of them is noted.
+fn is_one_width(widths: &mut Vec<Angle>, track: &Track) -> bool {
+    let sectors = track.sectors as usize;
+    if widths.len() <= sectors {
+        widths.resize(sectors + 1, Angle::ZERO);
+    }
+    if widths[sectors] == Angle::ZERO {
+        widths[sectors] = track.width;
+    }
+    widths[sectors] == track.width
 }
 
 impl Passing {

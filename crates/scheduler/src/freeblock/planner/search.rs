@@ -13,7 +13,7 @@ use drive::{Position, Profile};
 
 use super::goal::Worth;
 use super::ground::{SearchBounds, sole};
-use super::outline::Passing;
+use super::sieve::{Held, Sieve};
 use super::visit::{Leg, Visit, visit};
 use crate::freeblock::wanted::WantedBlocks;
 use crate::freeblock::{Kind, Ranges};
@@ -197,7 +197,8 @@ impl<'a> CylinderSearch<'a> {
         let [there, back] = [(Direction::Read, leg.from), (leg.direction, leg.to)]
             .map(|(direction, end)| sole(self.profile, direction, end.cylinder.abs_diff(cylinder)));
         let time = self.time.saturating_sub(there + back);
-        let dense = self.ground.dense(rules.wanted.grain().region(cylinder));
+        let region = rules.wanted.grain().region(cylinder);
+        let dense = self.ground.dense(region);
         // Tracks with equal seek times have the same bound.
         let mut bound = (time, self.most(time, dense));
         if bound.1 <= self.than {
@@ -206,8 +207,21 @@ impl<'a> CylinderSearch<'a> {
         let Some(tracks) = rules.wanted.cylinder(cylinder, dense) else {
             return;
         };
-        let outlines = self.ground.outlines();
-        let passing = (!outlines.is_empty()).then(|| self.passing(there, back));
+        let few = self
+            .worth
+            .blocks_among(self.than, self.ground.sparse_in(region));
+        if self.ground.known().are_all() && !rules.wanted.may_have(cylinder, few) {
+            // None of its tracks can be better, and each counts as visited.
+            let surfaces = self.profile.geometry.surfaces();
+            *self.left = self.left.saturating_sub(surfaces);
+            return;
+        }
+        let mut sieve = Sieve::new(
+            (self.profile, self.ground),
+            rules.wanted,
+            (leg, rules.ranges),
+            (there, back),
+        );
         for head in 0..self.profile.geometry.surfaces() {
             if *self.left == 0 {
                 return;
@@ -217,63 +231,57 @@ impl<'a> CylinderSearch<'a> {
                 continue;
             }
             *self.left -= 1;
-            if tracks.most(head) <= self.few {
+            let held = Held {
+                most: tracks.most(head),
+                is_exact: tracks.is_exact(),
+            };
+            if held.most <= self.few
+                || rules.closed.contains(&Some(position))
+                || rules.taken.contains(&position)
+            {
                 continue;
             }
-            if passing.is_some_and(|passing| !self.may_gain(position, &passing)) {
-                continue;
-            }
-            if rules.closed.contains(&Some(position)) || rules.taken.contains(&position) {
-                continue;
-            }
-            let time = self.time_at(position);
+            let seeks = self.seeks(position);
+            let time = self.time.saturating_sub(seeks.0 + seeks.1);
             if bound.0 != time {
                 bound = (time, self.most(time, dense));
             }
-            if bound.1 > self.than {
+            if bound.1 <= self.than {
+                continue;
+            }
+            let (worth, than, few) = (self.worth, self.than, self.few);
+            let is_better =
+                |wanted, sectors, left| wanted > few && worth.of(wanted, sectors, left) > than;
+            if sieve.passes(position, held, seeks, is_better) {
                 self.track(position);
+            } else {
+                debug_assert!(self.is_worse(position), "{position:?} is better");
             }
         }
     }
 
-    /// A superset of the part of a cylinder that passes, with seeks of at least these times.
-    fn passing(&self, there: Duration, back: Duration) -> Passing {
+    /// Whether a visit of a track would not be better than the best so far.
+    fn is_worse(&self, position: Position) -> bool {
+        let worth = self.visited(position).map(|found| self.worth_of(&found));
+        worth.is_none_or(|worth| worth <= self.than)
+    }
+
+    fn worth_of(&self, found: &Visit) -> u64 {
+        let track = &found.track;
+        self.worth.of(found.wanted, track.sectors, track.wanted)
+    }
+
+    /// The times of the two seeks, to a track and from it.
+    fn seeks(&self, position: Position) -> (Duration, Duration) {
         let leg = &self.rules.leg;
-        let from = leg.leaves + there + leg.to_free;
-        let until = leg.latest.as_nanos().saturating_sub(back.as_nanos());
-        let until = until.min(leg.done_by.as_nanos());
-        let time = Duration::from_nanos(until.saturating_sub(from.as_nanos()));
-        Passing::new(&self.profile.spindle, from, time)
+        (
+            self.profile.reposition(leg.from, position, Direction::Read),
+            self.profile.reposition(position, leg.to, leg.direction),
+        )
     }
 
-    /// Whether more than `few` wanted blocks of a track may pass.
-    #[inline]
-    fn may_gain(&self, position: Position, passing: &Passing) -> bool {
-        let Some(outline) = self.ground.outlines().at(position) else {
-            return true;
-        };
-        let Some(ranges) = outline.passing(passing) else {
-            return true;
-        };
-        let slices = self.rules.wanted.slices_at(position, outline.blocks());
-        slices.is_some_and(|slices| {
-            let wanted = ranges.map(|blocks| match blocks.is_empty() {
-                true => 0,
-                false => slices.wanted(slices.touched(blocks)),
-            });
-            wanted[0] + wanted[1] > self.few
-        })
-    }
-
-    /// The time that the two seeks leave on a track.
-    fn time_at(&self, position: Position) -> Duration {
-        let leg = &self.rules.leg;
-        let there = self.profile.reposition(leg.from, position, Direction::Read);
-        let back = self.profile.reposition(position, leg.to, leg.direction);
-        self.time.saturating_sub(there + back)
-    }
-
-    fn track(&mut self, position: Position) {
+    /// The best reads of a track, if they have more than `few` wanted blocks.
+    fn visited(&self, position: Position) -> Option<Visit> {
         let rules = self.rules;
         let kind = if position == rules.destination {
             Kind::Destination
@@ -282,17 +290,20 @@ impl<'a> CylinderSearch<'a> {
         } else {
             Kind::Detour
         };
-        let found = visit(
+        visit(
             (self.profile, rules.wanted),
             &rules.leg,
-            (position, kind),
+            (position, kind, self.ground.outlines().track(position)),
             rules.ranges,
             self.few,
-        );
-        let Some(found) = found else { return };
-        let worth = self
-            .worth
-            .of(found.wanted, found.track.sectors, found.track.wanted);
+        )
+    }
+
+    fn track(&mut self, position: Position) {
+        let Some(found) = self.visited(position) else {
+            return;
+        };
+        let worth = self.worth_of(&found);
         if worth > self.than {
             self.than = worth;
             self.few = self.worth.blocks(worth);

@@ -20,11 +20,20 @@ pub(super) struct Turning {
     from: Instant,
     /// The angle under the head at `from`.
     there: Angle,
-    /// The length of the span in picoseconds.
-    picos: u128,
     period_ps: u64,
-    /// The approximate rotation in the span, as raw angle.
-    about: u128,
+    /// The largest raw angle by which the platter turns in the span.
+    reach: u128,
+}
+
+/// The sectors of a track: where they lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rim {
+    /// The beginning of sector 0.
+    pub start: Angle,
+    /// The width of a sector.
+    pub width: Angle,
+    /// The number of sectors.
+    pub sectors: u32,
 }
 
 /// The sectors of a track that pass.
@@ -57,37 +66,35 @@ impl Turning {
         if from >= until {
             return None;
         }
-        let nanos = u128::from(until.since(from).as_nanos());
+        let picos = u128::from(until.since(from).as_nanos()) * 1000;
+        let picos = picos.min(LONGEST_PICOS);
         let period_ps = spindle.period_ps();
-        let nano = spindle.angle_at(Instant::from_nanos(1)) - spindle.phase();
         Some(Turning {
             from,
             there: spindle.angle_at(from),
-            picos: nanos * 1000,
             period_ps,
-            about: nanos * u128::from(nano.raw()),
+            // The last whose time, rounded down to picoseconds, is not longer.
+            reach: (((picos + 1) << 64) - 1) / u128::from(period_ps),
         })
     }
 
     /// The sectors of a track that pass from their beginning to their end.
     #[inline]
-    pub fn sectors(&self, track: &Track) -> Sectors {
-        let first = (track.start - self.there).raw();
-        let width = track.width.raw();
+    pub fn sectors(&self, rim: &Rim) -> Sectors {
+        let first = (rim.start - self.there).raw();
         let upper = if first == 0 {
-            track.sectors
+            rim.sectors
         } else {
-            let gone = first.wrapping_neg().div_ceil(width.max(1));
-            gone.min(u64::from(track.sectors)) as u32
+            rim.ceil(first.wrapping_neg())
         };
         let bases = [i128::from(first) - REVOLUTION, i128::from(first)];
-        let [upper_end, lower_end] = bases.map(|base| self.end(base, width, track.sectors));
+        let [upper_end, lower_end] = bases.map(|base| self.end(base, rim));
         Sectors {
             upper,
             upper_end: upper_end.max(upper),
             lower_end,
             bases,
-            width,
+            width: rim.width.raw(),
         }
     }
 
@@ -120,25 +127,53 @@ impl Turning {
     /// Whether the platter turns by `turned` in the span.
     #[inline]
     fn has(&self, turned: u128) -> bool {
-        (turned * u128::from(self.period_ps)) >> 64 <= self.picos
+        turned <= self.reach
     }
 
     /// The number of sectors from sector 0 on, at `base`, that have passed at the end.
     #[inline]
-    fn end(&self, base: i128, width: u64, sectors: u32) -> u32 {
-        let turned = |sectors: u32| base + i128::from(width) * i128::from(sectors);
-        let has = |sectors| turned(sectors) <= 0 || self.has(turned(sectors) as u128);
-        let room = self.about as i128 - base;
-        // An estimate that is exact but for rounding.
-        let guess = (room.max(0) >> 16) as u64 / (width >> 16).max(1);
-        let mut end = guess.min(u64::from(sectors)) as u32;
-        while end > 0 && !has(end) {
-            end -= 1;
+    fn end(&self, base: i128, rim: &Rim) -> u32 {
+        let room = self.reach as i128 - base;
+        match u64::try_from(room) {
+            Ok(room) => rim.floor(room),
+            Err(_) if room < 0 => 0,
+            Err(_) => rim.sectors,
         }
-        while end < sectors && has(end + 1) {
-            end += 1;
+    }
+}
+
+impl Rim {
+    /// The sectors of a track.
+    #[inline]
+    pub fn of(track: &Track) -> Self {
+        Rim {
+            start: track.start,
+            width: track.width,
+            sectors: track.sectors,
         }
-        end
+    }
+
+    /// The number of sectors that are not wider than `way` together, at most all.
+    ///
+    /// A product tells, but for rounding of the width: a quotient takes longer.
+    #[inline]
+    fn floor(&self, way: u64) -> u32 {
+        let width = self.width.raw();
+        let fits = |count: u32| u128::from(width) * u128::from(count) <= u128::from(way);
+        let about = ((u128::from(way) * u128::from(self.sectors)) >> 64) as u32;
+        if fits(about) && !fits(about + 1) {
+            return about;
+        }
+        (way / width.max(1)).min(u64::from(self.sectors)) as u32
+    }
+
+    /// The number of sectors that are as wide as `way` together, at most all.
+    #[inline]
+    fn ceil(&self, way: u64) -> u32 {
+        match way {
+            0 => 0,
+            way => (self.floor(way - 1) + 1).min(self.sectors),
+        }
     }
 }
 
@@ -157,6 +192,10 @@ impl Sectors {
         u32::try_from(sector).unwrap_or(u32::MAX)
     }
 }
+
+/// The length of a span above which all of it counts as this: 53 days. It keeps products within the
+/// word.
+const LONGEST_PICOS: u128 = 1 << 62;
 
 /// A whole turn, as raw angle.
 const REVOLUTION: i128 = 1 << 64;

@@ -6,7 +6,7 @@ use block::{Direction, Duration, Extent, Instant, Lba, Sectors as Blocks};
 use drive::geometry::{Track, TrackExtent};
 use drive::{Angle, Position, Profile};
 
-use super::turning::{Sectors, Sweep, Turning};
+use super::turning::{Rim, Sectors, Sweep, Turning};
 use crate::freeblock::wanted::{Slices, WantedBlocks};
 use crate::freeblock::{Kind, Ranges, SlowBus, Stop};
 
@@ -59,7 +59,7 @@ pub(super) struct Visited {
 
 /// Consecutive blocks of a track, in the order of their sectors.
 #[derive(Clone, Copy, Debug)]
-struct SectorRun {
+pub(super) struct SectorRun {
     /// The first block, counted from the track's first.
     first: u32,
     blocks: u32,
@@ -97,6 +97,30 @@ struct Swept {
     ways: (u128, u128),
 }
 
+impl SectorRun {
+    /// The sector of the first block, if the others are on the following ones.
+    pub fn straight_from(&self) -> Option<u32> {
+        (self.order == SectorOrder::Straight).then_some(self.sector)
+    }
+}
+
+impl Leg {
+    /// The time span on a track between a seek of `there` and one of `back`; `None` if it is empty.
+    pub fn turning(
+        &self,
+        profile: &Profile,
+        (there, back): (Duration, Duration),
+    ) -> Option<Turning> {
+        let until = self.latest.as_nanos().checked_sub(back.as_nanos())?;
+        let until = Instant::from_nanos(until);
+        if until < self.follows {
+            return None;
+        }
+        let from = self.leaves + there + self.to_free;
+        Turning::new(&profile.spindle, from, until.min(self.done_by))
+    }
+}
+
 impl Visit {
     /// The last read.
     pub fn last(&self) -> Option<&Stop> {
@@ -104,32 +128,27 @@ impl Visit {
     }
 }
 
-/// The reads with the most wanted blocks of a track on a leg, if they have more than `than`.
+/// The reads with the most wanted blocks of a track on a leg, if they have more than `than`. The
+/// geometry is asked for the track unless it is `known`.
 pub(super) fn visit(
     (profile, wanted): (&Profile, &WantedBlocks),
     leg: &Leg,
-    (position, kind): (Position, Kind),
+    (position, kind, known): (Position, Kind, Option<Track>),
     ranges: Ranges,
     than: u32,
 ) -> Option<Visit> {
-    let arrives = leg.leaves + profile.reposition(leg.from, position, Direction::Read);
+    let there = profile.reposition(leg.from, position, Direction::Read);
     let back = profile.reposition(position, leg.to, leg.direction);
-    let until = leg.latest.as_nanos().checked_sub(back.as_nanos())?;
-    let until = Instant::from_nanos(until);
-    if until < leg.follows {
-        return None;
-    }
-    let until = until.min(leg.done_by);
-    let turning = Turning::new(&profile.spindle, arrives + leg.to_free, until)?;
-    let track = profile
-        .geometry
-        .track_at(position.cylinder, position.head)?;
+    let arrives = leg.leaves + there;
+    let turning = leg.turning(profile, (there, back))?;
+    let geometry = &profile.geometry;
+    let track = known.or_else(|| geometry.track_at(position.cylinder, position.head))?;
     let visiting = Visiting {
         profile,
         track,
         slices: wanted.slices(&track)?,
         turning,
-        sectors: turning.sectors(&track),
+        sectors: turning.sectors(&Rim::of(&track)),
         arrives,
         kind,
         leg,
@@ -331,7 +350,7 @@ pub(super) fn only_run(profile: &Profile, extent: Extent) -> Option<TrackExtent>
 }
 
 /// All blocks of a track as one piece, unless its first or last one was remapped.
-fn whole(profile: &Profile, track: &Track) -> Option<SectorRun> {
+pub(super) fn whole(profile: &Profile, track: &Track) -> Option<SectorRun> {
     let blocks = (track.last.0 - track.first.0 + 1) as u32;
     let mut piece = SectorRun {
         first: 0,

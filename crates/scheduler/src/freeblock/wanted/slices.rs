@@ -74,10 +74,10 @@ impl<'a> Slices<'a> {
             let blocks = self.blocks_of(slices);
             return blocks.end - blocks.start;
         }
-        let words = slices.start / 64..slices.end.div_ceil(64);
-        let set: u32 = words
-            .map(|word| (self.word(word) & mask(word, &slices)).count_ones())
-            .sum();
+        let set = self.bytes.map_or(0, |bytes| set_bits(bytes, &slices));
+        if self.slice == 1 {
+            return set;
+        }
         let last = self.count() - 1;
         let short = (last + 1) * self.slice - self.blocks;
         if short > 0 && slices.contains(&last) && self.is_wanted(last) {
@@ -169,6 +169,13 @@ impl<'a> Cylinder<'a> {
         }
     }
 
+    /// Whether [`Cylinder::most`] is the number of a track's wanted blocks, if no more than all of
+    /// its blocks.
+    #[inline]
+    pub fn is_exact(&self) -> bool {
+        self.bytes.is_none() || self.counts.is_some() || self.blocks.1 == 1
+    }
+
     /// An upper bound of a track's wanted blocks.
     #[inline]
     pub fn most(&self, head: u32) -> u32 {
@@ -190,6 +197,22 @@ impl<'a> Cylinder<'a> {
             .sum();
         set * self.blocks.1
     }
+}
+
+/// The number of set bits in a range, which is not empty.
+#[inline]
+fn set_bits(bytes: &[u8], range: &Range<u32>) -> u32 {
+    let (first, last) = (range.start / 64, (range.end - 1) / 64);
+    let from = u64::MAX << (range.start % 64);
+    let until = u64::MAX >> (63 - (range.end - 1) % 64);
+    if first == last {
+        return (word_at(bytes, first) & from & until).count_ones();
+    }
+    let between = &bytes[(first as usize + 1) * 8..last as usize * 8];
+    let between = between.chunks_exact(8).map(|eight| word_at(eight, 0));
+    let ends =
+        (word_at(bytes, first) & from).count_ones() + (word_at(bytes, last) & until).count_ones();
+    between.fold(ends, |set, word| set + word.count_ones())
 }
 
 /// The `word`-th eight bytes.
