@@ -25,6 +25,7 @@ pub mod deadline;
 pub mod fcfs;
 pub mod look;
 mod naming;
+mod owners;
 pub mod sptf;
 pub mod sptf_sw;
 pub mod sstf;
@@ -264,7 +265,7 @@ pub const ALL: &[PolicyEntry] = &[
     },
     PolicyEntry {
         name: "anticipatory",
-        what: "Deadline, and after a read the disk idles up to N ms for one that follows it.",
+        what: "Deadline, and after a read the disk idles up to N ms for its owner's next one.",
         source: "Iyer, Druschel, SOSP 2001; Piggin, Linux 2.6, block/as-iosched.c",
         depth: Depth::JustInTime,
         make: Make::With(
@@ -279,7 +280,7 @@ pub const ALL: &[PolicyEntry] = &[
     },
     PolicyEntry {
         name: "cfq-like",
-        what: "Readers, one for each sixteenth of the disk, and the writes take turns of N ms.",
+        what: "Reads by owner (unknown: by place) and all writes take turns of N ms.",
         source: "Axboe; Linux 2.6.13 to 4.20, block/cfq-iosched.c",
         depth: Depth::JustInTime,
         make: Make::With(

@@ -2,55 +2,62 @@
 //! time. Within a slice the disk idles for the reader's next request.
 //!
 //! ```text
-//!   the disk in 16 areas   | 0   | 1   | 2   |  ...  | 15  |
-//!   turns                  area 2 ---> area 5 ---> area 14 ---> writes ---> area 2
-//!                          N ms        N ms         N ms        0.4 N ms
-//!                          '- C-LOOK within the area; empty: idle up to 8 ms
+//!   reads     unknown owners, by 16 areas of the disk  | owner 3 | owner 8 | writes
+//!   turns     area 2 ---> area 14 ---> owner 3 ---> owner 8 ---> writes ---> area 2
+//!             N ms        N ms         N ms         N ms         0.4 N ms
+//!             '- C-LOOK within the turn; empty: idle up to 8 ms
 //! ```
 //!
-//! Axboe; Linux 2.6.13 to 4.20, `block/cfq-iosched.c`. Requests carry no client, so the policy is
-//! simplified. Each sixteenth of the disk stands for a reading process, and all writes for one
-//! more, as in CFQ. Omitted are priorities, groups, preemption by cooperating processes, expiry
-//! inside a queue, and the later treatment of seeky queues. Whether to idle depends on the success
-//! rate.
+//! Axboe; Linux 2.6.13 to 4.20, `block/cfq-iosched.c`. Each owner has a queue of its reads, and all writes share one, as
+//! CFQ's asynchronous ones do. For reads of unknown owners each sixteenth of the disk stands for a reading process. The turn
+//! passes through all queues that have a request. Omitted are priorities, groups, preemption by cooperating processes,
+//! expiry inside a queue, and the later treatment of seeky queues.
 //!
-//! Not for random requests all over the disk: a slice serves a few near each other, and the others
-//! wait for sixteen slices.
+//! The disk idles for an owner unless its reads come later than 8 ms, as CFQ decides, or idling for it has mostly failed.
+//!
+//! Not for random requests: an owner that always has one has the disk for its slice with one request at a time, and those of
+//! unknown owners wait for sixteen slices.
 
 use std::collections::BTreeMap;
 
-use block::{Direction, Duration, Instant, Lba};
+use block::{Direction, Duration, Instant, Lba, Owner};
 
 use crate::policy::anticipation::{IdleHistory, IdleResult};
+use crate::policy::owners::{Backlog, Owners};
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
 /// The pending requests, and the current turn.
 #[derive(Clone, Debug)]
 pub struct CfqLike {
-    reads: BlockQueue,
-    writes: BlockQueue,
+    /// Reads, first those of the unknown owner.
+    reads: OwnerQueues,
+    writes: OwnerQueues,
     slice: Duration,
     turn: Slice,
     /// The end of the turn.
     ends: Instant,
     /// The end of the idle period, if the disk idles for the turn's reader.
     idle: Option<Instant>,
+    /// The success of idling for unknown owners.
     history: IdleHistory,
+    owners: Owners,
 }
 
-/// The owner of a turn.
+/// The queue that has the turn, in the order of turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slice {
-    /// The reader of this area.
+    /// The reads of unknown owners in this area.
     Area(u64),
+    /// The reads of this owner.
+    Owner(Owner),
     /// All writes.
     Writes,
 }
 
-/// Requests by first block and arrival number.
+/// Requests by owner, first block and arrival number.
 #[derive(Clone, Debug, Default)]
-struct BlockQueue {
-    pending: BTreeMap<(Lba, u64), PieceId>,
+struct OwnerQueues {
+    pending: BTreeMap<(Owner, Lba, u64), PieceId>,
     /// The first block of the last served request.
     sweep: Lba,
 }
@@ -59,13 +66,14 @@ impl CfqLike {
     /// A policy with turns of `millis` milliseconds for readers.
     pub fn new(millis: u32) -> Self {
         CfqLike {
-            reads: BlockQueue::default(),
-            writes: BlockQueue::default(),
+            reads: OwnerQueues::default(),
+            writes: OwnerQueues::default(),
             slice: Duration::from_millis(u64::from(millis)),
             turn: Slice::Writes,
             ends: Instant::ZERO,
             idle: None,
             history: IdleHistory::default(),
+            owners: Owners::default(),
         }
     }
 
@@ -74,86 +82,109 @@ impl CfqLike {
         // A command that is selected now begins at the end of the previous one.
         if view.ready.max(view.now) >= self.ends {
             if self.idle.take().is_some() {
-                self.history.learn(IdleResult::Missed);
+                self.learn(IdleResult::Missed);
             }
             return Choice::Nothing;
         }
         let served = self.serve(view);
-        let Slice::Area(_) = self.turn else {
+        if self.turn == Slice::Writes {
             return served;
-        };
+        }
         if served != Choice::Nothing {
             if self.idle.take().is_some() {
-                self.history.learn(IdleResult::Came);
+                self.learn(IdleResult::Came);
             }
             return served;
         }
-        if self.idle.is_none() && self.history.should_idle() {
+        if self.idle.is_none() && self.is_worth_idling() {
             let until = view.ready.max(view.now) + SLICE_IDLE;
             self.idle = Some(until.min(self.ends));
         }
         match self.idle {
             Some(until) if until > view.now => Choice::WaitUntil(until),
             Some(_) => {
-                self.history.learn(IdleResult::Missed);
+                self.learn(IdleResult::Missed);
                 Choice::Nothing
             }
             None => Choice::Nothing,
         }
     }
 
-    /// Serves the turn's next request upwards, or its lowest.
-    fn serve(&mut self, view: &View) -> Choice {
-        let (queue, first, end) = match self.turn {
-            Slice::Writes => (&mut self.writes, Lba(0), Lba(u64::MAX)),
-            Slice::Area(area) => {
-                let blocks = view.belief.geometry.sectors().0;
-                (
-                    &mut self.reads,
-                    begin(area, blocks),
-                    begin(area + 1, blocks),
-                )
+    /// Whether to idle for the reader that has the turn.
+    fn is_worth_idling(&mut self) -> bool {
+        match self.turn {
+            Slice::Owner(owner) => {
+                let habits = self.owners.habits(owner);
+                habits.comes_within(SLICE_IDLE) && habits.idling.should_idle()
             }
-        };
-        let sweep = queue.sweep.clamp(first, end);
-        let next = queue.first(sweep, end).or_else(|| queue.first(first, end));
-        match next {
-            None => Choice::Nothing,
-            Some((start, order)) => {
-                queue.sweep = start;
-                let ticket = queue.pending.remove(&(start, order));
-                ticket.map_or(Choice::Nothing, Choice::Serve)
-            }
+            Slice::Area(_) | Slice::Writes => self.history.should_idle(),
         }
     }
 
-    /// Gives the turn to the next owner with a request.
+    fn learn(&mut self, result: IdleResult) {
+        match self.turn {
+            Slice::Owner(owner) => self.owners.habits(owner).idling.learn(result),
+            Slice::Area(_) | Slice::Writes => self.history.learn(result),
+        }
+    }
+
+    /// Serves the turn's next request upwards, or its lowest.
+    fn serve(&mut self, view: &View) -> Choice {
+        let all = (Lba(0), Lba(u64::MAX));
+        let (queue, owner, (first, end)) = match self.turn {
+            Slice::Writes => (&mut self.writes, Owner::NOBODY, all),
+            Slice::Owner(owner) => (&mut self.reads, owner, all),
+            Slice::Area(area) => {
+                let blocks = view.belief.geometry.sectors().0;
+                let area = (begin(area, blocks), begin(area + 1, blocks));
+                (&mut self.reads, Owner::NOBODY, area)
+            }
+        };
+        let sweep = queue.sweep.clamp(first, end);
+        let next = queue.first(owner, sweep, end);
+        let Some(key) = next.or_else(|| queue.first(owner, first, end)) else {
+            return Choice::Nothing;
+        };
+        queue.sweep = key.1;
+        let ticket = queue.pending.remove(&key);
+        if let Slice::Owner(owner) = self.turn {
+            self.owners.served(owner);
+        }
+        ticket.map_or(Choice::Nothing, Choice::Serve)
+    }
+
+    /// Gives the turn to the next queue with a request.
     fn pass_on(&mut self, view: &View) {
         let blocks = view.belief.geometry.sectors().0;
-        let higher = match self.turn {
-            Slice::Area(area) => self.reads.first(begin(area + 1, blocks), Lba(u64::MAX)),
-            Slice::Writes => self.reads.first(Lba(0), Lba(u64::MAX)),
+        let (owner, from) = match self.turn {
+            Slice::Area(area) => (Owner::NOBODY, begin(area + 1, blocks)),
+            // All of them begin before the end of the address space.
+            Slice::Owner(owner) => (owner, Lba(u64::MAX)),
+            Slice::Writes => (Owner::NOBODY, Lba(0)),
         };
-        let lowest = self.reads.first(Lba(0), Lba(u64::MAX));
-        let writes = !self.writes.pending.is_empty();
-        self.turn = match (higher, lowest) {
-            (Some((start, _)), _) => Slice::Area(area(start, blocks)),
-            (None, Some((start, _))) if !writes => Slice::Area(area(start, blocks)),
+        let next = self.reads.from(owner, from);
+        let lowest = self.reads.from(Owner::NOBODY, Lba(0));
+        let has_writes = !self.writes.pending.is_empty();
+        self.turn = match (next, lowest) {
+            (Some(key), _) => Slice::of(key, blocks),
+            (None, Some(key)) if !has_writes => Slice::of(key, blocks),
             (None, _) => Slice::Writes,
         };
         let slice = match self.turn {
-            Slice::Area(_) => self.slice,
+            Slice::Area(_) | Slice::Owner(_) => self.slice,
             Slice::Writes => Duration::from_nanos(self.slice.as_nanos() * 2 / 5),
         };
         self.ends = view.ready.max(view.now) + slice;
         self.idle = None;
     }
 
-    fn queue_mut(&mut self, direction: Direction) -> &mut BlockQueue {
-        match direction {
-            Direction::Read => &mut self.reads,
-            Direction::Write => &mut self.writes,
-        }
+    /// The queues of a request's direction, and its key in them.
+    fn queues_of(&mut self, pending: &EligibleRequest) -> (&mut OwnerQueues, (Owner, Lba, u64)) {
+        let (queues, owner) = match pending.direction {
+            Direction::Read => (&mut self.reads, pending.owner),
+            Direction::Write => (&mut self.writes, Owner::NOBODY),
+        };
+        (queues, (owner, pending.extent.start(), pending.order))
     }
 }
 
@@ -163,17 +194,25 @@ impl Policy for CfqLike {
     }
 
     fn add(&mut self, pending: &EligibleRequest) {
-        let key = (pending.extent.start(), pending.order);
-        let queue = self.queue_mut(pending.direction);
-        queue.pending.insert(key, pending.ticket);
+        let (queues, key) = self.queues_of(pending);
+        let backlog = match queues.first(key.0, Lba(0), Lba(u64::MAX)) {
+            None => Backlog::None,
+            Some(_) => Backlog::Some,
+        };
+        queues.pending.insert(key, pending.ticket);
+        if key.0.is_known() {
+            self.owners
+                .arrived(key.0, pending.extent, pending.submitted, backlog);
+        }
     }
 
     fn withdraw(&mut self, pending: &EligibleRequest) {
-        let key = (pending.extent.start(), pending.order);
-        self.queue_mut(pending.direction).pending.remove(&key);
+        let (queues, key) = self.queues_of(pending);
+        queues.pending.remove(&key);
     }
 
     fn select(&mut self, view: &View) -> Choice {
+        self.owners.ended(view.ready);
         if self.reads.pending.is_empty() && self.writes.pending.is_empty() {
             return Choice::Nothing;
         }
@@ -187,11 +226,27 @@ impl Policy for CfqLike {
     }
 }
 
-impl BlockQueue {
-    /// The first request that begins in `first..end`.
-    fn first(&self, first: Lba, end: Lba) -> Option<(Lba, u64)> {
-        let (&key, _) = self.pending.range((first, 0)..(end, 0)).next()?;
-        Some(key)
+impl Slice {
+    /// The queue of a read on a drive of `blocks` blocks.
+    fn of((owner, start, _): (Owner, Lba, u64), blocks: u64) -> Slice {
+        match owner.is_known() {
+            true => Slice::Owner(owner),
+            false => Slice::Area(area(start, blocks)),
+        }
+    }
+}
+
+impl OwnerQueues {
+    /// The first request of an owner that begins in `first..end`.
+    fn first(&self, owner: Owner, first: Lba, end: Lba) -> Option<(Owner, Lba, u64)> {
+        let range = (owner, first, 0)..(owner, end, 0);
+        self.pending.range(range).next().map(|(&key, _)| key)
+    }
+
+    /// The first request of an owner that begins at `first` or later, or else the first of the next owner.
+    fn from(&self, owner: Owner, first: Lba) -> Option<(Owner, Lba, u64)> {
+        let next = self.pending.range((owner, first, 0)..).next();
+        next.map(|(&key, _)| key)
     }
 }
 

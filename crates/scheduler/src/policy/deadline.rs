@@ -21,7 +21,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use block::{Direction, Duration, Instant, Lba};
+use block::{Direction, Duration, Instant, Lba, Owner};
 
 use crate::policy::{Choice, EligibleRequest, PieceId, Policy, Sight, View};
 
@@ -62,6 +62,8 @@ pub struct Deadline {
     batched: u32,
     /// The number of batches of reads for which writes have waited.
     starved: u32,
+    /// The last served request.
+    last: (Key, Owner),
 }
 
 /// The pending requests of one direction.
@@ -83,6 +85,7 @@ struct WaitingRequest {
     submitted: Instant,
     /// The block after its last.
     end: Lba,
+    owner: Owner,
 }
 
 impl Default for Deadline {
@@ -96,6 +99,7 @@ impl Default for Deadline {
             // Full: the first selection begins a batch.
             batched: parameters.fifo_batch,
             starved: 0,
+            last: ((Lba(0), 0), Owner::NOBODY),
         }
     }
 }
@@ -111,6 +115,7 @@ impl Policy for Deadline {
             ticket: pending.ticket,
             submitted: pending.submitted,
             end: pending.extent.end(),
+            owner: pending.owner,
         };
         self.side_mut(pending.direction).insert(key, waiting);
     }
@@ -189,6 +194,11 @@ impl Deadline {
         self.direction
     }
 
+    /// The last served request and its owner.
+    pub(super) fn last_served(&self) -> (Key, Owner) {
+        self.last
+    }
+
     /// Serves a pending request, as the next of the batch or the first of another.
     pub(super) fn serve(&mut self, key: Key, direction: Direction) -> Choice {
         if self.direction != direction {
@@ -200,6 +210,7 @@ impl Deadline {
             return Choice::Nothing;
         };
         side.sweep = served.end;
+        self.last = (key, served.owner);
         Choice::Serve(served.ticket)
     }
 

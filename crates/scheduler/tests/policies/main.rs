@@ -2,4 +2,5 @@
 //! requests.
 
 mod oracle;
+mod owners;
 mod stateful;

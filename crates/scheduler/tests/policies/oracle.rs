@@ -139,6 +139,10 @@ struct Trial {
     ready: Instant,
     /// Until when the policy idles.
     waits: Option<Instant>,
+    /// The owner of the last served request, if it was a read and its owner is known.
+    reader: Option<Owner>,
+    /// Until when that owner has the disk for itself, under a policy with slices.
+    slice: Instant,
 }
 
 impl Trial {
@@ -158,6 +162,8 @@ impl Trial {
             now: Instant::ZERO,
             ready: Instant::ZERO,
             waits: None,
+            reader: None,
+            slice: Instant::ZERO,
         }
     }
 
@@ -240,12 +246,39 @@ impl Trial {
             (_, Choice::Nothing) => assert!(self.pending.is_empty(), "{name} serves nothing"),
             (_, Choice::Serve(_)) => {}
         }
+        self.check_owners(choice);
         match choice {
             Choice::Serve(ticket) => self.served(ticket),
             Choice::WaitUntil(then) => self.waits = Some(then),
             Choice::Nothing => {}
         }
         choice
+    }
+
+    /// Nobody idles for an owner that has a read, and an owner that has some keeps the disk for its slice.
+    fn check_owners(&mut self, choice: Choice) {
+        let name = self.named.name();
+        let reads = |p: &&EligibleRequest| p.direction == Direction::Read;
+        let own = |p: &&EligibleRequest| reads(p) && Some(p.owner) == self.reader;
+        let has_more = self.pending.values().any(|p| own(&p));
+        let ticket = match choice {
+            Choice::Serve(ticket) => ticket,
+            Choice::WaitUntil(_) => return assert!(!has_more, "{name} idles for what is there"),
+            Choice::Nothing => return,
+        };
+        let mut pending = self.pending.values();
+        let served = pending.find(|p| p.ticket == ticket).expect("it is pending");
+        let at = self.now.max(self.ready);
+        let is_sliced = self.named.entry.name == "cfq-like";
+        if is_sliced && has_more && at < self.slice {
+            assert!(own(&served), "{name} ends a slice early");
+        }
+        let reader = (reads(&served) && served.owner.is_known()).then_some(served.owner);
+        if reader != self.reader || at >= self.slice {
+            let millis = u64::from(self.named.parameter().unwrap_or(0));
+            self.slice = at + Duration::from_millis(millis);
+        }
+        self.reader = reader;
     }
 
     fn served(&mut self, ticket: PieceId) {

@@ -9,16 +9,16 @@ use scheduler::{Choice, EligibleRequest, PieceId, Policy, View};
 use drive::invented;
 
 /// A policy and a clock. Tickets are numbers by arrival.
-struct Bench {
+pub(super) struct Bench {
     policy: Box<dyn Policy>,
-    belief: Profile,
+    pub(super) belief: Profile,
     arrived: u32,
-    now: Instant,
+    pub(super) now: Instant,
     ready: Instant,
 }
 
 impl Bench {
-    fn new(policy: &str) -> Self {
+    pub(super) fn new(policy: &str) -> Self {
         Bench {
             policy: find(policy).expect("a policy of the table").make(),
             belief: invented::profile(),
@@ -32,7 +32,7 @@ impl Bench {
         self.add_for(Owner::NOBODY, direction, start)
     }
 
-    fn add_for(&mut self, owner: Owner, direction: Direction, start: u64) -> PieceId {
+    pub(super) fn add_for(&mut self, owner: Owner, direction: Direction, start: u64) -> PieceId {
         let ticket = PieceId(self.arrived);
         self.policy.add(&EligibleRequest {
             ticket,
@@ -54,11 +54,15 @@ impl Bench {
         self.add(Direction::Read, start)
     }
 
-    fn write(&mut self, start: u64) -> PieceId {
+    pub(super) fn read_for(&mut self, process: u32, start: u64) -> PieceId {
+        self.add_for(Owner::process(process), Direction::Read, start)
+    }
+
+    pub(super) fn write(&mut self, start: u64) -> PieceId {
         self.add(Direction::Write, start)
     }
 
-    fn select(&mut self) -> Choice {
+    pub(super) fn select(&mut self) -> Choice {
         self.policy.select(&View {
             now: self.now,
             belief: &self.belief,
@@ -69,22 +73,27 @@ impl Bench {
     }
 
     /// What is chosen when the drive is idle; it is done 5 ms later.
-    fn serve(&mut self) -> Option<PieceId> {
+    pub(super) fn serve(&mut self) -> Option<PieceId> {
         let choice = self.select();
         let Choice::Serve(ticket) = choice else {
             return None;
         };
-        self.now = self.now.max(self.ready) + SERVICE;
-        self.ready = self.now;
+        self.end();
         Some(ticket)
     }
 
-    fn wait(&mut self, millis: u64) {
+    /// What was chosen is done.
+    pub(super) fn end(&mut self) {
+        self.now = self.now.max(self.ready) + SERVICE;
+        self.ready = self.now;
+    }
+
+    pub(super) fn wait(&mut self, millis: u64) {
         self.now += Duration::from_millis(millis);
     }
 }
 
-const SERVICE: Duration = Duration::from_millis(5);
+pub(super) const SERVICE: Duration = Duration::from_millis(5);
 
 fn millis(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)

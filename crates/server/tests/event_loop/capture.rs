@@ -1,9 +1,11 @@
 //! Captured live runs, replayed in virtual time: the same decisions, byte for byte.
 
+use std::collections::BTreeSet;
+
 use block::operation::Ask;
 use block::{Durability, Duration, Extent, Lba, Sectors, Switch};
 use drive::catalog::find;
-use engine::{Limits, Rules};
+use engine::{Input, Limits, Rules};
 use nbd::Style;
 use nbd::request::Asked;
 use proptest::prelude::*;
@@ -12,8 +14,8 @@ use scheduler::background::Order;
 use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, WantedBlocks};
 use scheduler::preemption::{Aside, Landing, LastChunk, When};
 use server::capture::{
-    Belief, CaptureReader, EngineSetting, FIRST, ReplayError, Replayed, Tasks, Tracking, frame,
-    replay,
+    Belief, CaptureReader, EngineSetting, Event, FIRST, ReplayError, Replayed, Tasks, Tracking,
+    frame, replay,
 };
 
 use crate::client::Client;
@@ -355,6 +357,28 @@ proptest! {
         let mut reader = CaptureReader::open(&file[..]).expect("a setting");
         let _ = replay(&mut reader, setting.engine().expect("an engine"));
     }
+}
+
+#[test]
+fn each_connection_is_an_owner_and_a_replay_has_them_too() {
+    let mut setting = setting(Tasks::None);
+    setting.policy = "anticipatory6".to_owned();
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Served::captured(folder, setting.clone(), 0.1, BYTES);
+    load(&served, 40);
+    load(&served, 40);
+    let folder = served.stop();
+    let capture = std::fs::read(folder.path().join("capture")).expect("a capture");
+    let mut reader = CaptureReader::open(&capture[..]).expect("a capture");
+    let mut owners = BTreeSet::new();
+    while let Some((_, event)) = reader.next_event().expect("a whole capture") {
+        if let Event::Input(_, Input::Submit(request), _) = event {
+            assert!(request.owner.is_known());
+            owners.insert(request.owner);
+        }
+    }
+    assert_eq!(owners.len(), 2);
+    again(&setting, &capture).expect("the same decisions");
 }
 
 #[test]

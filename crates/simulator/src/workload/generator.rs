@@ -98,6 +98,14 @@ impl Generator {
         (direction, extent)
     }
 
+    /// The number of the sequential reader that the last request is of, from 0; `None` if the load has none.
+    pub fn stream(&self) -> Option<u32> {
+        match &self.aim {
+            RequestTarget::Blocks { placer, .. } => placer.stream(),
+            RequestTarget::Files(_) => None,
+        }
+    }
+
     /// The immediate next request of a client after its request for `ended`. Files take several
     /// requests in sequence.
     pub fn after(&mut self, ended: Extent) -> Option<(Direction, Extent)> {

@@ -113,6 +113,14 @@ impl Placer {
         }
     }
 
+    /// The number of the stream that the last request continues, from 0; `None` without streams.
+    pub(super) fn stream(&self) -> Option<u32> {
+        match self {
+            Placer::Streams { next, turn } => Some(((turn + next.len() - 1) % next.len()) as u32),
+            _ => None,
+        }
+    }
+
     /// The first block of the next request of `length` blocks, which never ends past the drive.
     pub(super) fn place(&mut self, ground: DriveBlocks, length: u64, dice: &mut Dice) -> u64 {
         match self {
@@ -298,10 +306,11 @@ mod tests {
         };
         let mut streams = Placer::new(&Placement::Streams { streams: 2 }, ground, 512, 1);
         let mut dice = Dice::new(1, 1);
-        let starts: Vec<u64> = (0..8)
-            .map(|_| streams.place(ground, 20, &mut dice))
+        let places: Vec<(u64, Option<u32>)> = (0..8)
+            .map(|_| (streams.place(ground, 20, &mut dice), streams.stream()))
             .collect();
-        assert_eq!(starts, [0, 50, 20, 70, 0, 50, 20, 70]);
+        let one_turn = [(0, Some(0)), (50, Some(1)), (20, Some(0)), (70, Some(1))];
+        assert_eq!(places, [one_turn, one_turn].concat());
     }
 
     #[test]

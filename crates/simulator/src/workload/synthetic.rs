@@ -7,7 +7,7 @@ use super::generator::Generator;
 use super::{Arrivals, Workload};
 use crate::load::{Arrival, Demand, Load, LoadError, LoadPart};
 
-/// A load on a drive. Each task of a closed load is an owner; the requests of an open load are nobody's. It never ends on its own; the run's [`Options`](crate::run::Options) bound
+/// A load on a drive. Each stream is an owner, or else each task of a closed load. Other requests are nobody's. It never ends on its own; the run's [`Options`](crate::run::Options) bound
 /// it.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
@@ -59,6 +59,11 @@ impl Synthetic {
 
     fn arrival(&mut self, at: Instant, owner: Owner) -> Arrival {
         let request = self.generator.request();
+        // Streams take turns, whichever task has time: a reader is a stream.
+        let stream = self.generator.stream();
+        let owner = stream.map_or(owner, |stream| {
+            Owner::process(self.tasks_before + 1 + stream)
+        });
         self.request(at, owner, request)
     }
 
