@@ -86,4 +86,5 @@ pub const ALL: &[CatalogEntry] = &[
     drive!("seagate-st318437lw"),
     drive!("toshiba-x300-5tb"),
     drive!("wd-4tb-test"),
+    drive!("wd-caviar-wd400bb"),
 ];

@@ -106,6 +106,8 @@ const ALL: &[Measurement] = &[
     pfc_beyond::free_blocks::EXTERNAL,
     virtual_io::example::MEASUREMENT,
     virtual_io::chunks::MEASUREMENT,
+    virtual_io::ide::THROUGHPUT,
+    virtual_io::ide::UTILISATION,
     virtual_io::MEASUREMENT,
     virtual_io_beyond::MEASUREMENT,
     virtual_io_beyond::modern::MEASUREMENT,

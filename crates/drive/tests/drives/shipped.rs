@@ -138,6 +138,7 @@ fn drives_put_together_by_hand_have_the_published_size() {
         ("seagate-cheetah-18lp", 9_105_018_880, 60_276),
         ("seagate-st318437lw", 18_351_959_040, 60_386),
         ("toshiba-x300-5tb", 5_000_981_078_016, 3_279_150),
+        ("wd-caviar-wd400bb", 40_020_664_320, 132_700),
     ];
     let sizes: Vec<_> = by_hand()
         .map(|profile| {

@@ -9,7 +9,7 @@
 use block::Duration;
 use drive::imperfection::Chance;
 
-use super::scene::{AtlasTruth, Model, Noise};
+use super::scene::{AtlasTruth, Model, NOT_HELD, Noise};
 
 /// A drive with its noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,5 +69,5 @@ const NOISE: Noise = Noise {
         per_million: 0,
         costs: Duration::ZERO,
     },
-    held: 0,
+    held: NOT_HELD,
 };

@@ -17,7 +17,7 @@ use drive::imperfection::Chance;
 use scheduler::freeblock::Caution;
 
 use super::finding::{Finding, ShapeVerdict};
-use super::scene::{AtlasTruth, Model, Noise};
+use super::scene::{AtlasTruth, Model, NOT_HELD, Noise};
 use super::trial::{ScanTrial, Tracks, TrialBelief, TrialOutcome, Trials, fixed, remark};
 use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
@@ -85,7 +85,7 @@ fn trials() -> Vec<ScanTrial> {
     let mut all = Vec::new();
     for policy in [SW60, SPTF] {
         all.push(inside(policy));
-        all.push(known::known(policy));
+        all.extend([NOISE, TAIL].map(|noise| known::known(policy, noise)));
         all.push(learned(policy, TAIL));
         all.extend(SEEDS.map(|seed| seeded(policy, seed)));
         all.extend(candidates(policy));
@@ -246,7 +246,8 @@ impl FreeblockBeyond<'_> {
             outside.left_alone,
         );
         let note = self.note(trial, &more)?;
-        Ok(Finding::one(id, Label::External, half, note))
+        let finding = Finding::one(id, Label::External, half, note);
+        Ok(finding.beside([self.share_of_known(policy)?]))
     }
 
     /// The best candidate within the budget; if there is none, the cheapest one.
@@ -358,7 +359,8 @@ impl FreeblockBeyond<'_> {
             ("sptf_percent", sptf.0[1]),
         ];
         let note = self.note(learned(SW60, TAIL), &more)?;
-        Ok(Finding::several(HEAVY, Label::External, &ours, note))
+        let finding = Finding::several(HEAVY, Label::External, &ours, note);
+        Ok(finding.beside([self.tail_of_known()?]))
     }
 
     /// The free bandwidth that a restriction costs, in percent of the noise-free firmware's.
@@ -460,7 +462,7 @@ const TAIL: Noise = Noise {
         per_million: 10_000,
         costs: Duration::from_micros(1_500),
     },
-    held: 0,
+    held: NOT_HELD,
 };
 
 /// Impact budget in parts per million of the mean response time: 1 % (issue 3).

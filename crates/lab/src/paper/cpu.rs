@@ -17,7 +17,7 @@ use scheduler::background::Order;
 use scheduler::freeblock::WantedBlocks;
 use simulator::driver::{Activity, Driver, Host};
 use simulator::run::{Arrival, Load as _, LoadPart, RunError};
-use simulator::workload::{Overrides, Synthetic};
+use simulator::workload::{Overrides, Synthetic, Workload};
 
 use super::atlas::JUDGED;
 use super::finding::{Finding, MeasuredFigure, ShapeVerdict};
@@ -38,8 +38,10 @@ const ID: &str = "fb.cpu";
 
 /// The engine's work besides requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Background {
+pub(super) enum Background {
+    /// Requests alone.
     None,
+    /// A scan of the whole drive in the gaps.
     Scan,
 }
 
@@ -51,11 +53,18 @@ struct Moment {
 }
 
 /// The cost of an engine.
-struct Cost {
+pub(super) struct Cost {
     /// CPU time of a request, in seconds.
-    each: f64,
+    pub each: f64,
     /// Requests a second of virtual time.
-    rate: f64,
+    pub rate: f64,
+}
+
+impl Cost {
+    /// The share of a CPU, in percent, while the drive is never idle.
+    pub(super) fn percent(&self) -> f64 {
+        self.each * self.rate * 100.0
+    }
 }
 
 fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
@@ -66,16 +75,21 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     ];
     bench.expect(cases.len());
     let scene = PaperScene::external(JUDGED.model, JUDGED.noise)?;
+    let flags = Overrides {
+        tasks: Some(TASKS),
+        ..Overrides::default()
+    };
+    let files = load("small-files", &flags)?;
     let mut ours = Vec::new();
     let mut costs = Vec::new();
     for (name, policy, background) in cases {
         // One after the other: CPU time is counted for the whole process.
-        let cost = cost(&scene, policy, background, bench.requests(REQUESTS))?;
+        let requests = bench.requests(REQUESTS);
+        let cost = cost(&scene, &files, policy, background, requests)?;
         bench.done();
-        let value = cost.each * cost.rate * 100.0;
         ours.push(MeasuredFigure {
             name: Some(name.to_owned()),
-            value,
+            value: cost.percent(),
         });
         let micros = cost.each * 1e6;
         costs.push(format!("{micros:.2} us at {:.0}/s", cost.rate));
@@ -105,16 +119,22 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     Ok(MeasurementOutcome::figures(vec![finding]))
 }
 
-fn cost(
+/// The cost of an engine that serves a closed load whose clients do not think.
+///
+/// # Errors
+/// If there is no such policy, or the load does not fit on the drive.
+pub(super) fn cost(
     scene: &PaperScene,
+    load: &Workload,
     policy: &str,
     background: Background,
     requests: u64,
 ) -> Result<Cost, Failure> {
-    let moments = record(scene, engine(scene, policy, background)?, requests)?;
+    let engine_of = || engine(scene, policy, background);
+    let moments = record(scene, load, engine_of()?, requests)?;
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
-        let mut engine = engine(scene, policy, background)?;
+        let mut engine = engine_of()?;
         let begin = cpu_time();
         for moment in &moments {
             feed(&mut engine, moment)?;
@@ -148,12 +168,13 @@ fn engine(scene: &PaperScene, policy: &str, background: Background) -> Result<En
 }
 
 /// Serves the load, and records the inputs. The last requests may still be in flight.
-fn record(scene: &PaperScene, engine: Engine, requests: u64) -> Result<Vec<Moment>, Failure> {
-    let flags = Overrides {
-        tasks: Some(TASKS),
-        ..Overrides::default()
-    };
-    let mut load = scene.begin(&load("small-files", &flags)?)?;
+fn record(
+    scene: &PaperScene,
+    load: &Workload,
+    engine: Engine,
+    requests: u64,
+) -> Result<Vec<Moment>, Failure> {
+    let mut load = scene.begin(load)?;
     let mut arrived = Vec::new();
     while let Some(arrival) = load.next_arrival().map_err(Failure::failed)? {
         arrived.push(request(arrived.len() as u64, &arrival));

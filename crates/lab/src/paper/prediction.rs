@@ -14,7 +14,7 @@
 
 use crate::plot::{Bar, BarPart, Curve, Ink, Panel, Series};
 use block::{BufferHit, Duration};
-use drive::imperfection::Chance;
+use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead};
 use rayon::prelude::*;
 use simulator::workload::{Overrides, Placement, SmallFiles, Workload};
 
@@ -22,7 +22,7 @@ use super::atlas::{BIASED, CHEETAH, JUDGED, PaperDrive, TRUTHS};
 use super::finding::Finding;
 use super::grounds::OtherSetup;
 use super::head_times::{CommandHeadTime, measure_head_times};
-use super::scene::{Noise, PaperScene, load};
+use super::scene::{NOT_HELD, Noise, PaperScene, load};
 use super::{Drawing, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
@@ -118,33 +118,64 @@ fn cases_of(id: &'static str) -> Result<Vec<PredictionCase>, Failure> {
         all.push(case(Some(drive.name.to_owned()), drive, load_of(id)?)?);
     }
     if id == FILES {
-        for blocks in HELD {
-            let held = PaperDrive {
-                noise: Noise {
-                    held: blocks,
-                    ..judged.noise
-                },
-                ..judged
-            };
-            let upto = match blocks {
-                WHOLE_TRACK => String::from("to the track's end"),
-                _ => format!("of {blocks} blocks"),
-            };
-            let setup = format!("look-ahead {upto} behind reads on one track is finished first");
-            all.push(case(Some(setup), held, load_of(id)?)?);
-        }
-        let setup = String::from("files laid out as by ext2, without access times");
-        all.push(case(Some(setup), judged, ext2()?)?);
-        let setup = format!("{FORGETFUL} blocks of metadata in memory");
-        all.push(case(Some(setup), judged, forgetful()?)?);
+        all.extend(file_setups(judged)?);
     } else {
         let mut near = load_of(id)?;
         near.placement = Placement::Local {
             share: 1.0,
             group_bytes: NEAR_BYTES,
         };
-        let setup = String::from("all reads within 50 cylinders");
+        let setup = String::from("all reads within the same 50 cylinders");
         all.push(case(Some(setup), judged, near)?);
+    }
+    Ok(all)
+}
+
+/// The other setups of the small files. A drive that holds on to its look-ahead behind every read cannot be
+/// profiled to the track's end, so that the belief is then the truth without its noise.
+fn file_setups(judged: PaperDrive) -> Result<Vec<PredictionCase>, Failure> {
+    let model = judged.model;
+    let holding = |blocks, after| Noise {
+        held: HeldLookAhead { blocks, after },
+        ..judged.noise
+    };
+    let case = |setup, scene, load| PredictionCase {
+        id: FILES,
+        setup: Some(setup),
+        scene,
+        load,
+    };
+    let mut all = Vec::new();
+    for blocks in HELD {
+        let upto = match blocks {
+            WHOLE_TRACK => String::from("to the track's end"),
+            _ => format!("of {blocks} blocks"),
+        };
+        let setup = format!("look-ahead {upto} behind reads on one track is finished first");
+        let known = holding(blocks, AheadTrigger::SameTrack);
+        let scene = PaperScene::external(model, known)?;
+        all.push(case(setup, scene, load_of(FILES)?));
+        let setup = format!(
+            "look-ahead {upto} behind every read is finished first, belief = truth without it"
+        );
+        let unknown = holding(blocks, AheadTrigger::EveryRead);
+        let scene = PaperScene::noisy(model, unknown)?;
+        all.push(case(setup, scene, load_of(FILES)?));
+    }
+    let loads = [
+        (
+            String::from("files laid out as by ext2, without access times"),
+            ext2()?,
+        ),
+        (
+            format!("{FORGETFUL} blocks of metadata in memory"),
+            forgetful()?,
+        ),
+        (String::from("one client"), alone()?),
+    ];
+    for (setup, load) in loads {
+        let scene = PaperScene::external(model, judged.noise)?;
+        all.push(case(setup, scene, load));
     }
     Ok(all)
 }
@@ -183,6 +214,15 @@ fn ext2() -> Result<Workload, Failure> {
         ..Overrides::default()
     };
     load("small-files", &flags)
+}
+
+/// The load of the small files with one client, so that one command is at the drive.
+fn alone() -> Result<Workload, Failure> {
+    let one = Overrides {
+        tasks: Some(1),
+        ..Overrides::default()
+    };
+    load_of(FILES)?.with(&one).map_err(Failure::failed)
 }
 
 /// The load of the small files with a memory that holds next to no metadata.
@@ -370,7 +410,7 @@ const LATE: Noise = Noise {
         per_million: 41_000,
         costs: Duration::from_micros(1_500),
     },
-    held: 0,
+    held: NOT_HELD,
 };
 
 /// Other noises.

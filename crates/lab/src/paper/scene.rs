@@ -41,6 +41,8 @@ pub enum Model {
     St318437lw,
     /// The same with other writes.
     St318437lwWriting(WriteTruth),
+    /// Western Digital WD400BB, an IDE drive of the time of Virtual IO.
+    CaviarWd400bb,
     /// A drive of 20 TB, which no paper uses. Its skew leaves 21 us beyond a switch of tracks.
     Modern20tb,
     /// The same with a switch of tracks that is so much shorter that the skew leaves 120 us.
@@ -90,9 +92,8 @@ pub struct Noise {
     pub bias: Duration,
     /// The probability and the delay of seeks that settle late.
     pub late: Chance,
-    /// The blocks of look-ahead that the drive finishes behind a read on the track where the arm was,
-    /// before the next command.
-    pub held: u32,
+    /// The look-ahead that the drive finishes behind a read before the next command.
+    pub held: HeldLookAhead,
 }
 
 /// A load under a policy.
@@ -271,10 +272,7 @@ impl PaperScene {
             seek_noise: self.noise.sigma,
             settle_retry: self.noise.late,
             durable_behind_cached: waits,
-            held_look_ahead: HeldLookAhead {
-                blocks: self.noise.held,
-                after: AheadTrigger::SameTrack,
-            },
+            held_look_ahead: self.noise.held,
             ..Imperfections::default()
         }
     }
@@ -304,6 +302,7 @@ impl Model {
             Model::Cheetah18lp => "seagate-cheetah-18lp",
             Model::Cheetah9lp => "seagate-cheetah-9lp",
             Model::St318437lw | Model::St318437lwWriting(_) => "seagate-st318437lw",
+            Model::CaviarWd400bb => "wd-caviar-wd400bb",
             Model::Modern20tb | Model::Modern20tbWideMargin => "modern-20tb",
         }
     }
@@ -314,6 +313,7 @@ impl Model {
         match self {
             Model::Cheetah9lp
             | Model::St318437lw
+            | Model::CaviarWd400bb
             | Model::Modern20tb
             | Model::Modern20tbWideMargin => return Ok(profile),
             Model::St318437lwWriting(writing) => {
@@ -392,7 +392,7 @@ impl Noise {
                 per_million: 0,
                 costs: Duration::ZERO,
             },
-            held: 0,
+            held: NOT_HELD,
         }
     }
 }
@@ -403,7 +403,7 @@ impl fmt::Display for Noise {
         if self.bias > Duration::ZERO {
             write!(f, " and predictions {} short", self.bias)?;
         }
-        if self.held > 0 {
+        if self.held.blocks > 0 {
             write!(f, " and look-ahead that is finished first")?;
         }
         let Chance { per_million, costs } = self.late;
@@ -427,6 +427,12 @@ pub fn load(name: &str, flags: &Overrides) -> Result<Workload, Failure> {
     let load = built_in.workload().and_then(|load| load.with(flags));
     load.map_err(Failure::failed)
 }
+
+/// A drive that leaves its look-ahead for the next command.
+pub const NOT_HELD: HeldLookAhead = HeldLookAhead {
+    blocks: 0,
+    after: AheadTrigger::SameTrack,
+};
 
 /// One block over Ultra2 SCSI, 80 MB/s, the bus of both drives. The Atlas 10K's profile has the bus
 /// of its validation, 5 MB/s. That the paper's hosts drove their buses at full speed is a choice.

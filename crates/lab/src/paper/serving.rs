@@ -1,7 +1,7 @@
 //! Greedy clients beside an urgent one: the run of all claims about preemption.
 //!
 //! ```text
-//!   urgent   '         '         '         '      4 KiB reads, at a constant rate or as they come
+//!   urgent   '         '         '         '      small reads, at a constant rate or as they come
 //!   bulk     |=======|=======|=======|=======|    always waiting, one after the other, anywhere
 //! ```
 
@@ -47,7 +47,7 @@ pub struct Bulk {
     pub clients: u32,
 }
 
-/// The arrival of urgent reads of 4 KiB.
+/// The arrival of urgent reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Urgent {
     /// No urgent reads.
@@ -108,7 +108,8 @@ impl ServingSetup {
         let urgent = |rate: f64, gaps: &str| {
             format!(
                 "[[part]]\nname = \"urgent\"\nclass = \"foreground\"\n[part.arrivals]\nmodel = \"open\"\n\
-                 per_second = {rate}\ngaps = \"{gaps}\"\n[part.size]\nkind = \"fixed\"\nkib = 4\n{anywhere}"
+                 per_second = {rate}\ngaps = \"{gaps}\"\n[part.size]\nkind = \"fixed\"\nkib = {}\n{anywhere}",
+                self.urgent_kib()
             )
         };
         let urgent = match self.urgent {
@@ -122,6 +123,14 @@ impl ServingSetup {
              kib = {kib}\n{anywhere}{urgent}",
             self.seed
         )
+    }
+
+    /// The size of an urgent read, in KiB.
+    pub fn urgent_kib(&self) -> f64 {
+        match self.model {
+            Model::St318437lw | Model::St318437lwWriting(_) => ONE_BLOCK_KIB,
+            _ => MODERN_KIB,
+        }
     }
 
     /// The end of a run.
@@ -253,6 +262,13 @@ impl Servings {
         found.map(|(_, served)| served)
     }
 }
+
+/// The paper's urgent reads: one block of 512 bytes (Dimitrijevic, Rangaswami, Chang, FAST 2003, section 4, which
+/// has the same drive and rates).
+const ONE_BLOCK_KIB: f64 = 0.5;
+
+/// The urgent reads of our own goals: a page.
+const MODERN_KIB: f64 = 4.0;
 
 /// Noise of seek times: that of our goals for free blocks. A choice.
 pub const NOISE: Noise = Noise::sigma(Duration::from_micros(60));

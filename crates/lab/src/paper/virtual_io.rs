@@ -15,6 +15,7 @@ use crate::{Failure, Label};
 pub mod chunks;
 mod drawn;
 pub mod example;
+pub mod ide;
 mod shapes;
 mod writes;
 
@@ -189,7 +190,7 @@ impl VirtualIoPaper<'_> {
         };
         Ok(format!(
             "{remark}two greedy requests always there, first come first served, 1 command at the drive; \
-             urgent: 4 KiB reads at a constant rate; {}; {more}",
+             urgent: reads of one block at a constant rate; {}; {more}",
             serving.scene()?,
         ))
     }

@@ -131,9 +131,10 @@ fn note(serving: ServingSetup, effort: Effort, more: &str) -> Result<String, Fai
         Effort::Quick | Effort::Requests(_) => "SHORT RUNS; ",
     };
     Ok(format!(
-        "{remark}greedy requests are always there, {} at the drive; urgent: 4 KiB reads at a constant \
+        "{remark}greedy requests are always there, {} at the drive; urgent: reads of {} KiB at a constant \
          rate; {}; {more}",
         serving.delivery.at_drive(),
+        serving.urgent_kib(),
         serving.scene()?,
     ))
 }

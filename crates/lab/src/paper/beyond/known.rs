@@ -1,23 +1,45 @@
 //! The cost of a profiled belief: the same rules on the same noisy drive, with the truth and with a
 //! profile as belief.
 
-use super::{FreeblockBeyond, HALF, KNOWN, NOISE, SPTF, SW60, learned};
+use super::{FreeblockBeyond, HALF, KNOWN, NOISE, SPTF, SW60, TAIL, learned};
 use crate::paper::finding::Finding;
+use crate::paper::grounds::OtherSetup;
+use crate::paper::scene::Noise;
 use crate::paper::trial::{ScanTrial, TrialBelief};
 use crate::{Failure, Label};
 
 /// The learned guard on a drive whose noise alone is unknown.
-pub(super) fn known(policy: &'static str) -> ScanTrial {
+pub(super) fn known(policy: &'static str, noise: Noise) -> ScanTrial {
     ScanTrial {
         known: TrialBelief::Truth,
-        ..learned(policy, NOISE)
+        ..learned(policy, noise)
     }
 }
 
+/// The name of that setup.
+const BY_THE_TRUTH: &str = "belief = the truth without its noise, instead of a profile";
+
 impl FreeblockBeyond<'_> {
+    /// The share of the firmware's free bandwidth with such a belief.
+    pub(super) fn share_of_known(&self, policy: &'static str) -> Result<OtherSetup, Failure> {
+        let [_, half] = self.shares(self.of(known(policy, NOISE))?, policy)?;
+        Ok(OtherSetup::one(BY_THE_TRUTH, half))
+    }
+
+    /// The same with late seeks, of both policies.
+    pub(super) fn tail_of_known(&self) -> Result<OtherSetup, Failure> {
+        let share =
+            |policy| Ok::<_, Failure>(self.shares(self.of(known(policy, TAIL))?, policy)?[1]);
+        let ours = [
+            ("sptf_sw60_percent", share(SW60)?),
+            ("sptf_percent", share(SPTF)?),
+        ];
+        Ok(OtherSetup::several(BY_THE_TRUTH, &ours))
+    }
+
     pub(super) fn known(&self) -> Result<Finding, Failure> {
         let rates = |policy| {
-            let [found, known] = [learned(policy, NOISE), known(policy)].map(|trial| {
+            let [found, known] = [learned(policy, NOISE), known(policy, NOISE)].map(|trial| {
                 self.of(trial)
                     .map(|outcome| (outcome.until(HALF), outcome.mean_loss))
             });

@@ -47,8 +47,12 @@ pub(super) fn all(paper: &VirtualIoPaper<'_>) -> Result<Vec<Drawing>, Failure> {
         Drawing {
             name: "figure-10",
             panels: vec![
-                paper.over_sizes("Throughput, reads", MB_S, READ, &both, rate)?,
-                paper.over_sizes("Throughput, writes", MB_S, WRITE, &both, rate)?,
+                paper
+                    .over_sizes("Throughput, reads", MB_S, READ, &both, rate)?
+                    .with(rates_of_tables(&published, READ, &RATE_COLUMNS[..2])),
+                paper
+                    .over_sizes("Throughput, writes", MB_S, WRITE, &both, rate)?
+                    .with(rates_of_tables(&published, WRITE, &RATE_COLUMNS[..2])),
             ],
         },
         figure_11(paper)?,
@@ -64,13 +68,17 @@ pub(super) fn all(paper: &VirtualIoPaper<'_>) -> Result<Vec<Drawing>, Failure> {
         },
         Drawing {
             name: "figure-13",
-            panels: vec![paper.over_sizes(
-                "What each part does to throughput, reads",
-                MB_S,
-                READ,
-                &rates,
-                rate,
-            )?],
+            panels: vec![
+                paper
+                    .over_sizes(
+                        "What each part does to throughput, reads",
+                        MB_S,
+                        READ,
+                        &rates,
+                        rate,
+                    )?
+                    .with(rates_of_tables(&published, READ, &RATE_COLUMNS[1..])),
+            ],
         },
         figure_14(paper, &published)?,
         figure_15(paper, &published)?,
@@ -224,6 +232,30 @@ fn waits_of_table_2(published: &Paper, direction: &str) -> Vec<Curve> {
     ways.map(curve).to_vec()
 }
 
+/// The paper's throughputs at its lowest rate of urgent requests, by size. Its Figures 10 and 13 are without any.
+fn rates_of_tables(
+    published: &Paper,
+    direction: Direction,
+    columns: &[(&str, &str)],
+) -> Vec<Curve> {
+    let claims = match direction {
+        Direction::Read => READS,
+        Direction::Write => WRITES,
+    };
+    let curve = |&(column, name): &(&str, &str)| Curve {
+        name: format!("theirs, {name}, {} Hz", RATES[0]),
+        points: claims
+            .into_iter()
+            .zip(TABLE_SIZES)
+            .filter_map(|(claim, kib)| {
+                let figure = format!("{column}_{}hz", RATES[0]);
+                Some((f64::from(kib), cell(published, claim, &figure)?))
+            })
+            .collect(),
+    };
+    columns.iter().map(curve).collect()
+}
+
 /// A column of the paper's Tables 1 or 3, by size.
 fn over_rates_of_tables(published: &Paper, direction: Direction, column: &str) -> Vec<Curve> {
     let (claims, table) = match direction {
@@ -252,6 +284,13 @@ const WRITE: Direction = Direction::Write;
 const WAIT_MS: &str = "ms";
 const MB_S: &str = "MB/s";
 const RATE_HZ: &str = "urgent requests a second";
+
+/// The columns of throughput in Tables 1 and 3.
+const RATE_COLUMNS: [(&str, &str); 3] = [
+    ("npio_rate", "one command"),
+    ("vio_rate", "Virtual IO"),
+    ("vio_prefetch_rate", "with prefetch"),
+];
 
 /// Short names for plots with many lines.
 const NAMES: [(Delivery, &str); 3] = [
