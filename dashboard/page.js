@@ -216,6 +216,23 @@ function cacheFact(cache) {
   return [`cache of ${cache.volume}`, said.join(" · ")];
 }
 
+function mirrorFacts(mirror) {
+  if (!mirror) return [];
+  const found = mirror.legs.map((leg, number) => [`leg ${number}`, `${leg.state}: ${leg.path}`]);
+  if (mirror.to_copy_bytes) found.push(["to copy", `${bytes(mirror.to_copy_bytes)} of ${bytes(mirror.data_bytes)}`]);
+  const rebuild = mirror.rebuild;
+  if (!rebuild) return found;
+  const means = { gaps: "in gaps", share: "in a share of the time", deadline: "in gaps and a paid share of the time" };
+  const said = [
+    `${means[rebuild.means]}, ${decimals(rebuild.mb_per_s, 1)} MB/s`,
+    `${bytes(rebuild.gap_bytes)} from gaps`,
+    `${bytes(rebuild.paid_bytes)} in ${decimals(rebuild.paid_percent, 1)} % of the time`,
+  ];
+  if (rebuild.eta_s !== null) said.push(`${span(rebuild.eta_s)} left`);
+  if (rebuild.deadline_s !== null) said.push(rebuild.deadline_s ? `deadline in ${span(rebuild.deadline_s)}` : "deadline has passed");
+  return [...found, ["rebuild", said.join(" · ")]];
+}
+
 function drawDrive(root, drive) {
   field(root, "name").textContent = drive.name;
   const modes = {
@@ -234,6 +251,7 @@ function drawDrive(root, drive) {
     ["late", late ? `p50 ${time(late.p50_us)}, p99 ${time(late.p99_us)}, at most ${time(late.max_us)}` : null],
     ["errors", errors ? whole(errors) : null],
     ...drive.caches.map(cacheFact),
+    ...mirrorFacts(drive.mirror),
   ]);
   drawHead(root, drive.head);
   drawTimeline(root, drive.head_time);

@@ -34,6 +34,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::cache_setting::CacheSetting;
+use crate::mirror::RebuildRule;
 use block::Switch;
 use document::{Document, DocumentError};
 use drive::Imperfections;
@@ -140,6 +141,8 @@ pub struct Mirror {
     pub read: ReadRule,
     /// On: one leg may begin alone although the other one may be newer.
     pub degraded: Switch,
+    /// By when a leg is filled.
+    pub rebuild: RebuildRule,
 }
 
 /// A leg of a mirror.

@@ -35,6 +35,7 @@ use profiler::{DriveIdentity, Offers, WritePermission};
 pub mod back_end;
 pub mod learning;
 mod legs;
+mod rebuilding;
 pub mod taking_up;
 
 /// A drive in service. `now` is the drive's time at the begin of this turn of the loop.
@@ -57,6 +58,8 @@ pub(crate) struct Disk {
     next: Option<NextEngine>,
     /// The flush of checksums that has not ended yet.
     checksum_flush: Option<RequestId>,
+    /// The engine's reads for a leg of a mirror that is being filled.
+    rounds: rebuilding::Rounds,
 }
 
 /// The memory of a command's blocks outside of its request.
@@ -103,6 +106,7 @@ impl Disk {
             learning: None,
             next: None,
             checksum_flush: None,
+            rounds: rebuilding::Rounds::default(),
         })
     }
 
@@ -166,6 +170,10 @@ impl Disk {
         if let Some(learning) = &mut self.learning {
             learning.began();
         }
+        if let Some(mirror) = self.back_end.mirror() {
+            let request = self.engine.request_of(command.id);
+            mirror.starts_next(request.map(|request| request.extent));
+        }
         // SAFETY: the caller's promise.
         unsafe {
             self.back_end
@@ -178,6 +186,7 @@ impl Disk {
         loop {
             self.back_end.advance(self.now, &mut self.ring);
             self.follow_legs();
+            self.follow_rebuild();
             let ended = self.back_end.poll(self.now)?;
             let Some(learning) = &mut self.learning else {
                 return Some(ended);
@@ -309,9 +318,11 @@ impl Disk {
     }
 
     /// The time of the next poll of engine or back end, if nothing completes before.
-    pub(crate) fn next_wakeup(&self) -> Option<Instant> {
+    pub(crate) fn next_wakeup(&mut self) -> Option<Instant> {
+        let round = self.next_round();
         let learning = self.learning.as_ref();
         let wakeups = [
+            round,
             self.engine.next_wakeup(),
             self.back_end.next_wakeup(),
             learning.and_then(|learning| learning.next_wakeup()),

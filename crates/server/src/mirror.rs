@@ -9,8 +9,11 @@
 //! was used for. It is written to the two places in turn, so that one of them is always whole. A mark says that
 //! the legs may differ within a region: it is durable before a write goes to a leg, and removed later.
 
+use block::Duration;
+
 pub mod assembly;
 pub mod bitmap;
+pub mod rebuild;
 pub mod regions;
 pub mod storage;
 pub mod superblock;
@@ -37,4 +40,13 @@ pub fn region_bytes(data: u64) -> u64 {
     data.div_ceil(MOST_REGIONS)
         .next_power_of_two()
         .max(LEAST_REGION)
+}
+
+/// By when a leg should be filled, and what may be paid for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RebuildRule {
+    /// The time from its begin.
+    pub deadline: Option<Duration>,
+    /// The share of the time, in parts per million, that is paid while the deadline would be missed.
+    pub paid_ppm: u32,
 }

@@ -12,7 +12,7 @@ mod scrub;
 mod task;
 
 pub use cache::{Cache, Standing};
-pub use mirror::{Leg, Mirror};
+pub use mirror::{Leg, Mirror, Rebuild, RebuildMeans};
 pub use scrub::ScrubStatus;
 pub use task::{Foreground, Task, TaskImpact, TaskState};
 

@@ -1,6 +1,6 @@
 //! The legs of a mirror in `headtime ctl status`.
 
-use server::status::Mirror;
+use server::status::{Mirror, Rebuild, RebuildMeans};
 
 /// Lines about a mirror.
 pub(super) fn describe_mirror(mirror: &Mirror) -> String {
@@ -17,7 +17,34 @@ pub(super) fn describe_mirror(mirror: &Mirror) -> String {
             mb(mirror.unreadable_bytes),
         );
     }
+    if let Some(rebuild) = &mirror.rebuild {
+        text += &describe_rebuild(rebuild);
+    }
     text
+}
+
+/// A line about the filling of a leg.
+fn describe_rebuild(rebuild: &Rebuild) -> String {
+    let means = match rebuild.means {
+        RebuildMeans::Gaps => "in gaps",
+        RebuildMeans::Share => "in a share of the time, because gaps bring too little",
+        RebuildMeans::Deadline => "in gaps and a paid share of the time, for the deadline",
+    };
+    let minutes = |seconds: f64| format!("{:.0} min", (seconds / 60.0).ceil());
+    let left = rebuild.eta_s.map_or("unknown".to_owned(), minutes);
+    let deadline = rebuild.deadline_s.map(|left| match left > 0.0 {
+        true => format!(", the deadline in {}", minutes(left)),
+        false => ", the deadline has passed".to_owned(),
+    });
+    format!(
+        "  rebuild      {means}: {:.1} MB/s, time left {left}{}\n  \
+         copied       {:.0} MB from gaps, {:.0} MB in {:.1} % of the time\n",
+        rebuild.mb_per_s,
+        deadline.unwrap_or_default(),
+        rebuild.gap_bytes as f64 / 1e6,
+        rebuild.paid_bytes as f64 / 1e6,
+        rebuild.paid_percent,
+    )
 }
 
 #[cfg(test)]
@@ -38,6 +65,7 @@ mod tests {
             to_copy_bytes: 5_000_000,
             unreadable_bytes: 1_000_000,
             marked_bytes: 5_000_000,
+            rebuild: None,
         };
         assert_eq!(
             describe_mirror(&mirror),
@@ -46,5 +74,34 @@ mod tests {
         );
         mirror.to_copy_bytes = 0;
         assert!(!describe_mirror(&mirror).contains("to copy"));
+        assert!(!describe_mirror(&mirror).contains("rebuild"));
+    }
+
+    #[test]
+    fn the_pace_of_a_copy_is_told_with_what_was_paid_for_it() {
+        let rebuild = Rebuild {
+            means: RebuildMeans::Deadline,
+            gap_bytes: 4_000_000,
+            paid_bytes: 1_000_000,
+            paid_percent: 2.25,
+            mb_per_s: 3.0,
+            eta_s: Some(61.0),
+            deadline_s: Some(3_600.0),
+        };
+        assert_eq!(
+            describe_rebuild(&rebuild),
+            "  rebuild      in gaps and a paid share of the time, for the deadline: 3.0 MB/s, time left 2 min, the \
+             deadline in 60 min\n  copied       4 MB from gaps, 1 MB in 2.2 % of the time\n"
+        );
+        let late = Rebuild {
+            eta_s: None,
+            deadline_s: Some(0.0),
+            ..rebuild
+        };
+        let told = describe_rebuild(&late);
+        assert!(
+            told.contains("time left unknown, the deadline has passed"),
+            "{told}"
+        );
     }
 }

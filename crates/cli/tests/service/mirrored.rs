@@ -6,6 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use nbd::Style;
+use server::mirror::bitmap::Bitmap;
+use server::mirror::storage::LegStorage;
+use server::mirror::superblock::LegRecord;
 use tempfile::TempDir;
 
 use crate::client::Client;
@@ -45,7 +48,11 @@ fn configured(degraded: &str, images: [&str; 2]) -> TempDir {
 }
 
 fn configure(folder: &Path, degraded: &str, images: [&str; 2]) {
-    let legs = images.map(|image| LEG.replace("IMAGE", image)).concat();
+    configure_legs(folder, degraded, LEG, images);
+}
+
+fn configure_legs(folder: &Path, degraded: &str, leg: &str, images: [&str; 2]) {
+    let legs = images.map(|image| leg.replace("IMAGE", image)).concat();
     let config = MIRROR.replace("DEGRADED", degraded).replace("LEGS", &legs);
     std::fs::write(folder.join("c.toml"), config).expect("a configuration");
 }
@@ -142,10 +149,14 @@ fn take_the_rest(client: &mut Client, ledger: &mut Ledger) {
     ledger.nobody_answers();
 }
 
+fn status(folder: &Path) -> serde_json::Value {
+    let status = headtime(folder, "ctl --socket control --json status");
+    serde_json::from_slice(&status.stdout).expect("a status")
+}
+
 /// The states of the legs in a status.
 fn states(folder: &Path) -> Vec<String> {
-    let status = headtime(folder, "ctl --socket control --json status");
-    let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("a status");
+    let status = status(folder);
     let legs = status["drives"][0]["mirror"]["legs"]
         .as_array()
         .expect("legs");
@@ -245,6 +256,69 @@ fn a_leg_that_was_away_is_out_until_it_is_attached_and_then_has_what_was_written
     assert!(attached.status.success(), "{}", said(&attached));
     let service = Service::begin(folder);
     wait_for_sync(folder);
+    assert_eq!(ledger.verify(&mut connect(folder)).0, [""; 0]);
+    service.stop(folder);
+    assert_eq!(difference(folder, IMAGES, ledger.bytes()), None);
+}
+
+/// A leg that is an emulated drive with a belief. What is on it comes thirty times as fast as on the drive, so that
+/// a rebuild takes a second or two.
+const EMULATED_LEG: &str = r#"
+[[drive.leg]]
+belief = "emulated"
+[drive.leg.back_end]
+kind = "emulated"
+drive = "dec-rz26"
+image = "IMAGE"
+time_scale = 0.03
+"#;
+
+/// A mirror of two emulated drives, which are empty and so have the same data.
+fn emulated() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    configure_legs(folder.path(), "true", EMULATED_LEG, IMAGES);
+    let made = headtime(folder.path(), "mirror create c.toml safe --confirm safe");
+    assert!(made.status.success(), "{}", said(&made));
+    for (leg, image) in IMAGES.iter().enumerate() {
+        let storage = LegStorage::open(&folder.path().join(image)).expect("a leg");
+        let mut superblock = storage.superblock().expect("a superblock").of_leg(leg);
+        superblock.states = [LegRecord::InSync; 2];
+        superblock.events += 1;
+        storage.put_superblock(&superblock).expect("a leg");
+        let marks = Bitmap::empty(superblock.regions());
+        storage
+            .put_marks(&marks, &superblock.mirror)
+            .expect("a leg");
+    }
+    folder
+}
+
+#[test]
+fn a_leg_is_filled_in_gaps_and_idle_time_across_a_kill_and_the_status_tells_of_it() {
+    let folder = emulated();
+    let folder = folder.path();
+    let mut ledger = Ledger::new(24);
+    std::fs::rename(folder.join("two"), folder.join("hidden")).expect("an image");
+    let service = Service::begin(folder);
+    load_and_drain(folder, &mut ledger, 60);
+    service.stop(folder);
+    std::fs::rename(folder.join("hidden"), folder.join("two")).expect("an image");
+    let attached = headtime(folder, "mirror attach c.toml safe 1");
+    assert!(attached.status.success(), "{}", said(&attached));
+    let service = Service::begin(folder);
+    assert_eq!(states(folder), ["in sync", "being filled"]);
+    let mut client = connect(folder);
+    load(&mut client, &mut ledger, 20);
+    service.kill();
+    take_the_rest(&mut client, &mut ledger);
+    let service = Service::begin(folder);
+    let mut from_gaps = 0;
+    while states(folder) != ["in sync"; 2] {
+        let rebuild = &status(folder)["drives"][0]["mirror"]["rebuild"];
+        from_gaps = from_gaps.max(rebuild["gap_bytes"].as_u64().unwrap_or(0));
+        load_and_drain(folder, &mut ledger, 5);
+    }
+    assert!(from_gaps > 0, "nothing came from gaps or idle time");
     assert_eq!(ledger.verify(&mut connect(folder)).0, [""; 0]);
     service.stop(folder);
     assert_eq!(difference(folder, IMAGES, ledger.bytes()), None);

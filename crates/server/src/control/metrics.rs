@@ -370,6 +370,23 @@ pub const ALL: &[Metric] = &[
             });
         },
     ),
+    gauge(
+        "mirror_copied",
+        "What was copied to a leg of a mirror since that began, from gaps or in a share of the time",
+        Some(Unit::Bytes),
+        |s, to| {
+            for drive in &s.drives {
+                let rebuild = drive
+                    .mirror
+                    .as_ref()
+                    .and_then(|mirror| mirror.rebuild.as_ref());
+                let Some(rebuild) = rebuild else { continue };
+                for (by, bytes) in [("gaps", rebuild.gap_bytes), ("paid", rebuild.paid_bytes)] {
+                    to.add(&[("drive", &*drive.name), ("by", by)], bytes as f64);
+                }
+            }
+        },
+    ),
     counter("errors", "Commands that failed", None, |s, to| {
         for drive in &s.drives {
             let errors = drive.errors;

@@ -41,7 +41,7 @@ impl Disk {
                 }
             }
             if self.engine.leg(leg) == LegState::Filling {
-                mirror.engage(leg);
+                mirror.engage(self.now, leg);
             }
         }
     }

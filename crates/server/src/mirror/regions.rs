@@ -3,11 +3,11 @@
 //! ```text
 //!   write submitted --> mark --> mark durable --> commands go to the legs --> write ended
 //!        quiet for a while, not to be copied, both legs flushed --> mark removed
-//!   to be copied: pieces one after the other, none under a write of which a leg has begun a part
+//!   to be copied: see `rebuild`
 //! ```
 //!
-//! The rule of copies: a piece is read from the leg that has all data and written to the other one, and no write of
-//! these blocks begins meanwhile. A write that one leg has begun and the other one has not would be undone there.
+//! No piece is copied past the engine under a write of which a leg has begun a part: the other leg would get the older
+//! data last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,6 +15,7 @@ use std::ops::Range;
 use block::{Duration, Instant, RequestId};
 
 use super::bitmap::{Bitmap, PAGE_BYTES};
+use super::rebuild::{NextPiece, PieceRule, Rebuild, Runs, Validity, overlap};
 use super::superblock::Id;
 
 /// A region keeps its mark for this long after its last write. A choice, as for the intents of checksums: a file
@@ -23,9 +24,6 @@ pub const QUIET: Duration = Duration::from_secs(10);
 
 /// Pages of marks that are written at once. A choice: half a track of the slowest disk.
 pub const PAGES_AT_ONCE: u64 = 16;
-
-/// Bytes that are copied at once. A choice: a few milliseconds of a disk.
-pub const PIECE: u64 = 256 << 10;
 
 /// The regions of a mirror.
 pub struct Regions {
@@ -38,9 +36,7 @@ pub struct Regions {
     /// The marks that are certainly on all legs in use.
     durable: Bitmap,
     /// What is to be copied.
-    stale: Bitmap,
-    /// Regions that could not be read from the leg with all data.
-    unreadable: BTreeSet<u64>,
+    rebuild: Rebuild,
     /// Pages on the legs that are not as they should be.
     changed: BTreeSet<u64>,
     /// The pages that are being written, as they are written.
@@ -53,7 +49,6 @@ pub struct Regions {
     quiet: BTreeMap<u64, Instant>,
     /// Regions whose marks go when the flush has ended.
     cleaning: Option<BTreeSet<u64>>,
-    copying: Copying,
     /// Writes that were submitted while the leg to be filled was not written. They come before all copies.
     early: BTreeSet<RequestId>,
 }
@@ -73,35 +68,6 @@ enum WriteProgress {
     Begun,
 }
 
-/// The place of the copy.
-#[derive(Clone, Debug, Default)]
-struct Copying {
-    /// The next byte.
-    at: u64,
-    /// The piece that is being copied.
-    piece: Option<Range<u64>>,
-    /// Whether the region of the piece has to be copied from its beginning.
-    restart: Restart,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Restart {
-    #[default]
-    No,
-    Yes,
-}
-
-/// What is next to be copied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NextPiece {
-    /// These bytes of the data. They are held until [`Regions::copied`].
-    Piece(Range<u64>),
-    /// Writes are under way everywhere.
-    Later,
-    /// All that can be copied has been.
-    Done,
-}
-
 impl Regions {
     /// Regions of `length` bytes of data with these marks, which are on the legs. `stale` ones are to be copied.
     pub fn new(mirror: Id, region: u64, length: u64, marks: Bitmap, now: Instant) -> Self {
@@ -111,16 +77,14 @@ impl Regions {
             region,
             length,
             durable: marks.clone(),
-            stale: Bitmap::empty(marks.regions()),
+            rebuild: Rebuild::new(region, length),
             marks,
-            unreadable: BTreeSet::new(),
             changed: BTreeSet::new(),
             writing: None,
             writes: BTreeMap::new(),
             holds: BTreeMap::new(),
             quiet,
             cleaning: None,
-            copying: Copying::default(),
             early: BTreeSet::new(),
         }
     }
@@ -172,16 +136,14 @@ impl Regions {
 
     /// A region without writes loses its mark later, unless it is to be copied.
     fn rest(&mut self, now: Instant, region: u64) {
-        if !self.stale.has(region) && !self.holds.contains_key(&region) {
+        if !self.rebuild.is_stale(region) && !self.holds.contains_key(&region) {
             self.quiet.insert(region, now);
         }
     }
 
     /// Whether a leg may begin to write these bytes.
     pub fn may_begin(&self, bytes: &Range<u64>) -> bool {
-        let piece = self.copying.piece.as_ref();
-        !piece.is_some_and(|piece| overlap(piece, bytes))
-            && self.of(bytes).all(|region| self.durable.has(region))
+        self.rebuild.may_write(bytes) && self.of(bytes).all(|region| self.durable.has(region))
     }
 
     /// A leg begins to write these bytes.
@@ -191,37 +153,30 @@ impl Regions {
                 write.progress = WriteProgress::Begun;
             }
         }
+        self.rebuild.write_began(bytes);
+    }
+
+    /// Whether a leg has begun a write of some of these bytes, and the write has not ended.
+    fn is_begun(writes: &BTreeMap<RequestId, PendingWrite>, bytes: &Range<u64>) -> bool {
+        let mut begun = writes
+            .values()
+            .filter(|write| write.progress == WriteProgress::Begun);
+        begun.any(|write| overlap(&write.bytes, bytes))
     }
 
     /// A write failed on the leg that has all data: the other one has to get what is there.
     pub fn spoiled(&mut self, bytes: &Range<u64>) {
         for region in self.of(bytes) {
             self.mark(region);
-            self.stale.set(region);
-            self.copy_again(region);
-        }
-    }
-
-    /// What was copied of a region does not count.
-    fn copy_again(&mut self, region: u64) {
-        let first = region * self.region;
-        let within = first..first + self.region;
-        if within.contains(&self.copying.at) {
-            self.copying.at = first;
-        }
-        if (self.copying.piece.as_ref()).is_some_and(|piece| within.contains(&piece.start)) {
-            self.copying.restart = Restart::Yes;
+            self.rebuild.again(region);
         }
     }
 
     /// All marked regions are to be copied.
     pub fn copy_marked(&mut self) {
-        self.stale.unite(&self.marks);
+        self.rebuild.begin(&self.marks);
         self.quiet.clear();
         self.cleaning = None;
-        self.unreadable.clear();
-        self.copying.at = 0;
-        self.copying.restart = Restart::Yes;
     }
 
     /// From now on all new writes go to both legs.
@@ -231,83 +186,59 @@ impl Regions {
 
     /// Nothing is to be copied any more: the leg is out. The marks stay.
     pub fn stop_copying(&mut self) {
-        self.stale = Bitmap::empty(self.marks.regions());
-        self.copying = Copying::default();
-        self.unreadable.clear();
+        self.rebuild.give_up();
     }
 
-    /// The next piece to copy.
-    pub fn next_piece(&mut self) -> NextPiece {
-        if self.copying.piece.is_some() || !self.early.is_empty() {
+    /// The leg that has all data begins to read these bytes for no client.
+    pub fn read_began(&mut self, command: u64, bytes: Range<u64>) {
+        let is_sound = self.early.is_empty() && !Self::is_begun(&self.writes, &bytes);
+        let validity = match is_sound {
+            true => Validity::Sound,
+            false => Validity::Spoiled,
+        };
+        self.rebuild.read_began(command, bytes, validity);
+    }
+
+    /// The next piece to copy past the engine.
+    pub fn next_piece(&mut self, rule: PieceRule) -> NextPiece {
+        if !self.early.is_empty() {
             return NextPiece::Later;
         }
-        self.copying.restart = Restart::No;
-        // A region in which writes are under way gives way to the next one, and begins again later.
-        for _ in 0..TRIES {
-            let Some(region) = self.stale_from(self.copying.at / self.region) else {
-                return NextPiece::Done;
-            };
-            let first = region * self.region;
-            if !(first..first + self.region).contains(&self.copying.at) {
-                self.copying.at = first;
-            }
-            let end = (self.copying.at + PIECE)
-                .min(first + self.region)
-                .min(self.length);
-            let piece = self.copying.at..end;
-            let is_begun = |write: &PendingWrite| {
-                write.progress == WriteProgress::Begun && overlap(&write.bytes, &piece)
-            };
-            if !self.writes.values().any(is_begun) {
-                self.copying.piece = Some(piece.clone());
-                return NextPiece::Piece(piece);
-            }
-            self.copying.at = (region + 1) * self.region;
-        }
-        NextPiece::Later
+        let writes = &self.writes;
+        self.rebuild
+            .next_piece(rule, |bytes| Self::is_begun(writes, bytes))
     }
 
-    /// The next region to copy from this one on, around the end.
-    fn stale_from(&self, region: u64) -> Option<u64> {
-        let readable = |from: u64| {
-            let mut next = self.stale.next(from);
-            while let Some(found) = next {
-                if !self.unreadable.contains(&found) {
-                    break;
-                }
-                next = self.stale.next(found + 1);
-            }
-            next
-        };
-        readable(region).or_else(|| readable(0))
+    /// Whether copies that gaps have brought wait.
+    pub fn has_held(&self) -> bool {
+        self.rebuild.has_held()
     }
 
-    /// The piece was copied.
-    pub fn copied(&mut self, now: Instant) {
-        let Some(piece) = self.copying.piece.take() else {
-            return;
-        };
-        let region = piece.start / self.region;
-        if self.copying.restart == Restart::Yes {
-            return;
-        }
-        self.copying.at = piece.end;
-        if piece.end == ((region + 1) * self.region).min(self.length) {
-            self.stale.clear(region);
+    /// Whether reads in gaps have failed, so that pieces are due.
+    pub fn has_failed(&self) -> bool {
+        self.rebuild.has_failed()
+    }
+
+    /// What is locked was copied. The answer is how many bytes that are.
+    pub fn copied(&mut self, now: Instant) -> u64 {
+        let (whole, bytes) = self.rebuild.copied();
+        for region in whole {
             self.rest(now, region);
         }
+        bytes
     }
 
-    /// The piece was not copied, and will be tried again.
-    pub fn not_copied(&mut self) {
-        self.copying.piece = None;
-    }
-
-    /// The piece cannot be read: its region stays as it is.
-    pub fn unreadable(&mut self) {
-        if let Some(piece) = self.copying.piece.take() {
-            self.unreadable.insert(piece.start / self.region);
+    /// What a task of the engine should read now.
+    pub fn wanted(&self) -> Runs {
+        match self.early.is_empty() {
+            true => self.rebuild.wanted(),
+            false => Runs::default(),
         }
+    }
+
+    /// The copy.
+    pub fn rebuild(&mut self) -> &mut Rebuild {
+        &mut self.rebuild
     }
 
     /// Whether pages of marks are to be written.
@@ -317,13 +248,12 @@ impl Regions {
 
     /// Whether nothing has to be copied.
     pub fn is_copied(&self) -> bool {
-        self.stale.next(0).is_none()
+        self.rebuild.is_done()
     }
 
     /// Bytes of regions to be copied, and of those of them that cannot be read.
     pub fn stale_bytes(&self) -> (u64, u64) {
-        let stale = (self.stale.marked() * self.region).min(self.length);
-        (stale, self.unreadable.len() as u64 * self.region)
+        self.rebuild.left_bytes()
     }
 
     /// Bytes of regions in which the legs may differ.
@@ -401,20 +331,17 @@ impl Regions {
     }
 }
 
-/// Regions with begun writes that are passed by in one look. A choice: more than a drive has commands.
-const TRIES: usize = 64;
-
 fn regions_of(pages: &Range<u64>, count: u64) -> Range<u64> {
     use super::bitmap::PAGE_REGIONS;
     pages.start * PAGE_REGIONS..(pages.end * PAGE_REGIONS).min(count)
 }
 
-fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
-    one.start < other.end && other.start < one.end
-}
+#[cfg(test)]
+mod copied_beside_writes;
 
 #[cfg(test)]
 mod tests {
+    use super::super::rebuild::PIECE;
     use super::*;
 
     const REGION: u64 = 1 << 20;
@@ -428,7 +355,7 @@ mod tests {
 
     fn copy_all(regions: &mut Regions) -> Vec<Range<u64>> {
         let mut copied = Vec::new();
-        while let NextPiece::Piece(piece) = regions.next_piece() {
+        while let NextPiece::Piece(piece) = regions.next_piece(PieceRule::Any) {
             copied.push(piece);
             regions.copied(Instant::ZERO);
         }
@@ -440,7 +367,7 @@ mod tests {
         let mut regions = filling();
         let copied = copy_all(&mut regions);
         assert!(regions.is_copied());
-        assert_eq!(regions.next_piece(), NextPiece::Done);
+        assert_eq!(regions.next_piece(PieceRule::Any), NextPiece::Done);
         let expected = (0..12).map(|piece| piece * PIECE..(piece + 1) * PIECE);
         assert!(copied.into_iter().eq(expected));
     }
@@ -456,7 +383,7 @@ mod tests {
             copied.iter().all(|piece| piece.start >= REGION),
             "{copied:?}"
         );
-        assert_eq!(regions.next_piece(), NextPiece::Later);
+        assert_eq!(regions.next_piece(PieceRule::Any), NextPiece::Later);
         assert!(!regions.is_copied());
         regions.finished(Instant::ZERO, id);
         assert_eq!(
@@ -470,7 +397,7 @@ mod tests {
     #[test]
     fn no_write_begins_under_a_copy_and_none_without_a_durable_mark() {
         let mut regions = filling();
-        let NextPiece::Piece(piece) = regions.next_piece() else {
+        let NextPiece::Piece(piece) = regions.next_piece(PieceRule::Any) else {
             panic!("there is one");
         };
         assert!(!regions.may_begin(&(piece.end - 4096..piece.end + 4096)));
@@ -493,22 +420,32 @@ mod tests {
         regions.submitted(RequestId(1), 2 * REGION..2 * REGION + 4096);
         regions.engage();
         regions.submitted(RequestId(2), 0..4096);
-        assert_eq!(regions.next_piece(), NextPiece::Later);
+        assert_eq!(regions.next_piece(PieceRule::Any), NextPiece::Later);
         regions.finished(Instant::ZERO, RequestId(1));
-        assert!(matches!(regions.next_piece(), NextPiece::Piece(_)));
+        assert!(matches!(
+            regions.next_piece(PieceRule::Any),
+            NextPiece::Piece(_)
+        ));
     }
 
     #[test]
     fn a_region_that_a_failed_write_spoils_while_it_is_copied_is_copied_again() {
         let mut regions = filling();
         for _ in 0..2 {
-            assert!(matches!(regions.next_piece(), NextPiece::Piece(_)));
+            assert!(matches!(
+                regions.next_piece(PieceRule::Any),
+                NextPiece::Piece(_)
+            ));
             regions.copied(Instant::ZERO);
         }
-        assert!(matches!(regions.next_piece(), NextPiece::Piece(_)));
+        assert!(matches!(
+            regions.next_piece(PieceRule::Any),
+            NextPiece::Piece(_)
+        ));
         regions.spoiled(&(0..4096));
         regions.copied(Instant::ZERO);
-        assert_eq!(regions.next_piece(), NextPiece::Piece(0..PIECE));
+        let copied = copy_all(&mut regions);
+        assert!(copied.contains(&(0..PIECE)), "{copied:?}");
     }
 
     #[test]

@@ -481,5 +481,14 @@ fn mirror() -> server::status::Mirror {
         to_copy_bytes: 3 << 30,
         unreadable_bytes: 0,
         marked_bytes: 3 << 30,
+        rebuild: Some(server::status::Rebuild {
+            means: server::status::RebuildMeans::Gaps,
+            gap_bytes: 5 << 30,
+            paid_bytes: 1 << 30,
+            paid_percent: 2.5,
+            mb_per_s: 3.0,
+            eta_s: Some(1_074.0),
+            deadline_s: Some(3_600.0),
+        }),
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   write of a leg --> region marked on both legs? --yes--> leg --ended--> engine
 //!                          '--no: it waits ^           '--failed: leg is out --recorded--> engine
-//!   copy: read the leg with all data --> write the other one; writes of these bytes wait
+//!   copy: read the leg with all data, in gaps or past the engine --> write the other one
 //! ```
 //!
 //! The engine ([`Engine::mirrored`]) gives each leg its own commands. A leg that fails a write or a flush is out. The
@@ -32,6 +32,7 @@ use tracing::{error, info};
 use super::pieces::{Pieces, held};
 use super::{BackEnd, Ended, Punch, Shape, Span};
 use crate::arena::Memory;
+use crate::mirror::RebuildRule;
 use crate::mirror::assembly::Assembly;
 use crate::mirror::regions::Regions;
 use crate::mirror::superblock::{LegRecord, Superblock};
@@ -40,10 +41,16 @@ use crate::status;
 
 mod commands;
 mod filling;
+mod gap_copies;
 mod lane;
+mod pace;
 
 use filling::Filling;
+use gap_copies::GapCopies;
+pub use gap_copies::Reading;
 use lane::Lane;
+pub use pace::GapReads;
+use pace::Pace;
 
 /// A mirror.
 pub struct Mirror {
@@ -62,6 +69,10 @@ pub struct Mirror {
     ended: VecDeque<Ended>,
     lane: Lane,
     filling: Filling,
+    gap_copies: GapCopies,
+    pace: Pace,
+    /// The client's blocks of the command that is started next, if it reads for one.
+    next_own: Option<Extent>,
     /// Commands of its own.
     own: Vec<OwnCommand>,
     numbers: u64,
@@ -88,6 +99,8 @@ enum Health {
 struct Waiting {
     command: Command,
     memory: Pieces,
+    /// The blocks that it reads for a client.
+    own: Option<Extent>,
 }
 
 /// A command of the engine at a leg.
@@ -99,7 +112,8 @@ struct InFlight {
 }
 
 enum Work {
-    Read,
+    /// These blocks into this memory.
+    Read(Extent, Pieces),
     /// Bytes of the data.
     Write(Range<u64>),
     Flush,
@@ -127,6 +141,8 @@ enum Purpose {
     Lane,
     CopyRead,
     CopyWrite,
+    /// A copy that was read in a gap.
+    HeldWrite,
 }
 
 /// Numbers of own commands among those of the engine. Operations have small numbers.
@@ -185,6 +201,9 @@ impl Mirror {
             ended: VecDeque::new(),
             lane: Lane::new()?,
             filling: Filling::new()?,
+            gap_copies: GapCopies::new()?,
+            pace: Pace::default(),
+            next_own: None,
             own: Vec::new(),
             numbers: 0,
             health: Health::Whole,
@@ -218,9 +237,10 @@ impl Mirror {
     }
 
     /// The engine writes to a leg that is to be filled, from now on.
-    pub fn engage(&mut self, leg: Side) {
+    pub fn engage(&mut self, now: Instant, leg: Side) {
         let leg = leg as usize;
         if self.filled() == Some(leg) && self.filling.engage(leg) {
+            self.pace.begin(now);
             self.regions.copy_marked();
             self.regions.engage();
         }
@@ -238,6 +258,13 @@ impl Mirror {
     /// A request has ended.
     pub fn finished(&mut self, now: Instant, id: RequestId) {
         self.regions.finished(now, id);
+    }
+
+    /// By when legs are to be filled, and what may be paid for it.
+    #[must_use]
+    pub fn with_rebuild(mut self, rule: RebuildRule) -> Self {
+        self.pace.set(rule, self.superblock.data_bytes);
+        self
     }
 
     /// Whether nothing that is written can be acknowledged.
@@ -302,6 +329,7 @@ impl Mirror {
         self.change(leg, LegRecord::Out);
         self.regions.stop_copying();
         self.filling.disengage();
+        self.pace.end();
         true
     }
 
@@ -345,8 +373,13 @@ impl BackEnd for Mirror {
         memory: &[Memory],
         ring: &mut Ring,
     ) {
+        let waiting = Waiting {
+            command: *command,
+            memory: held(memory),
+            own: self.next_own.take(),
+        };
         // SAFETY: the caller's promise, passed on.
-        unsafe { self.start_or_wait(now, *command, held(memory), ring) };
+        unsafe { self.start_or_wait(now, waiting, ring) };
     }
 
     fn ring_ended(&mut self, now: Instant, key: u32, result: i32, ring: &mut Ring) {
@@ -457,6 +490,7 @@ impl BackEnd for Mirror {
             to_copy_bytes,
             unreadable_bytes,
             marked_bytes: self.regions.marked_bytes(),
+            rebuild: self.pace.status(to_copy_bytes),
         })
     }
 }

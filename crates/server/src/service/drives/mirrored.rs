@@ -57,6 +57,7 @@ pub(super) fn parts(mirror: &config::Mirror) -> Result<Parts, String> {
     }
     let names = paths.map(|path| path.display().to_string());
     let [first, second] = beliefs;
+    let rebuild = mirror.rebuild;
     let back_end = move || {
         let mut each = Vec::new();
         for (leg, name) in legs.into_iter().zip(names) {
@@ -65,7 +66,8 @@ pub(super) fn parts(mirror: &config::Mirror) -> Result<Parts, String> {
         }
         let [one, other] = <[Leg; 2]>::try_from(each)
             .map_err(|_| std::io::Error::other("a mirror has two legs"))?;
-        Ok(Box::new(Mirror::new([one, other], assembly)?) as Box<dyn BackEnd>)
+        let mirror = Mirror::new([one, other], assembly)?.with_rebuild(rebuild);
+        Ok(Box::new(mirror) as Box<dyn BackEnd>)
     };
     Ok(Parts {
         blocks: (superblock.data_offset + superblock.data_bytes) / u64::from(block_bytes),

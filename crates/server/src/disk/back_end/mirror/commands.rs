@@ -11,7 +11,7 @@ use block::{Action, Command, CommandId, Instant};
 use super::{Fault, InFlight, Mirror, OWN, OwnCommand, Purpose, Waiting, Work, leg_of};
 use crate::arena::Memory;
 use crate::disk::back_end::Ended;
-use crate::disk::back_end::pieces::{Pieces, in_a_row};
+use crate::disk::back_end::pieces::in_a_row;
 use crate::mirror::superblock::LegRecord;
 use crate::ring::Ring;
 
@@ -23,13 +23,15 @@ impl Mirror {
     pub(super) unsafe fn start_or_wait(
         &mut self,
         now: Instant,
-        command: Command,
-        memory: Pieces,
+        waiting: Waiting,
         ring: &mut Ring,
     ) -> bool {
+        let Waiting {
+            command, memory, ..
+        } = waiting;
         let leg = leg_of(command.id);
         let work = match command.action {
-            Action::Read { .. } => Work::Read,
+            Action::Read { extent, .. } => Work::Read(extent, memory),
             Action::Write { extent, .. } => match self.data(extent) {
                 Some(bytes) => Work::Write(bytes),
                 None => return self.refuse(command.id, leg),
@@ -46,11 +48,13 @@ impl Mirror {
             _ => false,
         };
         if is_held || self.is_lane_next() || !self.has_room(leg) {
-            self.waiting.push_back(Waiting { command, memory });
+            self.waiting.push_back(waiting);
             return false;
         }
-        if let Work::Write(bytes) = &work {
-            self.regions.began(bytes);
+        match &work {
+            Work::Write(bytes) => self.regions.began(bytes),
+            Work::Read(extent, _) => self.gap_read_began(command.id, *extent, waiting.own),
+            Work::Flush | Work::Other => (),
         }
         self.in_flight.push(InFlight {
             id: command.id,
@@ -142,11 +146,11 @@ impl Mirror {
     pub(super) fn release(&mut self, now: Instant, ring: &mut Ring) -> bool {
         let mut is_any = false;
         for _ in 0..self.waiting.len() {
-            let Some(Waiting { command, memory }) = self.waiting.pop_front() else {
+            let Some(waiting) = self.waiting.pop_front() else {
                 break;
             };
             // SAFETY: the command was started and has not ended: its memory is there.
-            is_any |= unsafe { self.start_or_wait(now, command, memory, ring) };
+            is_any |= unsafe { self.start_or_wait(now, waiting, ring) };
         }
         is_any
     }
@@ -159,12 +163,16 @@ impl Mirror {
                 Purpose::Lane => self.lane_ended(now, &own, ended.result),
                 Purpose::CopyRead => self.copy_read(now, &own, ended.result),
                 Purpose::CopyWrite => self.copy_written(now, &own, ended.result),
+                Purpose::HeldWrite => self.held_written(now, &own, ended.result),
             };
         }
         let place = self.in_flight.iter().position(|one| one.id == ended.id);
         let Some(one) = place.map(|place| self.in_flight.swap_remove(place)) else {
             return;
         };
+        if let Work::Read(extent, memory) = &one.work {
+            self.gap_read_ended(one.id, *extent, memory, (ended.result, one.fault));
+        }
         let is_change = matches!(one.work, Work::Write(_) | Work::Flush);
         let is_failure = ended.result.is_err() && is_change && one.fault == Fault::Leg;
         if !is_failure {

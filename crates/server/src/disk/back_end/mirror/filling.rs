@@ -1,35 +1,42 @@
-//! Copies of marked regions, from the leg that has all data to the one that is being filled.
+//! Copies of marked regions past the engine, from the leg that has all data to the one that is being filled.
+//!
+//! They go on while the engine has no gaps for the copy, for bytes that gaps failed to read, and for a deadline.
 
 use std::io;
 
 use block::operation::OperationError;
-use block::{Action, Durability, Duration, Extent, Instant, Lba, Sectors};
+use block::{Action, Durability, Duration, Extent, Instant};
 use tracing::warn;
 
 use super::{Fault, Health, Mirror, OwnCommand, Purpose};
 use crate::arena::Region;
-use crate::mirror::regions::{NextPiece, PIECE};
+use crate::mirror::rebuild::{NextPiece, PIECE, PieceRule};
 use crate::ring::Ring;
 
 /// The copy of a mirror.
 pub(super) struct Filling {
     /// The leg to which new writes go besides, once the engine knows.
     engaged: Option<usize>,
-    step: Step,
+    pub(super) step: Step,
+    /// The next piece may begin at this time.
+    pub(super) from: Instant,
     /// The blocks that are being copied, and when that began.
     piece: Option<(Extent, Instant)>,
     memory: Region,
     allowed: Allowed,
 }
 
+/// How far the present copy has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     /// The next piece may begin at this time.
     Idle(Instant),
     Reading,
     /// The bytes are there.
     Read,
     Writing,
+    /// What a gap has brought.
+    WritingHeld,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +48,15 @@ enum Allowed {
     Stuck,
 }
 
-/// While clients have commands at the legs, a copy rests so many times as long as it took: a tenth of the time is
-/// its. A choice: ten times as slow as an idle copy, and the loss of the clients is about as small.
-const REST: u64 = 9;
-
 /// The time until the next look, while writes are under way everywhere. A choice: a command of a disk.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-
-/// A choice: a copy that a drive has held up for long says nothing about the next one.
-const LONGEST_REST: Duration = Duration::from_secs(1);
 
 impl Filling {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Filling {
             engaged: None,
             step: Step::Idle(Instant::ZERO),
+            from: Instant::ZERO,
             piece: None,
             memory: Region::map(PIECE as usize)?,
             allowed: Allowed::Yes,
@@ -101,18 +102,22 @@ impl Mirror {
         let Step::Idle(from) = self.filling.step else {
             return false;
         };
+        self.pace.look(now);
+        if self.write_held(now, ring) {
+            return true;
+        }
         let Some(leg) = self.copied_leg().filter(|_| from <= now) else {
+            return false;
+        };
+        let Some(rule) = self.piece_rule() else {
             return false;
         };
         if !self.has_room(0) || !self.has_room(1) {
             return false;
         }
-        match self.regions.next_piece() {
+        match self.regions.next_piece(rule) {
             NextPiece::Piece(bytes) => {
-                let block = u64::from(self.shape.block_bytes);
-                let first = (self.superblock.data_offset + bytes.start) / block;
-                let length = Sectors((bytes.end - bytes.start) / block);
-                let extent = Extent::new(Lba(first), length).expect("blocks of the data");
+                let extent = self.blocks(&bytes);
                 self.filling.piece = Some((extent, now));
                 self.filling.step = Step::Reading;
                 let action = Action::Read {
@@ -126,21 +131,36 @@ impl Mirror {
                 unsafe { self.give_own(now, whom, action, &[memory], ring) };
                 true
             }
-            NextPiece::Done if !self.regions.is_copied() => {
+            NextPiece::Done if rule == PieceRule::Any && !self.regions.is_copied() => {
                 warn!("regions of the mirror cannot be read from the leg that has all data");
                 self.filling.allowed = Allowed::Stuck;
                 false
             }
             NextPiece::Later => {
-                self.filling.step = Step::Idle(now + LOOK_AGAIN);
+                self.rest_until(now + LOOK_AGAIN);
                 false
             }
             NextPiece::Done => false,
         }
     }
 
+    /// The pieces that may be copied now, if any.
+    fn piece_rule(&self) -> Option<PieceRule> {
+        let (left, unreadable) = self.regions.stale_bytes();
+        if self.pace.share_ppm(left) > 0 || left == unreadable {
+            return Some(PieceRule::Any);
+        }
+        let has_failed = self.regions.has_failed();
+        has_failed.then_some(PieceRule::Failed)
+    }
+
+    fn rest_until(&mut self, from: Instant) {
+        self.filling.from = from;
+        self.filling.step = Step::Idle(from);
+    }
+
     /// The leg to which pieces may be copied.
-    fn copied_leg(&self) -> Option<usize> {
+    pub(super) fn copied_leg(&self) -> Option<usize> {
         let is_allowed = self.filling.allowed == Allowed::Yes && self.health == Health::Whole;
         let is_recorded = self.durable == self.superblock.states;
         let leg = self.filled()?;
@@ -153,8 +173,8 @@ impl Mirror {
             .filled()
             .filter(|&leg| self.filling.engaged == Some(leg));
         let (Some(leg), Some((extent, _))) = (leg, self.filling.piece) else {
-            self.filling.step = Step::Idle(now);
-            self.regions.not_copied();
+            self.rest_until(now);
+            self.regions.rebuild().not_copied();
             return true;
         };
         self.filling.step = Step::Writing;
@@ -179,12 +199,12 @@ impl Mirror {
         match (result, own.fault) {
             (Ok(()), Fault::Leg) => self.filling.step = Step::Read,
             (Err(_), Fault::Leg) => {
-                self.regions.unreadable();
-                self.filling.step = Step::Idle(now);
+                self.regions.rebuild().unreadable();
+                self.rest_until(now);
             }
             (_, Fault::Power) => {
-                self.regions.not_copied();
-                self.filling.step = Step::Idle(now);
+                self.regions.rebuild().not_copied();
+                self.rest_until(now);
             }
         }
     }
@@ -201,27 +221,39 @@ impl Mirror {
             .piece
             .take()
             .map_or(Duration::ZERO, |(_, since)| now.since(since));
-        let rest = match self.in_flight.is_empty() {
-            true => Duration::ZERO,
-            false => Duration::from_nanos(took.as_nanos().saturating_mul(REST)).min(LONGEST_REST),
-        };
-        self.filling.step = Step::Idle(now + rest);
         match (result, own.fault) {
-            (Ok(()), Fault::Leg) => self.regions.copied(now),
+            (Ok(()), Fault::Leg) => {
+                let bytes = self.regions.copied(now);
+                self.pace.copied_past_engine(bytes, took);
+            }
             (Err(_), Fault::Leg) => {
-                self.regions.not_copied();
+                self.regions.rebuild().not_copied();
                 self.take_out(own.leg);
             }
-            (_, Fault::Power) => self.regions.not_copied(),
+            (_, Fault::Power) => self.regions.rebuild().not_copied(),
         }
+        let rest = match self.in_flight.is_empty() {
+            true => Duration::ZERO,
+            false => self.pace.rest(took, self.regions.stale_bytes().0),
+        };
+        self.rest_until(now + rest);
     }
 
     /// When the copy may go on.
     pub(super) fn next_step_of_filling(&self) -> Option<Instant> {
-        let leg = self.copied_leg();
-        match (self.filling.step, leg) {
-            (Step::Idle(from), Some(_)) if !self.regions.is_copied() => Some(from),
-            _ => None,
-        }
+        let Step::Idle(from) = self.filling.step else {
+            return None;
+        };
+        let leg = self.copied_leg().filter(|_| !self.regions.is_copied())?;
+        // Without room something ends first.
+        let is_room = self.has_room(leg);
+        let piece = self.piece_rule().map(|_| from);
+        let piece = piece.filter(|_| is_room && self.has_room(1 - leg));
+        let held = self.regions.has_held() && is_room;
+        let held = held.then(|| self.gap_copies.due());
+        [piece, held, Some(self.pace.next_look())]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }

@@ -233,6 +233,7 @@ impl Mirror {
                 if self.regions.is_copied() {
                     info!(leg, "the legs of the mirror are in sync");
                     self.filling.disengage();
+                    self.pace.end();
                     self.change(leg, LegRecord::InSync);
                 }
             }

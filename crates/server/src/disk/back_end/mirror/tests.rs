@@ -8,11 +8,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use block::{Class, Durability, Lba, Request, Sectors, Status, Switch};
-use engine::{Limits, ReadRule};
-use scheduler::policy::find;
 
 use super::*;
 use crate::arena::{Arena, Region};
@@ -22,6 +19,9 @@ use crate::mirror::assembly::{FoundLeg, assemble};
 use crate::mirror::{DATA_OFFSET, storage};
 
 mod drive;
+mod engines;
+
+use engines::{laid_out, with_gaps, without_gaps};
 
 use drive::{BLOCK, DATA_BLOCKS, Dice, Drive, Expected, FakeLeg, LEG_BYTES, Oracle, Written};
 
@@ -48,6 +48,8 @@ struct World {
     /// Numbers of writes.
     writes: u64,
     seed: u64,
+    /// The most bytes that gaps and idle time brought to a leg.
+    from_gaps: u64,
 }
 
 impl World {
@@ -69,11 +71,17 @@ impl World {
             oracle: Oracle::new(),
             writes: 0,
             seed,
+            from_gaps: 0,
         }
     }
 
     fn paths(&self) -> [&Path; 2] {
         [&self.paths[0], &self.paths[1]]
+    }
+
+    /// Every other history has an engine that reads for copies.
+    fn has_gaps(&self) -> bool {
+        self.seed % 2 == 1
     }
 
     fn begin(&self) -> Service {
@@ -91,19 +99,15 @@ impl World {
             })),
             name: format!("leg {leg}"),
         });
-        let blocks = LEG_BYTES / BLOCK;
-        let belief = crate::featureless::profile("a-test", blocks, BLOCK as u32);
-        let belief = Arc::new(belief.expect("a profile"));
-        let policy = find("c-look").expect("a policy");
-        let mut limits = Limits::suited_to(policy, &belief);
-        limits.commands_at_drive = 3;
-        let beliefs = [Arc::clone(&belief), belief];
-        let engine = Engine::mirrored(beliefs, ReadRule::Nearest, &|| policy.make(), limits);
+        let engine = match self.has_gaps() {
+            false => without_gaps(),
+            true => with_gaps(),
+        };
         let arena = Arena::map(1).expect("memory");
         let ring = Ring::new(&arena).expect("a ring");
         let mirror = Mirror::new(legs, assembly).expect("memory");
         let clock = Clock::start(TimeScale::REAL);
-        let disk = Disk::new(clock, ring, engine.expect("two drives"), Box::new(mirror));
+        let disk = Disk::new(clock, ring, engine, Box::new(mirror));
         let mut disk = disk.expect("a drive");
         disk.now = Instant::ZERO;
         Service {
@@ -182,18 +186,13 @@ impl World {
                 };
                 disk.take_in_flight(ended.id);
                 disk.complete(ended.id, status, None);
+                while let Some(scratch) = disk.take_scratch(ended.id) {
+                    disk.free(scratch);
+                }
             }
             while let Some(command) = disk.engine.poll(disk.now) {
                 is_any = true;
-                let mut memory = Vec::new();
-                if let (Some(request), Some(extent)) =
-                    (disk.engine.request_of(command.id), command.action.extent())
-                {
-                    let whole = service.buffers[&request.id].2.memory();
-                    let before = extent.start().0 - request.extent.start().0;
-                    let length = extent.length().0 * BLOCK;
-                    memory.push(whole.part((before * BLOCK) as usize, length as usize));
-                }
+                let memory = laid_out(disk, &service.buffers, &command);
                 // SAFETY: buffers are kept until their requests have ended.
                 unsafe { disk.start(&command, &memory) };
             }
@@ -233,6 +232,9 @@ impl World {
                 }
             }
             if !is_any {
+                let rebuild = disk.condition().and_then(|mirror| mirror.rebuild);
+                let from_gaps = rebuild.map_or(0, |rebuild| rebuild.gap_bytes);
+                self.from_gaps = self.from_gaps.max(from_gaps);
                 return;
             }
         }
@@ -494,5 +496,6 @@ fn nothing_acknowledged_is_lost_whatever_fails_and_both_legs_are_equal_at_the_en
         world.drain(&mut service);
         world.settle(&mut service);
         world.compare();
+        assert_eq!(world.from_gaps > 0, world.has_gaps(), "seed {seed}");
     }
 }
