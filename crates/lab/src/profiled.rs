@@ -22,6 +22,32 @@ pub fn belief(
     imperfections: &Imperfections,
     seed: u64,
 ) -> Result<Profile, Failure> {
+    let (findings, device) = findings(truth, imperfections, seed)?;
+    let found = belief::profile(&findings, &device, &truth.name).map_err(Failure::failed)?;
+    let clock = findings.clock;
+    let clock = clock.ok_or_else(|| Failure::failed("a profile without a clock"))?;
+    Ok(belief::live(&found, &clock))
+}
+
+/// Profiles a virtual drive, and returns the text of the profile as `headtime profile` writes it.
+///
+/// # Errors
+/// If profiling fails.
+pub fn text(
+    truth: &Arc<Profile>,
+    imperfections: &Imperfections,
+    seed: u64,
+) -> Result<String, Failure> {
+    let (findings, device) = findings(truth, imperfections, seed)?;
+    Ok(belief::text(&findings, &device, &truth.name))
+}
+
+/// What the profiler finds of a virtual drive.
+fn findings(
+    truth: &Arc<Profile>,
+    imperfections: &Imperfections,
+    seed: u64,
+) -> Result<(Findings, DriveIdentity), Failure> {
     let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections.clone(), seed);
     let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Allowed);
     let mut profiler = Profiler::new(device, Findings::default(), |prober| {
@@ -40,8 +66,5 @@ pub fn belief(
         let step = step.name();
         return Err(Failure::failed(format!("{}: {step}: {why}", truth.name)));
     }
-    let found = belief::profile(&findings, &device, &truth.name).map_err(Failure::failed)?;
-    let clock = findings.clock;
-    let clock = clock.ok_or_else(|| Failure::failed("a profile without a clock"))?;
-    Ok(belief::live(&found, &clock))
+    Ok((findings, device))
 }

@@ -7,9 +7,13 @@ use serde::Serialize;
 use super::busy::BeliefSource;
 use crate::{Failure, Label, Progress};
 
+mod backup;
+mod rebuild;
 mod scrub;
 mod tasks;
 
+pub use backup::BackupFigures;
+pub use rebuild::RebuildFigures;
 pub use scrub::{ScrubFigures, WholeScrub};
 pub use tasks::{AnyHalfFigures, HastenedFigures, SharingFigures};
 
@@ -72,6 +76,35 @@ pub struct CareFigures {
     /// What only the case `scrub` measures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub: Option<ScrubFigures>,
+    /// What only the case `rebuild` measures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rebuild: Option<RebuildFigures>,
+    /// What only the case `backup` measures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<BackupFigures>,
+}
+
+impl CareFigures {
+    /// A case of which nothing was measured.
+    fn of(case: &'static str, mode: Label) -> Self {
+        CareFigures {
+            case,
+            mode,
+            injected: 0,
+            found: 0,
+            repaired: 0,
+            false_alarms: 0,
+            wrong_bytes: 0,
+            free_mb_s: 0.0,
+            free_mb_s_scan: 0.0,
+            foreground_loss_percent: 0.0,
+            budget_percent: 0.0,
+            sharing: None,
+            scrub: None,
+            rebuild: None,
+            backup: None,
+        }
+    }
 }
 
 /// A case.
@@ -82,6 +115,14 @@ struct CareCase {
 
 /// The cases.
 const CASES: &[CareCase] = &[
+    CareCase {
+        name: "backup",
+        measure: backup::measure,
+    },
+    CareCase {
+        name: "rebuild",
+        measure: rebuild::measure,
+    },
     CareCase {
         name: "scrub",
         measure: scrub::measure,

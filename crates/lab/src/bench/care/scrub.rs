@@ -20,11 +20,11 @@ use crate::bench::rig::ServeProcess;
 use crate::dice::SplitMix;
 use crate::{Failure, Label, Progress};
 
-mod book;
+pub(super) mod book;
 mod judged;
 mod medium;
-mod rates;
-mod verify_load;
+pub(super) mod rates;
+pub(super) mod verify_load;
 mod whole;
 
 use book::{Book, Injected, Injury, SECTOR, UNIT};
@@ -135,8 +135,6 @@ pub(super) fn measure(bench: &CareBench, progress: &dyn Progress) -> Result<Care
     };
     let rates = rates::measure(bench, sizes.seconds, progress)?;
     Ok(CareFigures {
-        case: "scrub",
-        mode: Label::InFirmware.with_noise(),
         injected: totals.injected,
         found: totals.found,
         repaired: totals.repaired,
@@ -146,12 +144,13 @@ pub(super) fn measure(bench: &CareBench, progress: &dyn Progress) -> Result<Care
         free_mb_s_scan: rates.scan.mb_s,
         foreground_loss_percent: (rates.scrub.mean_ms / rates.alone_mean_ms - 1.0) * 100.0,
         budget_percent: f64::from(bench.impact_ppm) / 1e4,
-        sharing: None,
         scrub: Some(figures),
+        ..CareFigures::of("scrub", Label::InFirmware.with_noise())
     })
 }
 
-fn temporary() -> Result<TempDir, Failure> {
+/// A new folder, which goes when it is dropped.
+pub(super) fn temporary() -> Result<TempDir, Failure> {
     let mut builder = tempfile::Builder::new();
     let folder = builder.prefix("headtime-bench-").tempdir();
     folder.map_err(|error| Failure::failed(format!("a temporary folder: {error}")))

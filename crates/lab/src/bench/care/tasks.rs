@@ -157,19 +157,12 @@ impl Trial {
         self.hasten(union.clone(), &means, &mut sharing)?;
         let rate = |blocks: u64, time: Duration| self.drive.megabytes(blocks) / time.as_secs_f64();
         Ok(CareFigures {
-            case: "tasks",
-            mode: self.drive.mode(),
-            injected: 0,
-            found: 0,
-            repaired: 0,
-            false_alarms: 0,
-            wrong_bytes: 0,
             free_mb_s: rate(union.blocks().0, last_end(&three)?),
             free_mb_s_scan: rate(scanned.tasks[0].delivered, scan),
             foreground_loss_percent: means.loss_percent(&three),
             budget_percent: f64::from(bench.impact_ppm) / 1e4,
             sharing: Some(sharing),
-            scrub: None,
+            ..CareFigures::of("tasks", self.drive.mode())
         })
     }
 

@@ -37,17 +37,18 @@ pub struct Rate {
 }
 
 /// Bandwidth of Ultra2 SCSI, the bus of the freeblock paper's drive.
-const BUS_MB_S: f64 = 80.0;
+pub const BUS_MB_S: f64 = 80.0;
 
 /// The standard deviation of seek times, which no belief has: ../shared/specs/scheduling.md, 7.
-const SEEK_NOISE_US: u32 = 60;
+pub const SEEK_NOISE_US: u32 = 60;
 
 /// How much faster than the drive the emulation builds checksums: as fast as the machine. A choice.
 const BUILDING: f64 = 0.001;
 
 /// The load of the freeblock paper, and its ten requests (Lumb et al., FAST 2002, 5.1).
 const LOAD: &str = "oltp";
-const PENDING: usize = 10;
+/// The same load's requests at once.
+pub const PENDING: usize = 10;
 
 /// Measures the load alone, beside a scan and beside a scrub, each on a fresh service with the same requests.
 ///
@@ -139,7 +140,11 @@ fn read_bytes(service: &ServeProcess) -> Result<u64, Failure> {
     Ok(tasks.filter(is_active).map(|task| task.done_bytes).sum())
 }
 
-fn workload(seed: u64) -> Result<Workload, Failure> {
+/// The load, always active.
+///
+/// # Errors
+/// If it is not built in.
+pub fn workload(seed: u64) -> Result<Workload, Failure> {
     let load = BuiltInWorkload::find(LOAD)
         .ok_or_else(|| Failure::failed(format!("{LOAD} is not built in")))?;
     let always_active = Overrides {
