@@ -365,11 +365,16 @@ impl World {
         assert_eq!(differs, None, "seed {}", self.seed);
     }
 
-    /// A leg that is out is filled from now on, if the dice say so.
-    fn attach_some(&mut self) {
+    /// The leg that is recorded as out.
+    fn recorded_out(&self) -> Option<usize> {
         let found = self.paths().map(storage::look);
         let assembly = assemble(found, Switch::Off).expect("a mirror");
-        let out = (0..2).find(|&leg| assembly.superblock.states[leg] == LegRecord::Out);
+        (0..2).find(|&leg| assembly.superblock.states[leg] == LegRecord::Out)
+    }
+
+    /// A leg that is out is filled from now on, if the dice say so.
+    fn attach_some(&mut self) {
+        let out = self.recorded_out();
         if let Some(leg) = out
             && self.dice.roll(2) == 0
         {
@@ -477,15 +482,7 @@ fn nothing_acknowledged_is_lost_whatever_fails_and_both_legs_are_equal_at_the_en
             }
             world.crash(service);
         }
-        let out = |world: &World| {
-            let found = world.paths().map(storage::look);
-            let states = assemble(found, Switch::Off)
-                .expect("a mirror")
-                .superblock
-                .states;
-            (0..2).find(|&leg| states[leg] == LegRecord::Out)
-        };
-        if let Some(leg) = out(&world) {
+        if let Some(leg) = world.recorded_out() {
             storage::attach(world.paths(), leg).expect("it was out");
         }
         let mut service = world.begin();
