@@ -9,11 +9,11 @@ use clap::Args;
 use headtime_client::default_socket;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use server::control::protocol::{Ask, DriveTasks};
-use server::control::{Scan, ScanState, Sink};
+use server::control::{Conversation, Scan, ScanState, Sink, TaskLifetime};
 use server::status::{Foreground, Task, TaskState};
 
 use crate::output::{Exit, grouped, print_answer, time_left};
-use crate::service::{asked, understood};
+use crate::service::{failure, understood};
 
 /// The arguments of `headtime scan`.
 #[derive(Debug, Args)]
@@ -36,7 +36,8 @@ pub struct ScanArgs {
     /// after a crash
     #[arg(long, value_name = "S", default_value_t = 10, requires = "state")]
     save_every: u64,
-    /// Start the scan and return; `headtime ctl tasks` shows it
+    /// Start the scan and return; `headtime ctl tasks` shows it. Otherwise the scan ends with this
+    /// command
     #[arg(long)]
     detach: bool,
     /// Print the finished task as JSON
@@ -58,14 +59,17 @@ pub struct ScanArgs {
 /// If no service listens on the socket, the service refuses, or the scan is aborted.
 pub fn run(arguments: &ScanArgs) -> Result<(), Exit> {
     let socket = arguments.socket.clone().unwrap_or_else(default_socket);
-    let begun = asked(&socket, &Ask::Scan(order(arguments)?))?;
+    let mut service = Conversation::begin(&socket).map_err(failure)?;
+    let begun = service
+        .ask(&Ask::Scan(order(arguments)?))
+        .map_err(failure)?;
     let number = begun["task"].as_u64().ok_or_else(|| {
         Exit::failed("an answer without a task: expected a service of this version")
     })?;
     if arguments.detach {
         return print_answer(&format!("task {number}\n"));
     }
-    let task = followed(&socket, number)?;
+    let task = followed((&mut service, &socket), number)?;
     let text = match arguments.json {
         true => serde_json::to_string_pretty(&task).map_err(Exit::failed)? + "\n",
         false => report(&task),
@@ -86,6 +90,10 @@ fn order(arguments: &ScanArgs) -> Result<Scan, Exit> {
         deadline_s: arguments.deadline,
         sink: sink(&arguments.command),
         state: state(arguments.state.as_deref(), arguments.save_every)?,
+        lifetime: match arguments.detach {
+            true => TaskLifetime::Detached,
+            false => TaskLifetime::Connection,
+        },
     })
 }
 
@@ -110,7 +118,7 @@ pub fn state(file: Option<&Path>, every_s: u64) -> Result<Option<ScanState>, Exi
 }
 
 /// Waits for a task's end, and shows its progress.
-fn followed(socket: &Path, number: u64) -> Result<Task, Exit> {
+fn followed((service, socket): (&mut Conversation, &Path), number: u64) -> Result<Task, Exit> {
     let target = ProgressDrawTarget::stderr_with_hz(4);
     let bar = ProgressBar::with_draw_target(Some(1), target);
     let template = "{prefix} {bar:30} {bytes} of {total_bytes} {msg}";
@@ -118,7 +126,7 @@ fn followed(socket: &Path, number: u64) -> Result<Task, Exit> {
         bar.set_style(style);
     }
     loop {
-        let tasks = asked(socket, &Ask::Tasks)?;
+        let tasks = service.ask(&Ask::Tasks).map_err(failure)?;
         let drives: Vec<DriveTasks> = understood(socket, tasks)?;
         let mut tasks = drives.into_iter().flat_map(|drive| drive.tasks);
         let Some(task) = tasks.find(|task| task.id == number) else {

@@ -2,18 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{thread, time};
+use std::thread;
 
 use clap::Args;
 use server::config::{self, Config, LogFormat, Places};
 use server::control::notify::{self, Activated, Message, Notifier};
 use server::control::{Bounds, Listeners, Plane, Service as _, listen, listen_http};
 use server::service::Running;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use crate::output::{Exit, print};
+
+mod signals;
+
+use signals::Stage;
 
 /// The arguments of `headtime serve`.
 #[derive(Debug, Args)]
@@ -41,8 +43,8 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     let names = std::env::var_os("LISTEN_FDNAMES");
     let activated = Activated::take(names.as_ref()).map_err(Exit::failed)?;
     let (control, bounds) = (config.control.clone(), bounds(&config));
-    // Before the first client: signals during the start are handled after it.
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Exit::failed)?;
+    // Before the start, which may hang on a server that does not answer.
+    let stage = Stage::listen_to_signals()?;
     let running =
         Running::begin(config, arguments.config.clone(), activated).map_err(Exit::input)?;
     let plane = Plane::begin(
@@ -60,7 +62,8 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     ))?;
     let notifier = notifier()?;
     say(&notifier, &Message::Ready);
-    listen_to_signals(&running, signals)?;
+    feed_watchdog(&running)?;
+    stage.is_set(&running);
     let ended = running.wait();
     say(&notifier, &Message::Stopping);
     drop(plane);
@@ -129,58 +132,8 @@ fn say(notifier: &Notifier, message: &Message) {
     }
 }
 
-/// The time for operations in flight after the second signal. A choice: a disk's queue of commands takes less,
-/// and what takes longer is a server that is gone or a disk that hangs.
-const SECOND_WAIT: time::Duration = time::Duration::from_secs(2);
-
-/// Ends the service when all operations in flight have ended.
-fn drain(service: &Running) {
-    let seconds = SECOND_WAIT.as_secs();
-    info!(
-        "a signal ends the service when its operations have ended; a second one within {seconds} s"
-    );
-    service.drain();
-}
-
-/// Ends the program after [`SECOND_WAIT`], unless the service ends before.
-fn give_up() {
-    thread::sleep(SECOND_WAIT);
-    error!(
-        "a second signal: operations had no end within {} s and are given up; what was not flushed may be lost, and \
-         cache switches of disks are put back at the next start",
-        SECOND_WAIT.as_secs()
-    );
-    std::process::exit(FAILED);
-}
-
-/// The exit code of a service that could not write all that it has acknowledged.
-const FAILED: i32 = 1;
-
-/// Handles signals: SIGINT and SIGTERM end the service, SIGHUP reloads its configuration. Feeds the
-/// watchdog while the service answers.
-fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(), Exit> {
-    let service = Arc::clone(running);
-    let listening = thread::Builder::new().name("signals".into());
-    listening
-        .spawn(move || {
-            let mut endings = 0;
-            for signal in signals.forever() {
-                match signal {
-                    SIGHUP => match service.reload() {
-                        Ok(changes) => info!(?changes, "the configuration was read again"),
-                        Err(problem) => error!(problem, "the configuration stays as it was"),
-                    },
-                    _ => {
-                        match endings {
-                            0 => drain(&service),
-                            _ => give_up(),
-                        }
-                        endings += 1;
-                    }
-                }
-            }
-        })
-        .map_err(Exit::failed)?;
+/// Feeds the watchdog while the service answers.
+fn feed_watchdog(running: &Arc<Running>) -> Result<(), Exit> {
     let variable = |name: &str| std::env::var(name).ok();
     let (usec, pid) = (variable("WATCHDOG_USEC"), variable("WATCHDOG_PID"));
     let Some(pause) = notify::watchdog(usec.as_deref(), pid.as_deref(), std::process::id()) else {

@@ -14,10 +14,15 @@ use crate::output::Exit;
 /// # Errors
 /// If no service listens on the socket, or it refuses.
 pub fn asked(socket: &Path, ask: &Ask) -> Result<Value, Exit> {
-    control::ask(socket, ask).map_err(|error| match error {
+    control::ask(socket, ask).map_err(failure)
+}
+
+/// A refusal is an error of the input; all others are failures.
+pub fn failure(error: AskError) -> Exit {
+    match error {
         AskError::Refused(_) => Exit::input(error),
         _ => Exit::failed(error),
-    })
+    }
 }
 
 /// What an answer says.

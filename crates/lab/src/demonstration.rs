@@ -19,7 +19,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::control::{Scan, Service as _, Sink};
+use server::control::{Scan, Service as _, Sink, TaskLifetime};
 use server::tasks::Steer;
 use simulator::workload::{BuiltInWorkload, Overrides, Workload};
 
@@ -58,6 +58,7 @@ impl Demonstration {
             deadline_s: None,
             sink: Sink::Checksum,
             state: None,
+            lifetime: TaskLifetime::Detached,
         };
         self.service.scan(scan).map_err(Failure::failed)
     }

@@ -253,7 +253,7 @@ mod tests {
         }
 
         /// Turns of a loop until `is_over`.
-        fn turn_until(&mut self, is_over: impl Fn(&Clients) -> bool) {
+        fn turn_until(&mut self, mut is_over: impl FnMut(&Clients) -> bool) {
             let Scene {
                 clients,
                 volumes,
@@ -424,5 +424,41 @@ mod tests {
         scene.clients.close(&mut scene.volumes, &mut scene.disk);
         scene.turn_until(|clients| clients.count() == 0);
         assert_eq!(good.read(&mut [0]).expect("the end"), 0);
+    }
+
+    /// A client that stops in the middle of a header is cut off after a pause; one without a request stays.
+    #[test]
+    fn a_client_that_stops_amid_a_header_loses_its_seat() {
+        let pause = Duration::from_secs(3);
+        let mut scene = Scene::new(Bounds {
+            memory: 8 << 20,
+            longest: 1 << 20,
+            pause,
+            ..Bounds::default()
+        });
+        let mut stopped = scene.connect(1, MIB);
+        let mut silent = scene.connect(2, MIB);
+        let header = request(Ask::Read, 1, 512);
+        stopped.write_all(&header[..11]).expect("a socket");
+        let is_begun = |clients: &Clients| {
+            let mut each = clients.connections.iter();
+            each.any(|(_, connection)| connection.is_in_a_header())
+        };
+        scene.turn_until(is_begun);
+        let moved = scene.disk.now;
+        let pause = scene.disk.clock.scale().model(pause);
+        for (later, expected) in [(pause, 2), (pause * 2, 1)] {
+            scene.disk.now = moved + later;
+            scene.clients.patrol(&mut scene.volumes, &mut scene.disk);
+            let mut turns = 0..3;
+            scene.turn_until(|_| turns.next().is_none());
+            assert_eq!(scene.clients.count(), expected);
+        }
+        assert_eq!(stopped.read(&mut [0]).unwrap_or(0), 0, "it is closed");
+        silent
+            .write_all(&request(Ask::Read, 7, 512))
+            .expect("a socket");
+        scene.answer(1);
+        assert_eq!(reply(&mut silent, 512), (7, vec![0; 512]));
     }
 }

@@ -21,7 +21,7 @@ pub mod protocol;
 mod socket;
 mod unique_keys;
 
-pub use client::{AskError, ask};
+pub use client::{AskError, Conversation, ask};
 pub use desk::Bounds;
 pub use learning::{Learn, LearningReport, MOST_GRANTED_PPM};
 pub use lease::Lease;
@@ -36,7 +36,7 @@ use crate::checkpoint::moment::CheckpointStatus;
 pub use crate::checksums::report::ScrubReport;
 use crate::status::Status;
 use crate::tasks::Steer;
-pub use crate::tasks::scan::{PieceSet, Scan, ScanState, Sink};
+pub use crate::tasks::scan::{PieceSet, Scan, ScanState, Sink, TaskLifetime};
 use crate::volume::Release;
 use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};

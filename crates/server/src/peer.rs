@@ -178,25 +178,35 @@ impl From<Stream> for OwnedFd {
 
 impl Read for Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
+        uninterrupted(|| match self {
             Stream::Unix(stream) => stream.read(into),
             Stream::Tcp(stream) => stream.read(into),
-        }
+        })
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
+        uninterrupted(|| match self {
             Stream::Unix(stream) => stream.write(bytes),
             Stream::Tcp(stream) => stream.write(bytes),
-        }
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Stream::Unix(stream) => stream.flush(),
             Stream::Tcp(stream) => stream.flush(),
+        }
+    }
+}
+
+/// Repeats a call that a signal interrupts, which the kernel does not do by itself for a socket with a time limit.
+fn uninterrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+            ended => return ended,
         }
     }
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use document::DocumentError;
@@ -29,7 +30,7 @@ use crate::front_end::fuse;
 use crate::listener::{Listener, Shown};
 use crate::status::{self, Status};
 use crate::tasks::Steer;
-use crate::tasks::sink::SinkThread;
+use crate::tasks::sink::{self, SinkThread};
 use crate::volume::Release;
 use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
@@ -125,6 +126,9 @@ const MOST_IMPACT_PPM: u32 = 1_000_000;
 /// The longest time that a loop may take to answer. A loop that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The pause between two looks whether the threads of scans have ended. A choice.
+const BREATH: Duration = Duration::from_millis(20);
+
 impl Running {
     /// Starts the drives, then opens the front ends.
     ///
@@ -205,11 +209,20 @@ impl Running {
             ended = ended.and(stopped.map_err(|error| ServeError::Ended { name, error }));
         }
         // Scans save the blocks that their programs have acknowledged.
-        for sink in &std::mem::take(&mut *locked(&self.sinks)) {
-            sink.leave();
+        locked(&self.sinks).iter().for_each(SinkThread::cut);
+        let until = Instant::now() + sink::PATIENCE;
+        // The lock is free meanwhile: a second signal may want it.
+        while !locked(&self.sinks).iter().all(SinkThread::has_ended) && Instant::now() < until {
+            thread::sleep(BREATH);
         }
+        locked(&self.sinks).iter().for_each(SinkThread::leave);
         info!("all drives have stopped");
         ended
+    }
+
+    /// Ends the programs of scans at once: for a service that does not end in order.
+    pub fn kill_programs(&self) {
+        locked(&self.sinks).iter().for_each(SinkThread::kill);
     }
 
     /// Changes the lengths of volumes to those of the new configuration: all or none. The answer is a

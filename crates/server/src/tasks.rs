@@ -68,6 +68,8 @@ pub struct SinkHandle {
     pub outstanding: Arc<AtomicUsize>,
     /// Whether the task ended because it had enough of its set.
     pub is_enough: Arc<AtomicBool>,
+    /// Whether the task ends before its set is read: its program is ended, too.
+    pub is_cut: Arc<AtomicBool>,
     /// The result of the sink, once it has all blocks.
     pub outcome: Arc<Outcome>,
 }
@@ -115,6 +117,8 @@ struct Ongoing {
     before: u64,
     sink: Option<SinkHandle>,
     outcome: Arc<Outcome>,
+    /// Shared with the sink, which may still have a program when all blocks are read.
+    is_cut: Arc<AtomicBool>,
     began: Instant,
     /// The time at which the sink was closed.
     ended: Option<Instant>,
@@ -181,6 +185,7 @@ impl Tasks {
             ended: None,
             beside: Beside::begin(&self.company, disk.engine.losses()),
             outcome: Arc::clone(&scan.sink.outcome),
+            is_cut: Arc::clone(&scan.sink.is_cut),
             sink: Some(scan.sink),
             is_held: false,
             is_suspended: false,
@@ -221,8 +226,13 @@ impl Tasks {
                 }
             }
             Steer::Abort => {
+                task.is_cut.store(true, Ordering::Release);
                 task.sink = None;
-                disk.engine.abort_task(now, id)
+                match (disk.engine.abort_task(now, id), task.outcome.get()) {
+                    // All blocks are read, and the program still had something to do.
+                    (Err(_), None) => Ok(()),
+                    (done, _) => done,
+                }
             }
             Steer::Promote { priority } => {
                 task.priority = priority;
@@ -313,6 +323,7 @@ impl Tasks {
     /// Ends all tasks at the end of the service. Otherwise the drive would never be idle.
     pub(crate) fn leave(&mut self, disk: &mut Disk) {
         for task in &mut self.all {
+            task.is_cut.store(true, Ordering::Release);
             task.sink = None;
         }
         disk.engine.abort_tasks(disk.now);
@@ -453,6 +464,7 @@ mod tests {
             portions,
             outstanding: Arc::clone(&outstanding),
             is_enough: Arc::default(),
+            is_cut: Arc::default(),
             outcome: Arc::default(),
         };
         let whole = Extent::new(Lba(0), Sectors(blocks)).expect("blocks");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use server::control::protocol::Ask;
-use server::control::{PieceSet, Scan};
+use server::control::{PieceSet, Scan, TaskLifetime};
 
 use crate::output::Exit;
 use crate::scan;
@@ -108,6 +108,7 @@ impl StartArgs {
             deadline_s: self.deadline,
             sink: scan::sink(&self.command),
             state: scan::state(self.state.as_deref(), self.save_every)?,
+            lifetime: TaskLifetime::Detached,
         })
     }
 }

@@ -8,6 +8,7 @@ mod ctl;
 mod demo;
 mod killed;
 mod mirrored;
+mod programs;
 mod recorded;
 mod resize;
 mod scan_resumed;

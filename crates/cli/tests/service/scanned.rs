@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
@@ -38,7 +38,8 @@ impl Service {
     /// Serves what an earlier one left in the folder.
     pub fn start_in(folder: TempDir, config: &str) -> Self {
         std::fs::write(folder.path().join("c.toml"), config).expect("a configuration");
-        let child = begin(folder.path(), &["serve", "c.toml"], Stdio::null(), SERVES);
+        let log = std::fs::File::create(folder.path().join("log")).expect("a log");
+        let child = begin(folder.path(), &["serve", "c.toml"], log, SERVES);
         let child = child.expect("it serves");
         let folder = Some(folder);
         Service { child, folder }
@@ -46,6 +47,10 @@ impl Service {
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.as_ref().expect("a folder").path().join(name)
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).expect("a log")
     }
 
     pub fn run(&self, words: &[&str]) -> (bool, String) {

@@ -15,7 +15,7 @@ use std::{env, fs};
 
 use serde::Serialize;
 use server::control::protocol::Ask;
-use server::control::{Scan, Sink};
+use server::control::{Scan, Sink, TaskLifetime};
 use server::tasks::Steer;
 
 use super::loop_device::{LOSETUP, LoopDevice};
@@ -176,6 +176,7 @@ impl AdoptBench {
             deadline_s: None,
             sink: Sink::Checksum,
             state: None,
+            lifetime: TaskLifetime::Detached,
         }));
         // Without a usable belief there are no background tasks, and nothing is free.
         let Ok(begun) = begun else {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use server::control::protocol::Ask;
-use server::control::{Scan, Sink};
+use server::control::{Scan, Sink, TaskLifetime};
 use server::status::Lateness;
 use server::tasks::Steer;
 
@@ -180,6 +180,7 @@ impl ServedDevice {
             deadline_s: None,
             sink: Sink::Checksum,
             state: None,
+            lifetime: TaskLifetime::Detached,
         };
         let begun = self.service.ask(&Ask::Scan(order))?;
         let task = begun["task"].as_u64().unwrap_or(0);

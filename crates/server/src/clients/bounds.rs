@@ -1,5 +1,7 @@
 //! Limits of a loop's clients.
 
+use std::time::Duration;
+
 use crate::volume::LONGEST;
 
 /// The limits of a loop.
@@ -13,6 +15,8 @@ pub struct Bounds {
     pub requests: usize,
     /// Bytes of the longest read or write.
     pub longest: usize,
+    /// The longest pause amid a request header, in real time. Then the client loses its seat.
+    pub pause: Duration,
 }
 
 impl Bounds {
@@ -42,6 +46,8 @@ impl Default for Bounds {
             connections: 256,
             requests: 256,
             longest: LONGEST as usize,
+            // Choice: `handshake_s` of the default configuration.
+            pause: Duration::from_secs(10),
         }
     }
 }
@@ -57,6 +63,7 @@ mod tests {
             connections: 4,
             requests: 8,
             longest: 64 << 10,
+            ..Bounds::default()
         };
         assert_eq!(bounds.own(), 128 << 10, "a fourth of one half");
         assert_eq!(bounds.common(), 512 << 10, "the other half");

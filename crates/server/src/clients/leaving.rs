@@ -80,26 +80,30 @@ impl Clients {
         info!("a client has left");
     }
 
-    /// Drops clients that read no replies, or stop amid a payload.
+    /// Drops clients that read no replies, or stop amid a request.
     pub(crate) fn patrol(&mut self, volumes: &mut Volumes, disk: &mut Disk) {
         let (now, scale) = (disk.now, disk.clock.scale());
         if now < self.patrol {
             return;
         }
-        self.patrol = now + scale.model(PATROL);
+        self.patrol = now + scale.model(PATROL.min(self.bounds.pause));
         let (patience, short) = (scale.model(SEND_PATIENCE), scale.model(SHORT_PATIENCE));
         let is_short = self.is_short_of_memory();
-        let bounds = self.bounds;
-        let patience_with = |connection: &Connection| match connection.charged(&bounds) {
-            1.. if is_short => short,
-            _ => patience,
+        let (bounds, pause) = (self.bounds, scale.model(self.bounds.pause));
+        let patience_with = |connection: &Connection| {
+            let is_waited_for = connection.is_in_the_middle();
+            match connection.charged(&bounds) {
+                _ if connection.is_in_a_header() => Some(pause),
+                1.. if is_short && is_waited_for => Some(short),
+                _ => is_waited_for.then_some(patience),
+            }
         };
         let slow: Vec<usize> = self
             .connections
             .iter()
             .filter(|(_, connection)| {
-                let is_waited_for = connection.is_in_the_middle();
-                is_waited_for && now.since(connection.moved) > patience_with(connection)
+                let most = patience_with(connection);
+                most.is_some_and(|most| now.since(connection.moved) > most)
             })
             .map(|(place, _)| place)
             .collect();

@@ -171,4 +171,15 @@ impl Connection {
         let is_in_payload = matches!(self.reading, Reading::Payload { bytes: Some(_), .. });
         self.outbox.is_sending() || is_in_payload
     }
+
+    /// Whether the next bytes of the client complete a header, or a payload that nobody wants. Neither keeps
+    /// memory of the loop, and both keep a seat.
+    pub(super) fn is_in_a_header(&self) -> bool {
+        let is_begun = match self.reading {
+            Reading::Header => !self.inbox.bytes().is_empty(),
+            Reading::Skip(left) => left > 0,
+            Reading::Payload { .. } | Reading::Ready { .. } => false,
+        };
+        is_begun && self.is_receiving
+    }
 }

@@ -8,8 +8,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use super::protocol::{Answer, Ask, DriveTasks};
-use super::{Lease, Service};
+use super::{Lease, Scan, Service};
 use crate::config::Actions;
+use crate::tasks::scan::TaskLifetime;
 
 /// What clients of the control plane may take up, and what they may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +93,7 @@ fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
         Ask::Streams => serde_json::to_value(service.streams()),
         Ask::Status => serde_json::to_value(service.status()),
         Ask::Tasks => serde_json::to_value(tasks(service)),
-        Ask::Scan(order) => match service.scan(order) {
+        Ask::Scan(order) => match scan(service, lease, order) {
             Ok(task) => Ok(serde_json::json!({ "task": task })),
             Err(problem) => return Answer::refusal(problem),
         },
@@ -145,6 +146,20 @@ fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
         Ok(Value::Null) => Answer::done(Value::Bool(true)),
         Ok(outcome) => Answer::done(outcome),
         Err(error) => Answer::refusal(error.to_string()),
+    }
+}
+
+/// Begins a scan, and returns the number of its task.
+///
+/// # Errors
+/// The service's, or there is no connection with which it could end.
+fn scan(service: &dyn Service, lease: Option<&Lease>, order: Scan) -> Result<u64, String> {
+    match (lease, order.lifetime) {
+        (Some(lease), _) => lease.scan(service, order),
+        (None, TaskLifetime::Detached) => service.scan(order),
+        (None, TaskLifetime::Connection) => {
+            Err("a scan that ends with its connection: expected the control socket".to_owned())
+        }
     }
 }
 

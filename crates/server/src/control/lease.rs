@@ -1,22 +1,26 @@
-//! The lease of a client's streams: its connection to the control socket. When the connection ends, its
-//! streams end.
+//! The lease of a client's streams and tasks: its connection to the control socket. When the connection ends,
+//! its streams end, and those of its tasks that are to end with it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headtime_client::wire::StreamNotice;
 use tokio::sync::mpsc::Receiver;
 
-use super::Service;
 use super::protocol::{Answer, Ask};
+use super::{Scan, Service};
+use crate::tasks::Steer;
+use crate::tasks::scan::TaskLifetime;
 use crate::volume::streams::StreamEvents;
 
-/// The streams of one connection.
+/// The streams and tasks of one connection.
 pub struct Lease {
     service: Arc<dyn Service>,
     /// The user id of the client.
     user: u32,
     events: StreamEvents,
     streams: Mutex<Vec<u64>>,
+    /// Tasks that end with the connection.
+    tasks: Mutex<Vec<u64>>,
 }
 
 /// The largest number of streams of one connection. A choice: more than any drive serves.
@@ -31,13 +35,27 @@ impl Lease {
             user,
             events,
             streams: Mutex::default(),
+            tasks: Mutex::default(),
         };
         (lease, told)
     }
 
-    /// Whether the connection has no streams.
+    /// Whether the connection has no streams and no tasks.
     pub(super) fn is_empty(&self) -> bool {
-        self.held().is_empty()
+        self.held().is_empty() && locked(&self.tasks).is_empty()
+    }
+
+    /// Begins a scan.
+    ///
+    /// # Errors
+    /// The service's.
+    pub(super) fn scan(&self, service: &dyn Service, order: Scan) -> Result<u64, String> {
+        let lifetime = order.lifetime;
+        let task = service.scan(order)?;
+        if lifetime == TaskLifetime::Connection {
+            locked(&self.tasks).push(task);
+        }
+        Ok(task)
     }
 
     /// Executes a request about streams.
@@ -102,8 +120,12 @@ impl Lease {
     }
 
     fn held(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.streams)
     }
+}
+
+fn locked(numbers: &Mutex<Vec<u64>>) -> MutexGuard<'_, Vec<u64>> {
+    numbers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Lease {
@@ -111,6 +133,9 @@ impl Drop for Lease {
         for stream in std::mem::take(&mut *self.held()) {
             // One that has ended already is no matter.
             let _ = self.service.close(stream);
+        }
+        for task in std::mem::take(&mut *locked(&self.tasks)) {
+            let _ = self.service.steer(task, Steer::Abort);
         }
     }
 }

@@ -445,6 +445,7 @@ fn drain(number: u64, mailbox: &Mailbox) -> Result<SinkHandle, String> {
         portions,
         outstanding: Arc::clone(&outstanding),
         is_enough: Arc::default(),
+        is_cut: Arc::default(),
         outcome: Arc::default(),
     };
     let outcome = Arc::clone(&sink.outcome);

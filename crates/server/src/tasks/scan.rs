@@ -29,6 +29,20 @@ pub struct Scan {
     /// The state file, to resume the scan after a stop or a crash.
     #[serde(default)]
     pub state: Option<ScanState>,
+    /// Whether the scan ends with its client.
+    #[serde(default)]
+    pub lifetime: TaskLifetime,
+}
+
+/// Whether a task that is not done ends with its client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskLifetime {
+    /// It does not.
+    #[default]
+    Detached,
+    /// It ends with the connection that began it. Only the control socket has such connections.
+    Connection,
 }
 
 /// Pieces of a volume, in any order.

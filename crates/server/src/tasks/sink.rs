@@ -7,13 +7,12 @@
 //!                                '--now and then--> state file
 //! ```
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use drive::Geometry;
@@ -27,8 +26,10 @@ use super::set_sum::SetSum;
 use super::{HOLD, Outcome, Portion, ROOM, SinkHandle};
 
 mod ledger;
+mod program;
 
 use ledger::{Ledger, Rest};
+use program::{Group, Program};
 
 /// The volume that a scan reads.
 pub(crate) struct ScanSource {
@@ -69,6 +70,9 @@ pub(crate) struct SinkThread {
     number: u64,
     state: Option<PathBuf>,
     ledger: Option<Arc<Mutex<Ledger>>>,
+    is_cut: Arc<AtomicBool>,
+    /// The processes of the program, if there is one.
+    group: Option<Group>,
     /// Disconnected when the thread ends.
     ended: Receiver<()>,
 }
@@ -87,22 +91,37 @@ impl SinkThread {
         })
     }
 
-    /// Waits a limited time for the end of the thread. If its program does not end, the acknowledged blocks are
-    /// saved.
+    /// The sink processes nothing more, and its program ends within [`PATIENCE`].
+    pub(crate) fn cut(&self) {
+        self.is_cut.store(true, Ordering::Release);
+    }
+
+    /// Ends the program at once, with all processes of its group.
+    pub(crate) fn kill(&self) {
+        if let (false, Some(group)) = (self.has_ended(), &self.group) {
+            group.kill();
+        }
+    }
+
+    /// Saves the acknowledged blocks if the thread has not ended.
     pub(crate) fn leave(&self) {
-        let waited = self.ended.recv_timeout(PATIENCE);
-        if let (Err(RecvTimeoutError::Timeout), Some(ledger)) = (waited, &self.ledger) {
-            warn!(
-                task = self.number,
-                "the scan's program does not end: it is left alone"
-            );
+        if self.has_ended() {
+            return;
+        }
+        warn!(
+            task = self.number,
+            "the scan's program does not end: it is left alone"
+        );
+        if let Some(ledger) = &self.ledger {
             locked(ledger).save();
         }
     }
 }
 
-/// The longest time in which a scan's program has to end with the service. A choice.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest time in which the programs of all scans have to end with the service. A choice: SIGTERM and
+/// SIGKILL come before it (`program::TERMINATE`, `program::KILL`), and what the control plane still has to
+/// answer takes at most one second more.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Starts the thread of a scan's sink, and its program.
 ///
@@ -131,11 +150,11 @@ pub(crate) fn begin(
     let ledger = state.map(|state| Ledger::open(state, progress, (&place.set, &place.geometry)));
     let ledger = ledger.transpose()?;
     let left = ledger.as_ref().map(|ledger| ledger.left().clone());
-    let child = match &order.sink {
-        Sink::Checksum => None,
-        Sink::Command(words) => Some(started(words, ledger.as_ref())?),
-    };
     let ledger = ledger.map(|ledger| Arc::new(Mutex::new(ledger)));
+    let program = match &order.sink {
+        Sink::Checksum => None,
+        Sink::Command(words) => Some(started(number, words, ledger.clone())?),
+    };
     let (portions, received) = sync_channel(ROOM);
     let (alive, ended) = channel();
     let outstanding = Arc::new(AtomicUsize::new(0));
@@ -143,8 +162,10 @@ pub(crate) fn begin(
         portions,
         outstanding: Arc::clone(&outstanding),
         is_enough: Arc::default(),
+        is_cut: Arc::default(),
         outcome: Arc::default(),
     };
+    let group = program.as_ref().map(Program::group);
     let taking = SinkWorker {
         number,
         base: place.offset,
@@ -152,35 +173,43 @@ pub(crate) fn begin(
         events,
         outstanding,
         is_enough: Arc::clone(&sink.is_enough),
+        is_cut: Arc::clone(&sink.is_cut),
         received,
         ledger: ledger.clone(),
     };
     let outcome = Arc::clone(&sink.outcome);
     let spawned = thread::Builder::new()
         .name(format!("scan {number}"))
-        .spawn(move || taking.take(child, &outcome, alive));
+        .spawn(move || taking.take(program, &outcome, alive));
     spawned.map_err(|error| format!("no thread for the scan: {error}"))?;
     let thread = SinkThread {
         number,
         state: state.map(|state| state.file.clone()),
         ledger,
+        is_cut: Arc::clone(&sink.is_cut),
+        group,
         ended,
     };
     Ok(StartedSink { sink, left, thread })
 }
 
-fn started(words: &[String], ledger: Option<&Ledger>) -> Result<Child, String> {
-    let (program, arguments) = words
-        .split_first()
-        .ok_or("an empty command: expected a program")?;
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::piped());
-    if ledger.is_some() {
-        command.stdout(Stdio::piped());
+/// Starts the program. With a ledger its output is acknowledgements.
+fn started(
+    number: u64,
+    words: &[String],
+    ledger: Option<Arc<Mutex<Ledger>>>,
+) -> Result<Program, String> {
+    match ledger {
+        None => Program::start(number, words, None),
+        Some(ledger) => {
+            let read = move |said| {
+                if let Err(complaint) = acknowledgements(said, &ledger) {
+                    locked(&ledger).complaint = Some(complaint);
+                }
+            };
+            Program::start(number, words, Some(Box::new(read)))
+        }
     }
-    command
-        .spawn()
-        .map_err(|error| format!("{program}: {error}"))
 }
 
 /// The state of a sink's thread.
@@ -192,16 +221,18 @@ struct SinkWorker {
     events: SinkEvents,
     outstanding: Arc<AtomicUsize>,
     is_enough: Arc<AtomicBool>,
+    /// Whether the task ended before its end, or the service ends.
+    is_cut: Arc<AtomicBool>,
     received: Receiver<Portion>,
     ledger: Option<Arc<Mutex<Ledger>>>,
 }
 
 impl SinkWorker {
-    fn take(self, child: Option<Child>, outcome: &Outcome, alive: Sender<()>) {
+    fn take(self, program: Option<Program>, outcome: &Outcome, alive: Sender<()>) {
         let (number, events, ledger) = (self.number, Arc::clone(&self.events), self.ledger.clone());
         let is_enough = Arc::clone(&self.is_enough);
-        let mut ended = match child {
-            Some(child) => self.feed(child),
+        let mut ended = match program {
+            Some(program) => self.feed(program),
             None => Ok(self.sum()),
         };
         if let Some(ledger) = &ledger {
@@ -223,6 +254,9 @@ impl SinkWorker {
     fn sum(self) -> String {
         let mut sum = SetSum::default();
         loop {
+            if self.is_cut() {
+                break;
+            }
             match self.next() {
                 Received::Portion(portion) => {
                     let clipped = self.clipped(&portion);
@@ -246,47 +280,47 @@ impl SinkWorker {
     }
 
     /// Writes all portions to the program, and waits for its end.
-    fn feed(self, mut child: Child) -> Result<String, String> {
-        let Some(mut pipe) = child.stdin.take() else {
-            return Err("the program has no standard input".to_owned());
-        };
-        let answers = match (child.stdout.take(), self.ledger.clone()) {
-            (Some(said), Some(ledger)) => Some(self.read_acknowledgements(said, ledger)?),
-            _ => None,
-        };
+    fn feed(self, mut program: Program) -> Result<String, String> {
         let early = loop {
+            if self.is_cut() {
+                break None;
+            }
             match self.next() {
                 Received::Portion(portion) => {
-                    if let Err(problem) = self.hand_over(&portion, &mut pipe) {
+                    if let Err(problem) = self.hand_over(&portion, &mut program) {
                         break Some(problem);
                     }
                     self.done_one();
                 }
                 // Without portions a write would not fail.
-                Received::Nothing if matches!(child.try_wait(), Ok(Some(_))) => {
+                Received::Nothing if program.has_gone() => {
                     break Some("it has gone".to_owned());
                 }
                 Received::Nothing => (),
                 Received::End => break None,
             }
         };
-        drop(pipe);
         // The task reads nothing more for the program.
         let SinkWorker {
-            received, ledger, ..
+            received,
+            ledger,
+            is_cut,
+            ..
         } = self;
         drop(received);
         if let Some(ledger) = &ledger {
             locked(ledger).save_if_due();
         }
-        let status = child
-            .wait()
+        let end = program
+            .end(&is_cut)
             .map_err(|error| format!("the program was lost: {error}"))?;
-        // The thread of the acknowledgements ends with the program's output.
-        let _ = answers.map(JoinHandle::join);
         let complaint = ledger.as_ref().and_then(|l| locked(l).complaint.take());
+        let status = end.status;
         match (complaint, early) {
             (Some(complaint), _) => Err(format!("{complaint}; it ended with {status}")),
+            (None, _) if end.was_told => Err(format!(
+                "the program was ended with its task, with {status}"
+            )),
             (None, Some(problem)) => Err(format!(
                 "the program took no more ({problem}) and ended with {status}"
             )),
@@ -301,7 +335,7 @@ impl SinkWorker {
     }
 
     /// Writes a portion: a line with its offset in the volume and its length, then its bytes.
-    fn hand_over(&self, portion: &Portion, pipe: &mut impl Write) -> Result<(), String> {
+    fn hand_over(&self, portion: &Portion, program: &mut Program) -> Result<(), String> {
         let Some((offset, bytes)) = self.clipped(portion) else {
             return Ok(());
         };
@@ -312,25 +346,19 @@ impl SinkWorker {
             }
             ledger.handed_over(offset, bytes.len() as u64);
         }
-        writeln!(pipe, "{offset} {}", bytes.len())
-            .and_then(|()| pipe.write_all(bytes))
-            .map_err(|error| error.to_string())
+        let line = format!("{offset} {}\n", bytes.len());
+        program
+            .write(line.as_bytes(), &self.is_cut)
+            .and_then(|()| program.write(bytes, &self.is_cut))
     }
 
-    /// Starts a thread that reads the program's acknowledgements.
-    fn read_acknowledgements(
-        &self,
-        said: ChildStdout,
-        ledger: Arc<Mutex<Ledger>>,
-    ) -> Result<JoinHandle<()>, String> {
-        thread::Builder::new()
-            .name(format!("scan {} answers", self.number))
-            .spawn(move || {
-                if let Err(complaint) = acknowledgements(said, &ledger) {
-                    locked(&ledger).complaint = Some(complaint);
-                }
-            })
-            .map_err(|error| format!("no thread for the scan: {error}"))
+    /// Whether the task is cut. Then the sink has not got all that the task has.
+    fn is_cut(&self) -> bool {
+        let is_cut = self.is_cut.load(Ordering::Acquire);
+        if is_cut {
+            self.is_enough.store(false, Ordering::Release);
+        }
+        is_cut
     }
 
     fn next(&self) -> Received {
@@ -372,8 +400,8 @@ enum Received {
     End,
 }
 
-/// The period of the check whether the program still runs. A choice.
-const LOOK_UP: Duration = Duration::from_millis(500);
+/// The period of the check whether program and task still run. A choice.
+const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Reads the program's acknowledgements up to the end of its output.
 fn acknowledgements(said: impl Read, ledger: &Mutex<Ledger>) -> Result<(), String> {

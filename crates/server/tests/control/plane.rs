@@ -13,7 +13,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use server::config::Actions;
 use server::control::protocol::{self, Ask, LONGEST_LINE};
-use server::control::{Bounds, Learn, Listeners, Plane, Scan, ScanState, Sink, listen};
+use server::control::{
+    Bounds, Learn, Listeners, Plane, Scan, ScanState, Sink, TaskLifetime, listen,
+};
 use server::status::Status;
 use server::tasks::Steer;
 
@@ -189,6 +191,7 @@ fn one_request_a_line_one_answer_a_line() {
             file: "/var/lib/db.scan".into(),
             every_s: 5,
         }),
+        lifetime: TaskLifetime::Detached,
     };
     let begun = ask(&mut client, &protocol::request(&Ask::Scan(scan.clone())));
     assert_eq!(begun["ok"], json!({ "task": 9 }));
@@ -483,7 +486,7 @@ proptest! {
     /// What a client writes is what is read.
     #[test]
     fn requests_survive_the_way(volume in ".{0,20}", priority: u8, deadline_s: Option<u64>, task: u64, words in prop::collection::vec(".{0,9}", 0..4)) {
-        let scan = Scan { volume, set: None, priority, deadline_s, sink: Sink::Command(words.clone()), state: None };
+        let scan = Scan { volume, set: None, priority, deadline_s, sink: Sink::Command(words.clone()), state: None, lifetime: TaskLifetime::Connection };
         let impact = Ask::Impact { drive: words.concat(), impact_ppm: task as u32 };
         let state = ScanState { file: words.concat().into(), every_s: task };
         let resumable = Scan { state: Some(state), ..scan.clone() };

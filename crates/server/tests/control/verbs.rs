@@ -3,6 +3,7 @@
 use headtime_client::wire;
 use serde_json::json;
 use server::control::protocol::{self, Ask};
+use server::control::{Scan, Sink, TaskLifetime};
 
 use crate::plane::{answer, ask, open, scene};
 
@@ -77,4 +78,39 @@ fn every_verb_of_streams_has_its_answer() {
     let close = protocol::request(&Ask::Close(wire::Close { stream: 7 }));
     assert_eq!(ask(&mut client, &close)["ok"], true);
     assert!(scene.fake.told().contains(&String::from("close 7")));
+}
+
+/// A scan that is to end with its client does; another one does not.
+#[test]
+fn a_scan_ends_with_its_connection_if_it_was_asked_to() {
+    for (lifetime, ends) in [
+        (TaskLifetime::Connection, true),
+        (TaskLifetime::Detached, false),
+    ] {
+        let scene = scene(open());
+        let mut client = scene.client();
+        let scan = protocol::request(&Ask::Scan(Scan {
+            volume: String::from("db"),
+            set: None,
+            priority: 0,
+            deadline_s: None,
+            sink: Sink::Checksum,
+            state: None,
+            lifetime,
+        }));
+        assert_eq!(ask(&mut client, &scan)["ok"], json!({ "task": 9 }));
+        let attach = protocol::request(&Ask::Attach(wire::Attach::default()));
+        assert_eq!(ask(&mut client, &attach)["ok"]["stream"], 7);
+        drop(client);
+        // Tasks go after the streams of a connection.
+        while !scene.fake.told().contains(&String::from("close 7")) {
+            std::thread::yield_now();
+        }
+        let aborted = || scene.fake.told().contains(&String::from("steer 9 Abort"));
+        while ends && !aborted() {
+            std::thread::yield_now();
+        }
+        drop(scene.ask(&protocol::request(&Ask::Status)));
+        assert_eq!(aborted(), ends);
+    }
 }

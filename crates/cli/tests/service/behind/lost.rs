@@ -1,6 +1,10 @@
 //! The server behind goes away: what was under way is repeated, what may be lost is said, and nobody
 //! waits for ever.
 
+use std::fs::File;
+use std::process::Command;
+
+use assert_cmd::cargo::cargo_bin;
 use block::Durability;
 use block::operation::{Ask, OperationError};
 use nbd::Style;
@@ -217,6 +221,34 @@ fn a_second_signal_ends_a_service_that_waits() {
         log.contains("a second signal: operations had no end"),
         "{log}"
     );
+}
+
+/// A start waits for the server behind; a signal does not wait as long.
+#[test]
+fn a_signal_ends_a_service_that_does_not_come_up() {
+    let folder = Folder::new();
+    let silent = std::os::unix::net::UnixListener::bind(folder.path("behind")).expect("a socket");
+    let uri = folder.uri("behind");
+    folder.configure(
+        "front",
+        &format!("{{ kind = \"nbd\", uri = \"{uri}\" }}"),
+        "",
+    );
+    let mut front = Command::new(cargo_bin("headtime"))
+        .args(["serve", "front.toml"])
+        .current_dir(folder.path(""))
+        .stderr(File::create(folder.path("log")).expect("a log"))
+        .spawn()
+        .expect("it runs");
+    let _connected = silent.accept().expect("it comes");
+    let told = Command::new("kill")
+        .args(["-TERM", &front.id().to_string()])
+        .status();
+    assert!(told.expect("kill runs").success());
+    let code = front.wait().expect("it ends").code();
+    let log = std::fs::read_to_string(folder.path("log")).expect("a log");
+    assert_eq!(code, Some(128 + 15), "{log}");
+    assert!(log.contains("the start had no end within 2 s"), "{log}");
 }
 
 /// Another, shorter export in its place is not taken for it.

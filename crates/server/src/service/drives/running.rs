@@ -157,6 +157,7 @@ fn bounds(limits: &config::Limits) -> Bounds {
         connections: limits.connections as usize,
         requests: limits.requests_per_connection as usize,
         longest: limits.request_bytes as usize,
+        pause: std::time::Duration::from_secs(u64::from(limits.handshake_s)),
     }
 }
 
