@@ -98,14 +98,15 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Config, Exit> {
 fn bounds(config: &Config) -> Bounds {
     Bounds {
         http_actions: config.control.http_actions,
+        members: config.control.members,
         ..Bounds::default()
     }
 }
 
 fn listeners(control: &config::Control) -> Result<Listeners, Exit> {
     let path = &control.socket;
-    let socket =
-        listen(path).map_err(|error| Exit::input(format!("{}: {error}", path.display())))?;
+    let socket = listen(path, control.rights)
+        .map_err(|error| Exit::input(format!("{}: {error}", path.display())))?;
     let mut http = Vec::new();
     if let Some(address) = control.http {
         let listener = listen_http(address)

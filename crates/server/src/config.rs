@@ -26,6 +26,7 @@ mod phases;
 mod places;
 pub mod preemption;
 mod remote;
+mod rights;
 mod size;
 mod storage;
 pub mod streams;
@@ -47,6 +48,7 @@ pub use foreseen::{IMPACT_PPM, background};
 pub use places::Places;
 pub use preemption::Preemption;
 pub use remote::{Address, Remote, RemoteTls};
+pub use rights::{MemberRights, SocketRights};
 pub use streams::{StreamRule, StreamsConfig};
 
 /// The default file: an emulated drive, NBD on a unix socket, a status page.
@@ -307,6 +309,8 @@ pub struct Nbd {
     pub listen: Listen,
     /// The certificates, if it uses TLS.
     pub tls: Option<Tls>,
+    /// The users who may connect, if it is a unix socket of ours.
+    pub rights: SocketRights,
     /// Whether other machines may connect without TLS.
     pub insecure: Switch,
 }
@@ -371,6 +375,10 @@ pub struct Ublk {
 pub struct Control {
     /// The unix socket of `headtime ctl`.
     pub socket: PathBuf,
+    /// The users who may connect to it.
+    pub rights: SocketRights,
+    /// What users other than root and the service's own may ask there.
+    pub members: MemberRights,
     /// The address of the status page, the metrics and the HTTP interface, if there is one.
     pub http: Option<SocketAddr>,
     /// Whether HTTP clients may begin tasks, drain and stop. Every user of this machine may connect.

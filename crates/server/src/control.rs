@@ -18,6 +18,7 @@ pub mod notify;
 mod page;
 mod plane;
 pub mod protocol;
+mod rights;
 mod socket;
 mod unique_keys;
 

@@ -34,5 +34,6 @@ pub mod station;
 pub mod status;
 pub mod tasks;
 pub mod tls;
+mod unix_socket;
 pub mod volume;
 pub mod why;

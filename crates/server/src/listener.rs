@@ -11,8 +11,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -23,10 +22,12 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use tracing::{debug, info, warn};
 
 use crate::clients::{Accepted, Seat, Seats};
+use crate::config::SocketRights;
 use crate::event_loop::mailbox::{Letter, Mailbox};
 use crate::listener::negotiating::{Handshake, Negotiating};
 use crate::peer::{Peer, Stream};
 use crate::tls::{Security, Session};
+use crate::unix_socket;
 use nbd::negotiation::{ServerError, ServerNegotiation, ServerPhase};
 use nbd::offer::Offer;
 
@@ -64,6 +65,8 @@ enum Door {
 pub struct Terms {
     /// The use of TLS.
     pub security: Security,
+    /// The users who may connect to a unix socket.
+    pub rights: SocketRights,
     /// The longest time of a negotiation.
     pub longest: Duration,
     /// The limit of connections, over all listeners.
@@ -79,6 +82,7 @@ impl From<Security> for Terms {
     fn from(security: Security) -> Self {
         Terms {
             security,
+            rights: SocketRights::default(),
             longest: LONGEST,
             seats: Seats::default(),
             refused: Arc::default(),
@@ -87,31 +91,16 @@ impl From<Security> for Terms {
 }
 
 impl Listener {
-    /// Listens on a unix socket. A stale socket file is replaced.
+    /// Listens on a unix socket. A stale socket file is replaced. Whoever may connect may read and write the
+    /// volumes.
     ///
     /// # Errors
     /// If another process listens there, the file is no socket, or the socket cannot be made.
     pub fn unix(path: &Path, shown: Shown, terms: impl Into<Terms>) -> io::Result<Self> {
-        if let Ok(meta) = std::fs::symlink_metadata(path) {
-            if !meta.file_type().is_socket() {
-                return Err(io::Error::new(
-                    io::ErrorKind::AlreadyExists,
-                    "something that is no socket is there: expected a free name",
-                ));
-            }
-            if UnixStream::connect(path).is_ok() {
-                return Err(io::Error::new(
-                    io::ErrorKind::AddrInUse,
-                    "somebody listens there: expected a socket of its own (is another server running?)",
-                ));
-            }
-            std::fs::remove_file(path)?;
-        }
-        let listener = UnixListener::bind(path)?;
-        // Whoever may open the socket may read and write the volumes.
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        let terms = terms.into();
+        let listener = unix_socket::listen(path, terms.rights)?;
         info!(socket = %path.display(), "listening");
-        let mut listening = Self::run(Door::Unix(listener), shown, terms.into())?;
+        let mut listening = Self::run(Door::Unix(listener), shown, terms)?;
         listening.file = Some(path.to_owned());
         Ok(listening)
     }

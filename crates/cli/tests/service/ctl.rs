@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::fake::Fake;
 use assert_cmd::Command;
+use server::config::SocketRights;
 use server::control::{Bounds, Listeners, Plane, listen};
 use server::status::Status;
 
@@ -23,7 +24,7 @@ fn scene_of(status: Status) -> Scene {
     let folder = tempfile::tempdir().unwrap();
     let fake = Fake::new(status);
     let listeners = Listeners {
-        sockets: vec![listen(&socket(folder.path())).unwrap()],
+        sockets: vec![listen(&socket(folder.path()), SocketRights::default()).unwrap()],
         ..Listeners::default()
     };
     let plane = Plane::begin(Arc::new(fake.clone()), listeners, Bounds::default()).unwrap();

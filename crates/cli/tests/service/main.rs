@@ -17,6 +17,7 @@ mod scrubbed;
 mod serve;
 mod streams;
 mod two_writers;
+mod users;
 mod why;
 
 #[allow(

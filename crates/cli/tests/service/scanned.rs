@@ -92,6 +92,12 @@ impl Service {
         self.folder.take().expect("a folder")
     }
 
+    /// Waits until it has ended, because another client told it to.
+    pub fn has_ended(mut self) {
+        let status = self.child.wait().expect("its end");
+        assert!(status.success(), "{status}");
+    }
+
     /// SIGKILL.
     pub fn kill(mut self) -> TempDir {
         self.child.kill().expect("it runs");

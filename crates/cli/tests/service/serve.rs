@@ -90,6 +90,23 @@ fn a_configuration_without_an_end_is_refused() {
 }
 
 #[test]
+fn a_memory_drive_is_no_larger_than_the_memory_of_the_machine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = "[[drive]]\nname = \"d\"\nback_end = { kind = \"memory\", size = \"1 TiB\" }\n\
+                  [[drive.volume]]\nname = \"v\"\n[[drive.export]]\nname = \"v\"\nvolume = \"v\"\n\
+                  [[nbd]]\nunix = \"nbd.sock\"\n[control]\nsocket = \"control.sock\"\n";
+    std::fs::write(folder.path().join("c.toml"), config).expect("a configuration");
+    let output = Command::new(cargo_bin("headtime"))
+        .args(["serve", "c.toml"])
+        .current_dir(folder.path())
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("the memory of this machine"), "{text}");
+}
+
+#[test]
 fn a_mount_folder_that_the_service_made_goes_with_it() {
     if !Path::new("/dev/fuse").exists() {
         eprintln!("skipped: no /dev/fuse");

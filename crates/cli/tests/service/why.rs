@@ -11,6 +11,7 @@ use block::operation::Ask;
 use nbd::Style;
 use nbd::request::Asked;
 use serde_json::Value;
+use server::config::SocketRights;
 use server::control::{Bounds, Listeners, Plane, listen};
 use server::why::Slow;
 
@@ -44,7 +45,7 @@ fn the_account_of_a_slow_request_is_told_in_words_and_as_json() {
     let socket = folder.path().join("control.sock");
     let fake = Fake::new(crate::fake::status());
     let listeners = Listeners {
-        sockets: vec![listen(&socket).unwrap()],
+        sockets: vec![listen(&socket, SocketRights::default()).unwrap()],
         ..Listeners::default()
     };
     let _plane = Plane::begin(Arc::new(fake.clone()), listeners, Bounds::default()).unwrap();

@@ -60,7 +60,7 @@ impl Demonstration {
         let http = usual.or(any).map_err(Failure::failed)?;
         let page = http.local_addr().map_err(Failure::failed)?;
         let listeners = Listeners {
-            sockets: vec![listen(&control).map_err(at)?],
+            sockets: vec![listen(&control, server::config::SocketRights::default()).map_err(at)?],
             http: vec![http],
         };
         let asked = Arc::clone(&service) as Arc<dyn control::Service>;

@@ -6,6 +6,7 @@ use block::Switch;
 use document::{DocumentError, Field, Section, most_similar};
 
 use super::fields::{path, switch};
+use super::rights::{member_rights, socket_rights, without_socket};
 use super::size::bytes;
 use super::{
     Actions, Control, DriveConfig, Fuse, Limits, Listen, Log, LogFormat, Nbd, Places, Tls, TlsNeed,
@@ -16,13 +17,25 @@ use super::{
 pub(super) fn nbd(root: &Section<'_>, places: &Places) -> Result<Vec<Nbd>, DocumentError> {
     let mut listeners: Vec<Nbd> = Vec::new();
     for table in root.sections("nbd")? {
-        table.only(&["unix", "tcp", "activated", "tls", "insecure"])?;
+        table.only(&[
+            "unix",
+            "tcp",
+            "activated",
+            "group",
+            "mode",
+            "tls",
+            "insecure",
+        ])?;
         let listen = listen(&table, places)?;
         if listeners.iter().any(|other| other.listen == listen) {
             let problem = "the same socket twice: expected another one".to_owned();
             return Err(table.error(problem));
         }
+        if !matches!(listen, Listen::Unix(_)) {
+            without_socket(&table)?;
+        }
         let listener = Nbd {
+            rights: socket_rights(&table)?,
             tls: tls(&table, places)?,
             insecure: switch(&table, "insecure", Switch::Off)?,
             listen,
@@ -158,7 +171,15 @@ pub(super) fn ublk(
 
 /// The control plane.
 pub(super) fn control(root: &Section<'_>, places: &Places) -> Result<Control, DocumentError> {
-    let known = ["socket", "http", "http_actions", "insecure"];
+    let known = [
+        "socket",
+        "group",
+        "mode",
+        "members",
+        "http",
+        "http_actions",
+        "insecure",
+    ];
     let table = root.section("control", &known)?;
     let table = table.as_ref();
     let place = table.and_then(|table| table.get("socket"));
@@ -166,6 +187,8 @@ pub(super) fn control(root: &Section<'_>, places: &Places) -> Result<Control, Do
         Some(value) => socket(&value, places)?,
         None => places.control_socket(),
     };
+    let rights = table.map(socket_rights).transpose()?.unwrap_or_default();
+    let members = table.map(|table| member_rights(table, rights));
     let http_field = table.and_then(|table| table.get("http"));
     let http = (http_field.as_ref()).map(|value| address(value, HTTP_PORT));
     let http = http.transpose()?;
@@ -180,6 +203,8 @@ pub(super) fn control(root: &Section<'_>, places: &Places) -> Result<Control, Do
     let actions = actions.map(|value| value.boolean()).transpose()?;
     Ok(Control {
         socket,
+        rights,
+        members: members.transpose()?.unwrap_or_default(),
         http,
         insecure,
         http_actions: match actions {

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headtime_client::wire;
+use rustix::process::geteuid;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use super::protocol::{Answer, Ask, DriveTasks};
+use super::rights::UserRights;
 use super::{Lease, Scan, Service};
-use crate::config::Actions;
+use crate::config::{Actions, MemberRights};
 use crate::tasks::scan::TaskLifetime;
 
 /// What clients of the control plane may take up, and what they may do.
@@ -23,6 +25,8 @@ pub struct Bounds {
     pub idle: Duration,
     /// What may be done over HTTP.
     pub http_actions: Actions,
+    /// What users other than root and the service's own may ask at the socket.
+    pub members: MemberRights,
 }
 
 impl Default for Bounds {
@@ -34,6 +38,7 @@ impl Default for Bounds {
             patience: Duration::from_secs(60),
             idle: Duration::from_secs(75),
             http_actions: Actions::Refused,
+            members: MemberRights::default(),
         }
     }
 }
@@ -57,6 +62,9 @@ impl Desk {
 
     /// The same for a client that may have streams.
     pub(super) async fn answer_with(&self, lease: Option<Arc<Lease>>, ask: Ask) -> Answer {
+        if let Some(Err(problem)) = lease.as_ref().map(|lease| lease.check(&ask)) {
+            return Answer::refusal(problem);
+        }
         let service = Arc::clone(&self.service);
         let call = tokio::task::spawn_blocking(move || answer(&*service, lease.as_deref(), ask));
         call.await
@@ -66,7 +74,8 @@ impl Desk {
     /// What a client's streams hang on: they end when it is dropped. What they are told comes out of
     /// the receiver.
     pub(super) fn lease(&self, user: u32) -> (Arc<Lease>, mpsc::Receiver<wire::StreamNotice>) {
-        let (lease, told) = Lease::new(Arc::clone(&self.service), user);
+        let rights = UserRights::of(user, geteuid().as_raw(), self.bounds.members);
+        let (lease, told) = Lease::new(Arc::clone(&self.service), user, rights);
         (Arc::new(lease), told)
     }
 
@@ -82,15 +91,14 @@ impl Desk {
 /// Does what is asked. It may take a while. Streams are those of the lease.
 fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
     let outcome = match ask {
-        Ask::Attach(_) | Ask::Position(_) | Ask::Refresh(_) | Ask::Close(_) => {
+        Ask::Attach(_) | Ask::Position(_) | Ask::Refresh(_) | Ask::Close(_) | Ask::Streams => {
             return match lease {
                 Some(lease) => lease.answer(service, ask),
                 None => Answer::refusal(
-                    "a stream lasts as long as its connection: expected the control socket",
+                    "a stream has a user, and lasts as long as its connection: expected the control socket",
                 ),
             };
         }
-        Ask::Streams => serde_json::to_value(service.streams()),
         Ask::Status => serde_json::to_value(service.status()),
         Ask::Tasks => serde_json::to_value(tasks(service)),
         Ask::Scan(order) => match scan(service, lease, order) {

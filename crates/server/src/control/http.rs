@@ -37,7 +37,8 @@ use tokio::sync::Semaphore;
 
 use super::desk::{BREATH, Desk};
 use super::protocol::{Answer, Ask, LONGEST_LINE};
-use super::{Scan, Sink, metrics, page};
+use super::rights::reaches_files;
+use super::{metrics, page};
 use crate::config::Actions;
 
 /// Serves until the plane ends, then finishes the answers that are under way.
@@ -221,14 +222,7 @@ async fn ask(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> R
         let problem = "http_actions is false in [control]: expected true, or `headtime ctl`";
         return refuse(StatusCode::FORBIDDEN, problem);
     }
-    if let Ask::Scan(
-        Scan {
-            sink: Sink::Command(_),
-            ..
-        }
-        | Scan { state: Some(_), .. },
-    ) = ask
-    {
+    if reaches_files(&ask) {
         let problem = "programs are only run, and files written, for the control socket: expected \
                        `headtime scan`";
         return refuse(StatusCode::FORBIDDEN, problem);

@@ -7,6 +7,7 @@ use headtime_client::wire::StreamNotice;
 use tokio::sync::mpsc::Receiver;
 
 use super::protocol::{Answer, Ask};
+use super::rights::UserRights;
 use super::{Scan, Service};
 use crate::tasks::Steer;
 use crate::tasks::scan::TaskLifetime;
@@ -17,6 +18,7 @@ pub struct Lease {
     service: Arc<dyn Service>,
     /// The user id of the client.
     user: u32,
+    rights: UserRights,
     events: StreamEvents,
     streams: Mutex<Vec<u64>>,
     /// Tasks that end with the connection.
@@ -28,16 +30,29 @@ const STREAMS: usize = 1024;
 
 impl Lease {
     /// A lease without streams.
-    pub(super) fn new(service: Arc<dyn Service>, user: u32) -> (Lease, Receiver<StreamNotice>) {
+    pub(super) fn new(
+        service: Arc<dyn Service>,
+        user: u32,
+        rights: UserRights,
+    ) -> (Lease, Receiver<StreamNotice>) {
         let (events, told) = StreamEvents::new();
         let lease = Lease {
             service,
             user,
+            rights,
             events,
             streams: Mutex::default(),
             tasks: Mutex::default(),
         };
         (lease, told)
+    }
+
+    /// Checks that the client may ask this.
+    ///
+    /// # Errors
+    /// If it may not, and what was expected.
+    pub(super) fn check(&self, ask: &Ask) -> Result<(), String> {
+        self.rights.check(ask)
     }
 
     /// Whether the connection has no streams and no tasks.
@@ -102,6 +117,11 @@ impl Lease {
                     Ok(()) => Ok(true.into()),
                     Err(problem) => return Answer::refusal(problem),
                 }
+            }
+            Ask::Streams => {
+                let mut streams = service.streams();
+                streams.retain(|stream| self.rights.sees(self.user, stream));
+                serde_json::to_value(streams)
             }
             _ => return Answer::refusal("not about a stream: expected attach"),
         };

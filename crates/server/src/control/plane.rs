@@ -12,6 +12,8 @@ use tokio::sync::watch;
 
 use super::desk::{Bounds, Desk};
 use super::{Service, http, socket};
+use crate::config::SocketRights;
+use crate::unix_socket;
 
 /// What the control plane listens on.
 #[derive(Debug, Default)]
@@ -103,31 +105,16 @@ pub const GRACE: Duration = Duration::from_secs(1);
 /// Calls of the service at once: a reload that takes long does not keep a status waiting. A choice.
 const CALLS: usize = 4;
 
-/// Listens on a unix socket that only this user reaches. What a service that has gone left there is
-/// removed; what another one listens on is not.
+/// Listens on a unix socket that only these users reach. What a service that has gone left there is removed;
+/// what another one listens on is not.
 ///
 /// # Errors
 /// If the folder cannot be made or is not this user's alone ([`private`]), or somebody listens there.
-pub fn listen(path: &std::path::Path) -> io::Result<UnixListener> {
-    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+pub fn listen(path: &std::path::Path, rights: SocketRights) -> io::Result<UnixListener> {
     if let Some(folder) = path.parent() {
         private::create_folder(folder)?;
     }
-    if let Ok(found) = std::fs::symlink_metadata(path) {
-        if !found.file_type().is_socket() {
-            let problem = "there is something that is no socket";
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
-        }
-        match std::os::unix::net::UnixStream::connect(path) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                std::fs::remove_file(path)?;
-            }
-            _ => return Err(io::ErrorKind::AddrInUse.into()),
-        }
-    }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
+    unix_socket::listen(path, rights)
 }
 
 /// Listens for HTTP.

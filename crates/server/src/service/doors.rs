@@ -40,6 +40,7 @@ pub(super) fn listen(
         let shown = Arc::clone(shown);
         let terms = Terms {
             security: secured(nbd)?,
+            rights: nbd.rights,
             longest: Duration::from_secs(u64::from(config.limits.handshake_s)),
             seats: welcome.seats.clone(),
             refused: Arc::clone(welcome.refused),

@@ -7,4 +7,5 @@ mod fake;
 mod metrics;
 mod page;
 mod plane;
+mod socket;
 mod verbs;

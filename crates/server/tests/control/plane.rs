@@ -12,6 +12,7 @@ use headtime_client::wire;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use server::config::Actions;
+use server::config::SocketRights;
 use server::control::protocol::{self, Ask, LONGEST_LINE};
 use server::control::{
     Bounds, Learn, Listeners, Plane, Scan, ScanState, Sink, TaskLifetime, listen,
@@ -34,7 +35,7 @@ pub fn scene(bounds: Bounds) -> Scene {
     let http = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = http.local_addr().unwrap();
     let listeners = Listeners {
-        sockets: vec![listen(&socket).unwrap()],
+        sockets: vec![listen(&socket, SocketRights::default()).unwrap()],
         http: vec![http],
     };
     let plane = Plane::begin(Arc::new(fake.clone()), listeners, bounds).unwrap();
@@ -67,7 +68,7 @@ impl Scene {
         BufReader::new(UnixStream::connect(&self.socket).unwrap())
     }
 
-    fn ask(&self, text: &str) -> Value {
+    pub fn ask(&self, text: &str) -> Value {
         ask(&mut self.client(), text)
     }
 
@@ -317,29 +318,6 @@ fn a_silent_client_is_sent_away() {
         ..Bounds::default()
     });
     assert!(is_closed(&mut scene.client()));
-}
-
-#[test]
-fn the_socket_is_the_users_own_and_a_left_one_is_replaced() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a/control.sock");
-    let first = listen(&path).unwrap();
-    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&path), 0o600);
-    assert_eq!(mode(path.parent().unwrap()), 0o700);
-    let error = listen(&path).unwrap_err();
-    assert_eq!(
-        error.kind(),
-        std::io::ErrorKind::AddrInUse,
-        "somebody listens there"
-    );
-    drop(first);
-    listen(&path).unwrap();
-    let file = folder.path().join("file");
-    std::fs::write(&file, "mine").unwrap();
-    assert!(listen(&file).is_err());
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
 #[test]
