@@ -21,7 +21,7 @@ use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::{NamedPolicy, find};
 use simulator::caching::{
     self, ArrivalTiming, CacheArrival, CacheSpec, CachingSetup, FileEnds, Link, LowerLevel,
-    Scheduler, System,
+    Scheduler, System, Writes,
 };
 use simulator::driver::Driver;
 use simulator::ledger::Ledger;
@@ -337,6 +337,7 @@ fn two_levels(requests: u64, prefetcher: &str, load: Vec<(u64, Interval)>) -> u6
         drive: profile(DRIVE),
         scheduler: Scheduler::Elevator,
         file_ends: FileEnds::AllLevels,
+        writes: Writes::AsReads,
     };
     let mut system = System::new(&setup).expect("lines of the tables");
     let mut arrivals = load.into_iter().map(|(file, blocks)| CacheArrival {

@@ -32,7 +32,7 @@ impl Runs {
         let end = touching
             .last()
             .map_or(bytes.end, |run| run.end.max(bytes.end));
-        self.0.splice(from..to, [start..end]);
+        self.0.splice(from..to, std::iter::once(start..end));
     }
 
     /// Removes bytes.
