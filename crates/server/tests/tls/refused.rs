@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use server::clients::Seats;
-use server::config::TlsNeed;
+use server::config::{SocketRights, TlsNeed};
 use server::listener::Terms;
 use server::tls::Security;
 
@@ -133,6 +133,7 @@ fn garbage_instead_of_hands_is_closed_and_disturbs_nobody() {
         longest: 10 * PATIENCE,
         seats: Seats::default(),
         refused: Arc::default(),
+        rights: SocketRights::default(),
     });
     let hello = hello(&papers);
     let mut flipped = hello.clone();
@@ -188,6 +189,7 @@ fn a_client_that_stops_in_the_middle_is_closed_at_the_deadline() {
         longest: Duration::from_millis(500),
         seats: Seats::default(),
         refused: Arc::default(),
+        rights: SocketRights::default(),
     };
     let scene = Scene::new(terms);
     let hello = hello(&papers);

@@ -28,6 +28,7 @@ pub fn scan(served: &Served, length: u64) -> (Receiver<Portion>, Arc<AtomicUsize
         sink: SinkHandle {
             portions,
             outstanding: Arc::clone(&outstanding),
+            is_cut: Arc::default(),
             is_enough: Arc::default(),
             outcome: Arc::new(OnceLock::new()),
         },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use server::control::protocol::{Ask, DriveTasks};
-use server::control::{Scan, Sink};
+use server::control::{Scan, Sink, TaskLifetime};
 use server::status::{Rebuild, Task, TaskState};
 use tempfile::TempDir;
 
@@ -128,6 +128,7 @@ fn beside(
             deadline_s: None,
             sink: Sink::default(),
             state: None,
+            lifetime: TaskLifetime::Detached,
         }))?;
     }
     // What went before the load does not count.
