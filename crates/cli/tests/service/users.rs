@@ -54,7 +54,12 @@ fn service(control: &str) -> Service {
     let all = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(service.path(""), all).expect("a mode");
     // The folder of the build may be closed to others.
-    std::fs::copy(cargo_bin("headtime"), service.path("headtime")).expect("a copy");
+    // And no file is open for writing here while another test begins a program: it could not run.
+    let copied = Command::new("cp")
+        .arg(cargo_bin("headtime"))
+        .arg(service.path("headtime"))
+        .status();
+    assert!(copied.expect("cp runs").success());
     service
 }
 
