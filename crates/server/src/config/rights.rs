@@ -181,11 +181,11 @@ mod tests {
         for (lines, part) in [
             (
                 "[control]\ngroup = \"no such group\"",
-                "c.toml:6: control.group: \"no such group\": expected the name",
+                "c.toml:7: control.group: \"no such group\": expected the name",
             ),
             (
                 "[control]\ngroup = -1",
-                "c.toml:6: control.group: -1: expected the name",
+                "c.toml:7: control.group: -1: expected the name",
             ),
             ("[control]\ngroup = 4294967295", "control.group"),
             ("[control]\nmode = 660", "octal digits"),

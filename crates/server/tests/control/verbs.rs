@@ -99,7 +99,13 @@ fn a_scan_ends_with_its_connection_if_it_was_asked_to() {
             lifetime,
         }));
         assert_eq!(ask(&mut client, &scan)["ok"], json!({ "task": 9 }));
-        let attach = protocol::request(&Ask::Attach(wire::Attach::default()));
+        let attach = protocol::request(&Ask::Attach(wire::Attach {
+            terms: wire::Terms {
+                rate: 5,
+                ..wire::Terms::default()
+            },
+            ..wire::Attach::default()
+        }));
         assert_eq!(ask(&mut client, &attach)["ok"]["stream"], 7);
         drop(client);
         // Tasks go after the streams of a connection.
