@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::scrub::book::Book;
 use super::scrub::temporary;
-use super::scrub::verify_load::{PARTS, VerifyLoad};
+use super::scrub::verify_load::{PARTS, VerifyCounts, VerifyLoad};
 use super::{CareBench, CareFigures, CareLength};
 use crate::bench::rig::ServeProcess;
 use crate::dice::SplitMix;
@@ -113,8 +113,8 @@ pub(super) fn measure(bench: &CareBench, progress: &dyn Progress) -> Result<Care
         injected: sizes.rounds,
         found: totals.found,
         repaired: totals.repaired,
-        false_alarms: totals.failed_reads,
-        wrong_bytes: totals.wrong_bytes + totals.differing_bytes,
+        false_alarms: totals.load.failed_reads,
+        wrong_bytes: totals.load.wrong_bytes + totals.differing_bytes,
         free_mb_s: rates.rebuild.free_mb_s,
         free_mb_s_scan: rates.scan.free_mb_s,
         foreground_loss_percent: loss(rates.rebuild.mean_ms),
@@ -139,9 +139,8 @@ struct Totals {
     found: u64,
     /// Rounds after which both legs had the same data.
     repaired: u64,
-    wrong_bytes: u64,
     differing_bytes: u64,
-    failed_reads: u64,
+    load: VerifyCounts,
 }
 
 /// A mirror under a verify load.
@@ -220,12 +219,8 @@ impl Trial {
         run: impl FnOnce(&mut VerifyLoad<'_>) -> std::io::Result<()>,
     ) -> Result<(), Failure> {
         let socket = self.folder.path().join("pair.nbd");
-        let load = VerifyLoad::connect(&socket, &mut self.book, &mut self.dice);
-        let mut load = load.map_err(Failure::failed)?;
-        let ran = run(&mut load);
-        self.totals.wrong_bytes += load.wrong_bytes;
-        self.totals.failed_reads += load.failed_reads;
-        ran.map_err(|error| Failure::failed(format!("the verify load: {error}")))
+        let known = (&mut self.book, &mut self.dice);
+        self.totals.load.add(&socket, known, run)
     }
 }
 

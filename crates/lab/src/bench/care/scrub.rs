@@ -30,7 +30,7 @@ mod whole;
 use book::{Book, Injected, Injury, SECTOR, UNIT};
 use judged::{Judged, judge};
 use medium::Medium;
-use verify_load::{PARTS, VerifyLoad};
+use verify_load::{PARTS, VerifyCounts, VerifyLoad};
 pub use whole::WholeScrub;
 
 /// What only this case measures.
@@ -126,7 +126,7 @@ pub(super) fn measure(bench: &CareBench, progress: &dyn Progress) -> Result<Care
         kills: sizes.rounds * sizes.kills,
         in_doubt_injected: totals.in_doubt.0,
         in_doubt_found: totals.in_doubt.1,
-        failed_reads: totals.failed_reads,
+        failed_reads: totals.load.failed_reads,
         checksum_cpu_percent: rates::checksum_cpu_percent(),
         whole: match bench.length {
             CareLength::Short => None,
@@ -139,7 +139,7 @@ pub(super) fn measure(bench: &CareBench, progress: &dyn Progress) -> Result<Care
         found: totals.found,
         repaired: totals.repaired,
         false_alarms: totals.false_alarms,
-        wrong_bytes: totals.wrong_bytes,
+        wrong_bytes: totals.load.wrong_bytes,
         free_mb_s: rates.scrub.mb_s,
         free_mb_s_scan: rates.scan.mb_s,
         foreground_loss_percent: (rates.scrub.mean_ms / rates.alone_mean_ms - 1.0) * 100.0,
@@ -163,8 +163,7 @@ struct Totals {
     found: u64,
     repaired: u64,
     false_alarms: u64,
-    wrong_bytes: u64,
-    failed_reads: u64,
+    load: VerifyCounts,
     /// Injected and found.
     in_doubt: (u64, u64),
 }
@@ -229,12 +228,8 @@ impl Trial {
         run: impl FnOnce(&mut VerifyLoad<'_>) -> std::io::Result<()>,
     ) -> Result<(), Failure> {
         let socket = self.folder.path().join("scrubbed.nbd");
-        let load = VerifyLoad::connect(&socket, &mut self.book, &mut self.dice);
-        let mut load = load.map_err(Failure::failed)?;
-        let ran = run(&mut load);
-        self.totals.wrong_bytes += load.wrong_bytes;
-        self.totals.failed_reads += load.failed_reads;
-        ran.map_err(|error| Failure::failed(format!("the verify load: {error}")))
+        let known = (&mut self.book, &mut self.dice);
+        self.totals.load.add(&socket, known, run)
     }
 
     /// Runs the load with flips in units at rest, kills the service while requests are in flight, and chooses the

@@ -9,6 +9,7 @@ use block::operation::{Ask, OperationError};
 use nbd::request::Asked;
 
 use super::book::{Book, Injury, UNIT};
+use crate::Failure;
 use crate::dice::SplitMix;
 use crate::nbd_client::LoadClient;
 
@@ -30,10 +31,36 @@ pub struct VerifyLoad<'a> {
     sent: u64,
     /// Units that were written, the oldest first.
     written: Vec<u64>,
+    wrong_bytes: u64,
+    failed_reads: u64,
+}
+
+/// What loads have found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VerifyCounts {
     /// Bytes that were read and are wrong.
     pub wrong_bytes: u64,
     /// Reads that failed, and not because of a sector that the drive cannot read.
     pub failed_reads: u64,
+}
+
+impl VerifyCounts {
+    /// Connects a load to a service, runs it, and adds what it found, also if it failed.
+    ///
+    /// # Errors
+    /// If it cannot connect, or fails.
+    pub fn add(
+        &mut self,
+        socket: &Path,
+        (book, dice): (&mut Book, &mut SplitMix),
+        run: impl FnOnce(&mut VerifyLoad<'_>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let mut load = VerifyLoad::connect(socket, book, dice).map_err(Failure::failed)?;
+        let ran = run(&mut load);
+        self.wrong_bytes += load.wrong_bytes;
+        self.failed_reads += load.failed_reads;
+        ran.map_err(|error| Failure::failed(format!("the verify load: {error}")))
+    }
 }
 
 /// A request in flight.
@@ -45,7 +72,7 @@ enum Sent {
 
 impl<'a> VerifyLoad<'a> {
     /// Connects to the default export.
-    pub fn connect(
+    fn connect(
         socket: &Path,
         book: &'a mut Book,
         dice: &'a mut SplitMix,
