@@ -11,7 +11,7 @@ use lab::plot::{self, Curve};
 use serde::Serialize;
 
 use crate::bar::Bar;
-use crate::output::{Exit, NewFile, grouped, json, print, warn};
+use crate::output::{Exit, NewFile, NewTable, grouped, json, print, warn};
 use lab::amount::amount;
 
 /// The arguments of `headtime cache`.
@@ -42,6 +42,9 @@ pub struct CacheArgs {
     /// Skip and count bad lines
     #[arg(long)]
     pub skip_bad: bool,
+    /// Write the rows to this file: .parquet or .arrow; docs/reference/file-formats.md has the columns
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Draw the curves to this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -53,6 +56,7 @@ pub struct CacheArgs {
 const EXAMPLES: &str = "Examples:
   headtime cache --trace web.csv
   headtime cache --trace web.csv --replacement lru,arc,s3-fifo --size 64MiB,1GiB --svg curves.svg
+  headtime cache --trace web.csv --out curves.parquet
   headtime cache --trace web.csv --size 256MiB --prefetch \"ra(p=8)\" --prefetch linux-6
   headtime cache --trace big.oracleGeneral.zst --sample 0.01
   headtime cache --trace blocks.csv --columns \"time-col=2, obj-id-col=5, has-header=true\"
@@ -70,6 +74,7 @@ their hits are an upper bound; `headtime simulate --cache` has the drive's times
 pub fn run(arguments: &CacheArgs) -> Result<(), Exit> {
     let settings = arguments.settings()?;
     let svg = arguments.svg.as_deref().map(NewFile::begin).transpose()?;
+    let out = NewTable::begin(arguments.out.as_deref())?;
     let bar = Bar::new("{msg}: {percent} %, {eta} left {wide_bar}").ticking();
     let curves = settings.run(&bar);
     bar.finish();
@@ -79,6 +84,9 @@ pub fn run(arguments: &CacheArgs) -> Result<(), Exit> {
     }
     if let Some(file) = svg {
         file.write(&drawn(&curves))?;
+    }
+    if let Some(file) = out {
+        file.write(&curves.table())?;
     }
     match arguments.json {
         true => print(&json(&lines(&curves))?),

@@ -8,7 +8,7 @@ use lab::experiment::{Experiment, ExperimentPlan, Grid, MEASURES, Mean, Results,
 use lab::{plot, text_file};
 
 use crate::bar::Bar;
-use crate::output::{Exit, NewFile, json, print};
+use crate::output::{Exit, NewFile, NewTable, json, print};
 use crate::simulate::short;
 
 /// The arguments of `headtime experiment`.
@@ -21,6 +21,9 @@ pub struct ExperimentArgs {
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
+    /// Write a row for each run to this file: .parquet or .arrow; docs/reference/file-formats.md has the columns
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Draw the figures, one plot for each measure
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -35,6 +38,7 @@ fn examples() -> String {
         "Examples:
   headtime experiment experiments/queue-depth.toml
   headtime experiment experiments/modern-depth.toml --svg out/modern-depth.svg --json
+  headtime experiment experiments/queue-depth.toml --out runs.parquet
 
 Settings of a file: one value in their table, or a list of several in [sweep]:\n",
     );
@@ -66,12 +70,16 @@ pub fn run(arguments: &ExperimentArgs) -> Result<(), Exit> {
         return Err(Exit::input(problem));
     }
     let svg = svg.map(NewFile::begin).transpose()?;
+    let out = NewTable::begin(arguments.out.as_deref())?;
     let bar = Bar::new("{prefix} {bar:40} {percent:>3} %  {eta} left");
     let bar = bar.with_prefix(format!("{} runs", plan.runs.len()));
     let results = plan.measure(arguments.threads, &bar)?;
     bar.finish();
     if let Some(file) = svg {
         file.write(&plot::page(&results.panels()))?;
+    }
+    if let Some(file) = out {
+        file.write(&results.table())?;
     }
     match arguments.json {
         true => print(&json(&results)?),

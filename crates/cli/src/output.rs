@@ -1,5 +1,7 @@
 //! Output and exit codes: one line for an error, text on standard output, files that appear whole.
 
+mod table;
+
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
@@ -13,6 +15,8 @@ use indicatif::{HumanDuration, ProgressBar};
 use lab::Failure;
 use serde::Serialize;
 use tempfile::NamedTempFile;
+
+pub use table::NewTable;
 
 /// Prints a sentence beside a progress bar, on standard error.
 pub fn remark(bar: &ProgressBar, path: &str, sentence: &str) {

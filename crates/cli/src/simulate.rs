@@ -15,11 +15,12 @@ use engine::ReadRule;
 use lab::comparison::figures::{Comparison, panels};
 use lab::comparison::load::LoadSource;
 use lab::comparison::{ComparisonSettings, ComparisonSetup};
+use lab::experiment::{self, RunRow};
 use lab::{named, plot};
 use scheduler::ordering::Phases;
 use simulator::replay::AddressFit;
 
-use crate::output::{Exit, NewFile, json, print};
+use crate::output::{Exit, NewFile, NewTable, json, print};
 use crate::settings::load::LoadArguments;
 use crate::settings::preempt::PreemptArguments;
 use crate::settings::scan::ScanArguments;
@@ -97,9 +98,12 @@ pub struct SimulateArgs {
     /// Stop taking requests after this many virtual seconds
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
-    /// Write the account of each request: CSV, or JSON lines if the name ends in .jsonl; see below
+    /// Write the account of each request: .parquet, .arrow, .jsonl, or else CSV; see below
     #[arg(long, value_name = "FILE")]
     pub requests_out: Option<PathBuf>,
+    /// Write the rows to this file: .parquet or .arrow; docs/reference/file-formats.md has the columns
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Explain where the time of the N slowest requests went
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub why: Option<u8>,
@@ -155,8 +159,10 @@ pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
     if !arguments.cache.is_empty() {
         return caches::run(arguments);
     }
-    let setup = arguments.settings().setup()?;
+    let settings = arguments.settings();
+    let setup = settings.setup()?;
     arguments.check_files(&setup)?;
+    let out = NewTable::begin(arguments.out.as_deref())?;
     let svg = arguments.svg.as_deref().map(NewFile::begin).transpose()?;
     let mut runs = Vec::new();
     for &policy in &setup.policies {
@@ -175,6 +181,13 @@ pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
     }
     if let Some(file) = svg {
         file.write(&plot::page(&panels(&setup, &runs)))?;
+    }
+    if let Some(file) = out {
+        let rows = runs.iter();
+        let rows: Vec<RunRow> = rows
+            .map(|run| RunRow::simulated(&settings, &setup, run))
+            .collect();
+        file.write(&experiment::runs(&rows))?;
     }
     match arguments.json {
         true => print(&json(&Comparison::new(&setup, &runs))?),
@@ -217,6 +230,7 @@ impl SimulateArgs {
         let written = [
             ("--requests-out", self.requests_out.as_deref()),
             ("--svg", self.svg.as_deref()),
+            ("--out", self.out.as_deref()),
             ("--scan-left", self.scan.scan_left.as_deref()),
         ];
         let drive = named::is_drive_file(&self.drive).then(|| Path::new(&self.drive));

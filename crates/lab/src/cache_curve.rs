@@ -24,10 +24,12 @@ use demands::Demands;
 pub use ahead::PrefetchFigures;
 pub use answer::{Better, CurveSummary, MemoryWorth};
 pub use demands::Sampling;
+pub use table::miss_ratios;
 
 mod ahead;
 mod answer;
 mod demands;
+mod table;
 
 /// Bytes of a block.
 pub const BLOCK_BYTES: u64 = 4096;

@@ -23,7 +23,10 @@ use crate::comparison::load::{LoadSettings, LoadSource};
 use crate::{Failure, Label, Progress, named};
 use spec::SpecifiedCache;
 
+pub use table::levels;
+
 mod spec;
+mod table;
 
 /// The settings of a run.
 #[derive(Clone, Debug)]

@@ -31,6 +31,7 @@ mod plan;
 mod results;
 mod settings;
 mod sweep;
+mod table;
 
 use std::fmt;
 
@@ -41,6 +42,7 @@ pub use measure::{MEASURES, Mean, Measure, Point};
 pub use plan::ExperimentPlan;
 pub use results::{Grid, Results};
 pub use settings::{ExperimentSetting, Kind, SETTINGS};
+pub use table::{RunRow, runs};
 
 /// An experiment from a file.
 #[derive(Clone, Debug, PartialEq)]

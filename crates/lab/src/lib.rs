@@ -21,6 +21,8 @@ pub mod paper;
 pub mod plot;
 pub mod profiled;
 pub mod profiling;
+pub mod requests_table;
+pub mod table;
 pub mod text_file;
 pub mod validate;
 

@@ -23,25 +23,41 @@ pub struct RequestsFile<W> {
     format: RequestsFormat,
 }
 
-/// One line. The order of the fields is the order of the columns.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct RequestLine {
-    request: u64,
-    direction: &'static str,
-    lbn: u64,
-    blocks: u64,
-    arrived_ns: u64,
-    ended_ns: u64,
-    response_ns: u64,
-    status: &'static str,
-    waited_ns: u64,
-    queue_ns: Option<u64>,
-    overhead_ns: Option<u64>,
-    seek_ns: Option<u64>,
-    rotation_ns: Option<u64>,
-    transfer_ns: Option<u64>,
-    bus_ns: Option<u64>,
-    hit: Option<&'static str>,
+/// The account of one request. The order of the fields is the order of the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RequestLine {
+    /// The number by arrival, from 0.
+    pub request: u64,
+    /// `read` or `write`.
+    pub direction: &'static str,
+    /// The first block.
+    pub lbn: u64,
+    /// The length in blocks.
+    pub blocks: u64,
+    /// The time of the arrival.
+    pub arrived_ns: u64,
+    /// The time of the end.
+    pub ended_ns: u64,
+    /// The difference of both.
+    pub response_ns: u64,
+    /// The status by name.
+    pub status: &'static str,
+    /// The wait before the command's dispatch.
+    pub waited_ns: u64,
+    /// The wait in the drive's queue.
+    pub queue_ns: Option<u64>,
+    /// The time of the drive's electronics.
+    pub overhead_ns: Option<u64>,
+    /// The time of the arm.
+    pub seek_ns: Option<u64>,
+    /// The rotational latency.
+    pub rotation_ns: Option<u64>,
+    /// The media transfer.
+    pub transfer_ns: Option<u64>,
+    /// The bus transfer that follows it.
+    pub bus_ns: Option<u64>,
+    /// The hit in the drive's buffer.
+    pub hit: Option<&'static str>,
 }
 
 /// The first line of a CSV file.

@@ -6,7 +6,7 @@ use lab::cached_drive::{CachedFigures, CachedSettings};
 
 use super::SimulateArgs;
 use crate::bar::Bar;
-use crate::output::{Exit, grouped, json, print, warn};
+use crate::output::{Exit, NewTable, grouped, json, print, warn};
 
 /// The options of `--cache`.
 pub const FLAGS: [&str; 14] = [
@@ -42,12 +42,16 @@ pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
         policy: policy.clone(),
         requests: arguments.requests,
     };
+    let out = NewTable::begin(arguments.out.as_deref())?;
     let bar = Bar::new("{msg}: {percent} %, {eta} left {wide_bar}").ticking();
     let figures = settings.run(&bar);
     bar.finish();
     let figures = figures?;
     if figures.bad_lines > 0 {
         warn(&format!("{} bad lines skipped", grouped(figures.bad_lines)));
+    }
+    if let Some(file) = out {
+        file.write(&figures.table())?;
     }
     match arguments.json {
         true => print(&json(&figures)?),

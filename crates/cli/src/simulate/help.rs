@@ -15,6 +15,7 @@ pub fn examples() -> String {
   headtime simulate --drive modern-20tb --workload urgent-beside-bulk --policy sstf --preempt
   headtime simulate --drive modern-20tb --workload uniform-4k --tasks 16 --mirror=nearest
   headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
+  headtime simulate --drive modern-20tb --workload modern --out runs.parquet --requests-out all.parquet
   headtime simulate --cache \"64 MiB,arc,linux-6\" --cache \"256 MiB,lru,ra(p=8),pfc\" --trace mine.csv
 
 Built-in loads:\n",
@@ -59,7 +60,7 @@ writes count alike. `headtime cache` shows the miss ratios of all sizes.
 
 /// The columns of `--requests-out`.
 const COLUMNS: &str = "
-Columns of --requests-out, a line for every request in the order of completion:
+Columns of --requests-out, a row for every request in the order of completion:
   request      number by arrival, from 0
   direction    read or write
   lbn, blocks  first block and length, in blocks of the drive

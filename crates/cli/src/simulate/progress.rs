@@ -6,6 +6,8 @@ use std::path::Path;
 use block::Finished;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::comparison::ComparisonSetup;
+use lab::requests_table::RequestsTable;
+use lab::table::TableFormat;
 use simulator::requests_file::{RequestsFile, RequestsFormat};
 use simulator::run::{self, ScanPoint, Watch};
 
@@ -26,7 +28,13 @@ enum BarLength {
 pub struct RunBar {
     bar: ProgressBar,
     share: BarLength,
-    requests: Option<(String, RequestsFile<BufWriter<NewFile>>)>,
+    requests: Option<(String, RequestsOutput)>,
+}
+
+/// The file of all requests.
+enum RequestsOutput {
+    Lines(RequestsFile<BufWriter<NewFile>>),
+    Table(Box<RequestsTable<NewFile>>),
 }
 
 impl RunBar {
@@ -62,14 +70,17 @@ impl RunBar {
     /// # Errors
     /// If the file cannot be created.
     pub fn writing(mut self, path: &Path) -> Result<Self, Exit> {
-        let format = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("jsonl") => RequestsFormat::JsonLines,
-            _ => RequestsFormat::Csv,
-        };
         let name = path.display().to_string();
-        let file = RequestsFile::new(BufWriter::new(NewFile::begin(path)?), format)
-            .map_err(|error| Exit::failed(format!("{name}: {error}")))?;
-        self.requests = Some((name, file));
+        let file = NewFile::begin(path)?;
+        let begun = match TableFormat::of(path) {
+            Some(format) => RequestsTable::begin(file, format)
+                .map(|table| RequestsOutput::Table(Box::new(table)))
+                .map_err(|error| Exit::failed(format!("{name}: {error}"))),
+            None => RequestsFile::new(BufWriter::new(file), lines_format(path))
+                .map(RequestsOutput::Lines)
+                .map_err(|error| Exit::failed(format!("{name}: {error}"))),
+        };
+        self.requests = Some((name, begun?));
         Ok(self)
     }
 
@@ -89,8 +100,14 @@ impl RunBar {
         let Some((name, file)) = self.requests else {
             return Ok(());
         };
-        file.finish()
-            .and_then(|file| file.into_inner().map_err(io::IntoInnerError::into_error))
+        let whole = match file {
+            RequestsOutput::Lines(file) => file
+                .finish()
+                .and_then(|file| file.into_inner().map_err(io::IntoInnerError::into_error))
+                .map_err(|error| error.to_string()),
+            RequestsOutput::Table(file) => file.finish().map_err(|error| error.to_string()),
+        };
+        whole
             .map_err(|error| Exit::failed(format!("{name}: {error}")))?
             .finish()
     }
@@ -99,9 +116,11 @@ impl RunBar {
 impl Watch for RunBar {
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
         match &mut self.requests {
-            Some((name, file)) => file
-                .finished(finished)
-                .map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}"))),
+            Some((name, file)) => match file {
+                RequestsOutput::Lines(file) => file.finished(finished),
+                RequestsOutput::Table(file) => file.finished(finished),
+            }
+            .map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}"))),
             None => Ok(()),
         }
     }
@@ -119,6 +138,14 @@ impl Watch for RunBar {
         if let BarLength::Scan(hundredths) = self.share {
             self.read(f64::from(point.hundredths) / 100.0, hundredths);
         }
+    }
+}
+
+/// The format of lines that the end of a name means.
+fn lines_format(path: &Path) -> RequestsFormat {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("jsonl") => RequestsFormat::JsonLines,
+        _ => RequestsFormat::Csv,
     }
 }
 

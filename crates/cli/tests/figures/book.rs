@@ -182,6 +182,30 @@ fn golden_page_of_the_file_formats() {
 }
 
 #[test]
+fn golden_page_of_the_tables() {
+    let mut text = String::new();
+    for table in [
+        lab::experiment::runs(&[]),
+        lab::requests_table::requests(&[]),
+        lab::cached_drive::levels(&[]),
+        lab::cache_curve::miss_ratios(&[], &[]),
+    ] {
+        let _ = writeln!(
+            text,
+            "### Table `{}`, version {}\n",
+            table.name, table.version
+        );
+        text += "| Column | Type | Meaning |\n|---|---|---|\n";
+        for column in &table.columns {
+            let (name, kind, what) = (&column.name, column.cells.word(), &column.what);
+            let _ = writeln!(text, "| `{name}` | {kind} | {what} |");
+        }
+        text.push('\n');
+    }
+    check_block("file-formats.md", "tables", &text);
+}
+
+#[test]
 fn golden_page_of_the_caches() {
     let row = |name: &str, what: &str, parameters: &[Parameter], source: &str| {
         let parameters: Vec<String> = parameters.iter().map(setting).collect();

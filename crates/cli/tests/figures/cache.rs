@@ -40,6 +40,8 @@ fn prefetchers_have_lines_of_their_own() {
         "cache --trace loop.csv --replacement lru --size 40KiB --prefetch ra(p=4) --prefetch none";
     let curves = scene.json(line);
     assert_eq!(curves.as_array().map(Vec::len), Some(3));
+    scene.prints(&format!("{line} --out curves.parquet"));
+    assert!(scene.path("curves.parquet").is_file());
     assert_eq!(curves[1]["prefetcher"], "ra(p=4)");
     assert!(curves[1]["prefetched"].as_u64() > Some(0) && curves[1]["unused"].is_u64());
     assert_eq!(curves[2]["miss_ratio"], 1.0);

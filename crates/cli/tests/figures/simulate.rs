@@ -156,6 +156,47 @@ fn every_request_s_account_and_the_plot_are_written() {
 }
 
 #[test]
+fn results_are_tables_with_the_same_bytes_each_time() {
+    let scene = Scene::with(&[]);
+    let load = format!("{ON_CHEETAH} --workload zipf --requests 300");
+    for ending in ["parquet", "arrow"] {
+        let files = |number: u8| {
+            let (runs, all) = (
+                format!("runs{number}.{ending}"),
+                format!("all{number}.{ending}"),
+            );
+            scene.prints(&format!("{load} --out {runs} --requests-out {all}"));
+            [runs, all].map(|name| std::fs::read(scene.path(&name)).expect("a file"))
+        };
+        let [runs, all] = files(0);
+        assert_eq!([runs.clone(), all.clone()], files(1));
+        let magic = match ending {
+            "arrow" => "ARROW1",
+            _ => "PAR1",
+        };
+        assert!(runs.starts_with(magic.as_bytes()));
+        assert!(all.len() > 300);
+    }
+    let said = scene.refuses(&format!("{load} --out runs.csv"));
+    assert_eq!(
+        said,
+        "--out runs.csv: expected a name that ends in .parquet or .arrow"
+    );
+    for command in [
+        format!("{ON_CHEETAH} --trace all0.parquet"),
+        "cache --trace all0.parquet".into(),
+    ] {
+        let said = scene.refuses(&command);
+        assert!(
+            said.contains("a Parquet file") && said.contains("canonical"),
+            "{said}"
+        );
+    }
+    let said = scene.refuses("cache --trace all0.parquet --format oracle-general");
+    assert!(said.contains("a Parquet file"), "{said}");
+}
+
+#[test]
 fn unknown_names_are_answered_with_near_ones() {
     let scene = Scene::with(&[]);
     assert_eq!(

@@ -138,6 +138,11 @@ impl RunMeasures {
     pub fn new(run: &PolicyRun) -> Self {
         RunMeasures(MEASURES.iter().map(|measure| (measure.of)(run)).collect())
     }
+
+    /// The measure at this place of [`MEASURES`].
+    pub fn figure(&self, place: usize) -> Option<f64> {
+        self.0[place]
+    }
 }
 
 impl Point {

@@ -223,6 +223,55 @@ fn set(
     Ok(())
 }
 
+/// The value of a setting in the flags of `headtime simulate`, if it is a number or a name.
+pub(super) fn stated(settings: &ComparisonSettings, name: &str) -> Option<Value> {
+    let text = |text: &Option<String>| text.clone().map(Value::Text);
+    let whole = |count: Option<u32>| count.map(|count| Value::Whole(count.into()));
+    let number = |number: Option<f64>| number.map(Value::Number);
+    let (load, truth, scan) = (&settings.load, &settings.truth, &settings.scan);
+    match name {
+        "drive" => Some(Value::Text(settings.drive.clone())),
+        "workload" => text(&load.workload),
+        "trace" => load
+            .trace
+            .as_ref()
+            .map(|path| Value::Text(path.display().to_string())),
+        "depth" => whole(settings.depth),
+        "seconds" => number(settings.seconds),
+        "tasks" => whole(load.tasks),
+        "think_ms" => number(load.think_ms),
+        "size_kib" => number(load.size_kib),
+        "rate" => number(load.rate),
+        "read_fraction" => number(load.read_fraction),
+        "device" => text(&load.device),
+        "format" => text(&load.format),
+        "closed" => whole(load.closed),
+        "scale_time" => number(load.scale_time),
+        "fit" => word_of(load.fit, &FITS),
+        "phases" => word_of(settings.phases, &PHASES),
+        "seek_noise_us" => number(truth.seek_noise_us),
+        "look_ahead" => word_of(truth.look_ahead, &SWITCHES),
+        "write_cache" => word_of(truth.write_cache, &SWITCHES),
+        "bus_mb_s" => number(truth.bus_mb_s),
+        "blocks" => text(&scan.scan),
+        "until_percent" => whole(scan.scan_until),
+        "guard" => text(&scan.guard),
+        "near_miss_us" => number(scan.near_miss_us),
+        "impact_percent" => number(scan.impact_percent),
+        "same_track" => word_of(scan.same_track, &SameTrackRule::ALL),
+        "stops" => whole(scan.stops.map(u32::from)),
+        "paid_percent" => number(scan.paid_percent),
+        "idle_ms" => text(&scan.idle_ms),
+        _ => None,
+    }
+}
+
+/// The word of a meaning.
+fn word_of<T: Copy + PartialEq>(meaning: Option<T>, words: &[(&str, T)]) -> Option<Value> {
+    let (word, _) = words.iter().find(|(_, other)| Some(*other) == meaning)?;
+    Some(Value::Text((*word).to_owned()))
+}
+
 fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
     let text = value.to_string();
     let found = words.iter().find(|(word, _)| *word == text);
@@ -338,6 +387,19 @@ mod tests {
 
     use super::*;
 
+    /// Settings that are neither numbers nor names once they are parsed, and those that a run's row takes from
+    /// elsewhere.
+    const UNSTATED: [&str; 8] = [
+        "policy",
+        "requests",
+        "seed",
+        "late_seeks",
+        "held_ahead",
+        "own_scan",
+        "read_first",
+        "host_jitter",
+    ];
+
     #[test]
     fn every_setting_is_wired() {
         for setting in SETTINGS {
@@ -360,6 +422,10 @@ mod tests {
             let mut settings = ComparisonSettings::default();
             set(&mut settings, setting, &value).expect(setting.name);
             assert_ne!(format!("{settings:?}"), before, "{}", setting.name);
+            match stated(&settings, setting.name) {
+                Some(said) => assert_eq!(said.to_string(), value.to_string(), "{}", setting.name),
+                None => assert!(UNSTATED.contains(&setting.name), "{}", setting.name),
+            }
         }
     }
 }

@@ -8,14 +8,18 @@ use super::Value;
 use crate::plot::{Curve, Panel};
 use serde::{Serialize, Serializer};
 
-use super::measure::{MEASURES, Mean, Point};
+use super::measure::{MEASURES, Mean, Point, RunMeasures};
 use super::plan::ExperimentPlan;
+use super::table::{self, RunRow};
 use super::{Axis, Experiment, ExperimentSetting};
 use crate::Label;
+use crate::table::Table;
 
 /// A finished experiment.
 pub struct Results {
     plan: ExperimentPlan,
+    /// The measures of each run, in the order of the plan.
+    runs: Vec<RunMeasures>,
     /// The measures of each combination.
     points: Vec<Point>,
 }
@@ -34,9 +38,20 @@ pub struct Grid {
 }
 
 impl Results {
-    /// The measures of all combinations of a plan.
-    pub(super) fn new(plan: ExperimentPlan, points: Vec<Point>) -> Self {
-        Results { plan, points }
+    /// The measures of all runs of a plan, in its order.
+    pub(super) fn new(plan: ExperimentPlan, runs: Vec<RunMeasures>) -> Self {
+        let repeat = plan.experiment.repeat as usize;
+        let points = runs.chunks(repeat).map(Point::new).collect();
+        Results { plan, runs, points }
+    }
+
+    /// The runs as a table.
+    pub fn table(&self) -> Table {
+        let runs = self.plan.runs.iter().zip(&self.runs);
+        let rows: Vec<RunRow> = runs
+            .map(|(run, measures)| RunRow::swept(&self.plan, run, measures))
+            .collect();
+        table::runs(&rows)
     }
 
     /// The experiment.
@@ -191,7 +206,7 @@ struct PointDocument<'a> {
 
 impl Serialize for Results {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Results { plan, points } = self;
+        let Results { plan, points, .. } = self;
         let experiment = &plan.experiment;
         let names = experiment.axes.iter().map(|axis| axis.setting.name);
         let point = |place: usize| PointDocument {

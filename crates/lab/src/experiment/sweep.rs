@@ -11,7 +11,7 @@
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use simulator::run::{self, Watch};
 
-use super::measure::{Point, RunMeasures};
+use super::measure::RunMeasures;
 use super::plan::{ExperimentPlan, ExperimentRun};
 use super::results::Results;
 use crate::{Failure, Progress};
@@ -38,9 +38,7 @@ impl ExperimentPlan {
             runs.map(|run| self.one(run, progress)).collect()
         });
         let done = done.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let repeat = self.experiment.repeat as usize;
-        let points = done.chunks(repeat).map(Point::new).collect();
-        Ok(Results::new(self, points))
+        Ok(Results::new(self, done))
     }
 
     fn one(&self, run: &ExperimentRun, progress: &dyn Progress) -> Result<RunMeasures, Failure> {

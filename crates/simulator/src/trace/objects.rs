@@ -10,11 +10,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;
 
 use super::lines::{Lines, NextLine};
-use super::reader::decompressed;
+use super::reader::{columns, decompressed};
 
 /// A format of these traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,6 +197,19 @@ fn unreadable(file: &str, source: io::Error) -> ObjectTraceError {
     }
 }
 
+/// Refuses a Parquet or Arrow file.
+fn refuse_columns(name: &str, head: &[u8], expected: &str) -> Result<(), ObjectTraceError> {
+    match columns(head) {
+        None => Ok(()),
+        Some(found) => Err(ObjectTraceError::Bad {
+            file: name.to_owned(),
+            place: 1,
+            found: found.to_owned(),
+            expected: expected.to_owned(),
+        }),
+    }
+}
+
 /// The demands of `oracleGeneral`. Returns their number.
 fn records(
     name: &str,
@@ -204,6 +217,8 @@ fn records(
     each: &mut dyn FnMut(u64),
 ) -> Result<u64, ObjectTraceError> {
     let mut input = BufReader::new(input);
+    let head = input.fill_buf().map_err(|error| unreadable(name, error))?;
+    refuse_columns(name, head, "records of oracleGeneral")?;
     let mut count = 0;
     loop {
         let mut record = [0; RECORD];
@@ -244,6 +259,7 @@ fn lines(
     each: &mut dyn FnMut(u64),
 ) -> Result<u64, ObjectTraceError> {
     let mut lines = Lines::new(input);
+    refuse_columns(name, lines.head(), "lines of fields")?;
     let mut names: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     let (mut count, mut place) = (0, 0);
     loop {

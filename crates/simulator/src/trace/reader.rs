@@ -97,6 +97,9 @@ impl TraceReader {
         };
         let plain = decompressed(counted).map_err(|error| unreadable(name, &error))?;
         let mut lines = Lines::new(plain);
+        if let Some(what) = columns(lines.head()) {
+            return Err(columnar(name, what));
+        }
         let format = match format {
             Some(format) => format,
             None => Format::sniff(lines.head())
@@ -329,6 +332,38 @@ fn broken(error: &io::Error) -> Fault {
         expected: match is_cut {
             true => "a complete frame".into(),
             false => "bytes".into(),
+        },
+    }
+}
+
+/// The format of a file of columns, by its first bytes: Apache Parquet's "File Format", and Arrow's "IPC File
+/// Format".
+pub(super) fn columns(head: &[u8]) -> Option<&'static str> {
+    let formats = [
+        (&b"PAR1"[..], "a Parquet file"),
+        (b"ARROW1", "an Arrow file"),
+    ];
+    let found = formats
+        .into_iter()
+        .find(|(magic, _)| head.starts_with(magic));
+    found.map(|(_, what)| what)
+}
+
+#[cold]
+fn columnar(name: &str, what: &str) -> TraceError {
+    let names: Vec<&str> = ALL.iter().map(|format| format.name).collect();
+    TraceError {
+        file: name.into(),
+        line: None,
+        fault: Fault {
+            reason: Reason::Unrecognised,
+            field: "trace",
+            found: what.into(),
+            expected: format!(
+                "lines in one of the formats {}, such as the columns {} written as CSV",
+                names.join(", "),
+                ALL[0].shape
+            ),
         },
     }
 }
