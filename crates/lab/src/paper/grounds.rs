@@ -146,7 +146,8 @@ impl Grounds {
         }
     }
 
-    /// The number of figures of a table that agree, and the setup in which most do.
+    /// The number of figures of a table that agree, the setup in which most do, and the number of those that differ
+    /// here and agree in some setup.
     fn counted(&self, claim: &Claim, ours: &[MeasuredFigure]) -> Option<String> {
         let agreeing = |ours: &[MeasuredFigure]| {
             let agrees = |figure: &&MeasuredFigure| figure_agrees(claim, figure) == Some(true);
@@ -156,12 +157,21 @@ impl Grounds {
             .setups
             .iter()
             .max_by_key(|setup| agreeing(&setup.ours))?;
+        let agrees_somewhere = |figure: &&MeasuredFigure| {
+            let others = self.setups.iter().flat_map(|setup| &setup.ours);
+            let mut same = others.filter(|other| other.name == figure.name);
+            same.any(|other| figure_agrees(claim, other) == Some(true))
+        };
+        let off = ours
+            .iter()
+            .filter(|figure| figure_agrees(claim, figure) == Some(false));
         Some(format!(
-            "{} of {} figures agree, and {} with: {}",
+            "{} of {} figures agree, and {} with: {}; of the others {} agree in some setup",
             agreeing(ours),
             ours.len(),
             agreeing(&best.ours),
-            best.name
+            best.name,
+            off.filter(agrees_somewhere).count()
         ))
     }
 

@@ -6,11 +6,13 @@ use super::finding::{Finding, MeasuredFigure, ShapeVerdict};
 use super::grounds::{Grounds, OtherSetup};
 use super::{Measurement, MeasurementOutcome, PaperBench};
 use crate::Failure;
+use crate::claims::{self, Theirs};
 use loads::{NAMES, Which};
 use served::{CachingRun, CachingRuns};
 use setups::{BestActions, JUDGED, REASONS, ReasonSetup, SEEDS};
 pub use setups::{IN_PAGES, IN_TRACKS, WITHOUT, in_tracks, is_artefact};
 
+mod bounds;
 mod combinations;
 mod drawn;
 pub mod loads;
@@ -100,7 +102,8 @@ fn pfc(readings: &str, more: &str) -> String {
 impl PfcPaper {
     fn of(bench: &PaperBench) -> Result<PfcPaper, Failure> {
         let coordinators = setups::coordinators(bench);
-        let mut runs = CachingRuns::of(bench, 1, setups::runs(&coordinators))?;
+        let wanted = [setups::runs(&coordinators), bounds::runs()].concat();
+        let mut runs = CachingRuns::of(bench, 1, wanted)?;
         if loads::are_lent(bench)? {
             // To stand beside what is calibrated on them.
             runs.also(bench, &[Which::Genuine(0), Which::Genuine(1)])?;
@@ -197,7 +200,9 @@ impl PfcPaper {
             });
             cells.collect::<Result<Vec<_>, Failure>>()
         };
-        let finding = self.several(TABLE, of(&JUDGED)?, "deviations are in the table below");
+        let ours = of(&JUDGED)?;
+        let bound = self.bound_of_table(&ours)?;
+        let finding = self.several(TABLE, ours, "deviations are in the table below");
         let mut setups = Vec::new();
         for setup in &REASONS {
             setups.push(OtherSetup {
@@ -206,7 +211,7 @@ impl PfcPaper {
                 shape: None,
             });
         }
-        Ok(finding.beside(setups).read_as(IN_PAGES))
+        Ok(finding.beside(setups).bounded(bound).read_as(IN_PAGES))
     }
 
     fn direction(&self) -> Result<Finding, Failure> {
@@ -251,7 +256,8 @@ impl PfcPaper {
             let other = OtherSetup::several(setup.name, &counts).shaped(shape(&of));
             finding = finding.beside([other]);
         }
-        Ok(finding.read_as(IN_PAGES))
+        let bound = self.bound_of_actions()?;
+        Ok(finding.bounded(bound).read_as(IN_PAGES))
     }
 
     fn best_case(&self) -> Result<Finding, Failure> {
@@ -261,7 +267,8 @@ impl PfcPaper {
             let other = OtherSetup::several(setup.name, &self.best_case_in(setup)?);
             finding = finding.beside([other]);
         }
-        Ok(finding.read_as(IN_PAGES))
+        let bound = self.bound_of_best_case()?;
+        Ok(finding.bounded(bound).read_as(IN_PAGES))
     }
 
     /// The mean gain of each load.
@@ -346,6 +353,21 @@ fn algorithm(name: &str) -> Algorithm {
 fn cell((load, case): (Which, CachingCase)) -> String {
     let (upper, algorithm) = (case.upper.name(), case.below.name);
     format!("{}_{}_{upper}_{algorithm}", load.name(), case.percent)
+}
+
+/// The published figure of a cell of Table 1.
+///
+/// # Errors
+/// If the claims lack it.
+fn figure_of_cell(case: (Which, CachingCase)) -> Result<Theirs, Failure> {
+    let built_in = claims::ALL.iter().find(|paper| paper.name == "pfc");
+    let built_in = built_in.ok_or_else(|| Failure::failed("no claims of pfc"))?;
+    let paper = built_in.paper().map_err(Failure::failed)?;
+    let claim = paper.claim(TABLE);
+    let claim = claim.ok_or_else(|| Failure::failed("no claim about Table 1"))?;
+    let figure = claim.figure(Some(&cell(case)));
+    let figure = figure.ok_or_else(|| Failure::failed("a cell without a figure"))?;
+    Ok(figure.theirs)
 }
 
 /// The rows and columns of Table 1.

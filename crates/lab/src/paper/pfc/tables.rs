@@ -1,11 +1,11 @@
 //! The tables below the findings: calibration, Table 1 with its deviations, all cases.
 
-use crate::claims::{self, Theirs};
+use crate::claims::Theirs;
 use simulator::caching::cases::Upper;
 
 use super::loads::{self, NAMES, Which};
 use super::served::CachingRun;
-use super::{PfcPaper, TABLE, TABLE_COLUMNS, TABLE_PERCENT, algorithm, cases, cell, named};
+use super::{PfcPaper, TABLE_COLUMNS, TABLE_PERCENT, algorithm, cases, figure_of_cell, named};
 use crate::Failure;
 use crate::paper::Table;
 use simulator::caching::cases::CachingCase;
@@ -25,11 +25,6 @@ impl PfcPaper {
 
     /// Table 1: theirs, ours, and the difference in percentage points.
     pub(super) fn deviations(&self) -> Result<Table, Failure> {
-        let built_in = claims::ALL.iter().find(|paper| paper.name == "pfc");
-        let built_in = built_in.ok_or_else(|| Failure::failed("no claims of pfc"))?;
-        let paper = built_in.paper().map_err(Failure::failed)?;
-        let claim = paper.claim(TABLE);
-        let claim = claim.ok_or_else(|| Failure::failed("no claim about Table 1"))?;
         let mut table = Table::new(
             "Table 1, gain in %: theirs / ours (deviation in points)",
             &["", "amp", "sarc", "ra", "linux"],
@@ -43,9 +38,8 @@ impl PfcPaper {
                         let case = CachingCase::homogeneous(algorithm(column), upper, percent);
                         let case = (Which::Calibrated(load, 1), case);
                         let ours = self.runs.gain(&self.pfc(case))?;
-                        let figure = claim.figure(Some(&cell(case)));
-                        let theirs = match figure.map(|figure| figure.theirs) {
-                            Some(Theirs::Higher(theirs) | Theirs::Exact(theirs)) => theirs,
+                        let theirs = match figure_of_cell(case)? {
+                            Theirs::Higher(theirs) | Theirs::Exact(theirs) => theirs,
                             _ => return Err(Failure::failed("a cell that is no number")),
                         };
                         off += (ours - theirs).abs();
