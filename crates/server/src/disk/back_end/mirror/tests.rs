@@ -21,9 +21,8 @@ use crate::mirror::{DATA_OFFSET, storage};
 mod drive;
 mod engines;
 
-use engines::{laid_out, with_gaps, without_gaps};
-
 use drive::{BLOCK, DATA_BLOCKS, Dice, Drive, Expected, FakeLeg, LEG_BYTES, Oracle, Written};
+use engines::{laid_out, with_gaps, without_gaps};
 
 /// A service of the mirror, until the crash.
 struct Service {
@@ -404,6 +403,9 @@ impl World {
         self.drain(service);
         service.is_cut = false;
         service.acknowledged.clear();
+        // The look takes what it finds as flushed.
+        self.flush(service);
+        self.drain(service);
         self.look(service);
     }
 }
