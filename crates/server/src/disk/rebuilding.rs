@@ -13,7 +13,7 @@ use scheduler::background::{Order, TaskId};
 use scheduler::freeblock::WantedBlocks;
 
 use super::Disk;
-use super::back_end::mirror::{GapReads, Reading};
+use super::back_end::mirror::{GapReads, Reading, nearest};
 
 /// The rounds of a copy.
 #[derive(Default)]
@@ -87,6 +87,22 @@ impl Disk {
             self.begin_round();
         }
         self.tell_of_gaps();
+        self.write_held();
+    }
+
+    /// Writes the held copies that the head of the leg reaches first, as the engine believes.
+    fn write_held(&mut self) {
+        let Some(mirror) = self.back_end.mirror() else {
+            return;
+        };
+        let Some((leg, head, writes)) = mirror.held_writes(self.now) else {
+            return;
+        };
+        let arm = self.engine.arms().nth(leg as usize);
+        let chosen = arm.and_then(|arm| nearest(arm.belief().profile(), head, self.now, &writes));
+        if let Some(chosen) = chosen {
+            mirror.write_held(self.now, chosen, &mut self.ring);
+        }
     }
 
     /// Tells the mirror whether gaps are used: without a task, and in safe mode, they are not.

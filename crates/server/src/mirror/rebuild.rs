@@ -12,16 +12,19 @@
 //! they came to the other leg after that write, it would be lost there. So reads in gaps never delay writes: a write
 //! spoils them. Only bytes that are under way to the other leg hold a write back.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::bitmap::Bitmap;
 
+mod held;
 mod runs;
 
+use held::HeldCopies;
+pub use held::HeldCopy;
 pub use runs::Runs;
 
-/// Bytes that are copied at once past the engine. A choice: a few milliseconds of a disk.
+/// Bytes that are copied at once past the engine, or from held copies that touch. A choice: a few milliseconds of a disk.
 pub const PIECE: u64 = 256 << 10;
 
 /// Regions with begun writes that are passed by in one look. A choice: more than a drive has commands.
@@ -66,15 +69,6 @@ struct GapRead {
     validity: Validity,
 }
 
-/// Bytes that were read and wait to be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldCopy {
-    /// Its number.
-    pub key: u64,
-    /// The bytes of the data.
-    pub bytes: Range<u64>,
-}
-
 /// Bytes on their way to the other leg.
 #[derive(Clone, Debug)]
 struct Locked {
@@ -97,9 +91,7 @@ pub struct Rebuild {
     /// What reads in gaps failed to read.
     failed: Runs,
     reads: Vec<GapRead>,
-    held: VecDeque<HeldCopy>,
-    /// Held copies that are spoiled: nobody needs their bytes any more.
-    dropped: Vec<u64>,
+    held: HeldCopies,
     locked: Option<Locked>,
     /// Where the next piece is looked for.
     at: u64,
@@ -117,8 +109,7 @@ impl Rebuild {
             unreadable: BTreeSet::new(),
             failed: Runs::default(),
             reads: Vec::new(),
-            held: VecDeque::new(),
-            dropped: Vec::new(),
+            held: HeldCopies::default(),
             locked: None,
             at: 0,
         }
@@ -195,14 +186,7 @@ impl Rebuild {
                 read.validity = Validity::Spoiled;
             }
         }
-        let dropped = &mut self.dropped;
-        self.held.retain(|held| {
-            let is_spoiled = overlap(&held.bytes, bytes);
-            if is_spoiled {
-                dropped.push(held.key);
-            }
-            !is_spoiled
-        });
+        self.held.drop_all(bytes);
     }
 
     /// A leg begins to write these bytes.
@@ -263,9 +247,10 @@ impl Rebuild {
         Some(first.start..last.end)
     }
 
-    /// Bytes that a read has brought, and that [`Rebuild::read_ended`] has just named, wait under this number.
+    /// Bytes that a read has brought, and that [`Rebuild::read_ended`] has just named, wait under this number. If some
+    /// of them are held already, the new copy is dropped.
     pub fn hold(&mut self, key: u64, bytes: Range<u64>) {
-        self.held.push_back(HeldCopy { key, bytes });
+        self.held.hold(key, bytes);
     }
 
     /// Whether copies wait.
@@ -275,17 +260,29 @@ impl Rebuild {
 
     /// A held copy that was spoiled since the last call.
     pub fn poll_dropped(&mut self) -> Option<u64> {
-        self.dropped.pop()
+        self.held.poll_dropped()
     }
 
-    /// The held copy that is to be written now. Its bytes are locked until [`Rebuild::copied`].
-    pub fn next_held(&mut self) -> Option<HeldCopy> {
-        if self.locked.is_some() {
-            return None;
+    /// The runs of held copies that begin next to a byte: at most so many from it on, and so many below it. None while
+    /// bytes are locked.
+    pub fn held_runs(&self, near: u64, most: usize) -> Vec<Range<u64>> {
+        match self.locked {
+            None => self.held.runs(near, most),
+            Some(_) => Vec::new(),
         }
-        let held = self.held.pop_front()?;
-        self.lock(held.bytes.clone());
-        Some(held)
+    }
+
+    /// The held copies of the run that begins at this byte, to be written now. Their bytes are locked until
+    /// [`Rebuild::copied`].
+    pub fn take_run(&mut self, start: u64) -> Vec<HeldCopy> {
+        if self.locked.is_some() {
+            return Vec::new();
+        }
+        let run = self.held.take_run(start);
+        if let Some(last) = run.last() {
+            self.lock(start..last.bytes.end);
+        }
+        run
     }
 
     fn lock(&mut self, bytes: Range<u64>) {
@@ -372,7 +369,7 @@ impl Rebuild {
         let mut wanted = Runs::default();
         self.missing_from(0, self.length)
             .for_each(|run| wanted.add(run));
-        for held in &self.held {
+        for held in self.held.iter() {
             wanted.remove(&held.bytes);
         }
         if let Some(locked) = &self.locked {

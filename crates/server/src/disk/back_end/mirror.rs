@@ -21,7 +21,7 @@ use std::io;
 use std::ops::Range;
 
 use block::operation::OperationError;
-use block::{Command, CommandId, Direction, Extent, Instant, RequestId};
+use block::{Action, Command, CommandId, Direction, Extent, Instant, RequestId};
 use drive::Lost;
 use engine::Engine;
 use engine::LegState;
@@ -43,12 +43,16 @@ mod commands;
 mod filling;
 mod gap_copies;
 mod lane;
+mod nearest;
 mod pace;
 
+use commands::{OwnCommand, Purpose};
 use filling::Filling;
 use gap_copies::GapCopies;
 pub use gap_copies::Reading;
 use lane::Lane;
+use nearest::LegHead;
+pub use nearest::nearest;
 pub use pace::GapReads;
 use pace::Pace;
 
@@ -75,6 +79,8 @@ pub struct Mirror {
     next_own: Option<Extent>,
     /// Commands of its own.
     own: Vec<OwnCommand>,
+    /// Where the heads of the legs were last.
+    heads: [Option<LegHead>; 2],
     numbers: u64,
     health: Health,
 }
@@ -107,6 +113,7 @@ struct Waiting {
 struct InFlight {
     id: CommandId,
     leg: usize,
+    action: Action,
     work: Work,
     fault: Fault,
 }
@@ -126,23 +133,6 @@ enum Fault {
     Leg,
     /// The power was cut.
     Power,
-}
-
-/// A command of the mirror at a leg.
-struct OwnCommand {
-    id: CommandId,
-    leg: usize,
-    purpose: Purpose,
-    fault: Fault,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
-    Lane,
-    CopyRead,
-    CopyWrite,
-    /// A copy that was read in a gap.
-    HeldWrite,
 }
 
 /// Numbers of own commands among those of the engine. Operations have small numbers.
@@ -205,6 +195,7 @@ impl Mirror {
             pace: Pace::default(),
             next_own: None,
             own: Vec::new(),
+            heads: [None; 2],
             numbers: 0,
             health: Health::Whole,
         })

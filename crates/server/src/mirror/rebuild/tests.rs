@@ -18,12 +18,20 @@ fn read(rebuild: &mut Rebuild, command: u64, bytes: Range<u64>) -> Vec<Range<u64
     rebuild.read_ended(command)
 }
 
+/// Takes the lowest run of held copies.
+fn take_lowest(rebuild: &mut Rebuild) -> Vec<u64> {
+    let runs = rebuild.held_runs(0, 1);
+    let run = runs.first().map(|run| rebuild.take_run(run.start));
+    let run = run.unwrap_or_default();
+    run.iter().map(|held| held.key).collect()
+}
+
 /// Reads these bytes in a gap and copies them.
 fn copy(rebuild: &mut Rebuild, bytes: Range<u64>) -> (Vec<u64>, u64) {
     for found in read(rebuild, 99, bytes) {
         rebuild.hold(99, found);
     }
-    rebuild.next_held().expect("it is held");
+    take_lowest(rebuild);
     rebuild.copied()
 }
 
@@ -38,10 +46,12 @@ fn what_a_gap_brings_is_held_then_locked_then_copied_and_counts_once() {
     );
     rebuild.hold(7, bytes.clone());
     assert!(rebuild.has_held() && rebuild.may_write(&bytes));
-    let held = rebuild.next_held().expect("it is held");
-    assert_eq!((held.key, held.bytes), (7, bytes.clone()));
+    assert_eq!(rebuild.held_runs(0, 1), std::slice::from_ref(&bytes));
+    assert_eq!(take_lowest(&mut rebuild), [7]);
     assert!(!rebuild.may_write(&(0..REGION)) && rebuild.may_write(&(0..REGION - BLOCK)));
-    assert_eq!(rebuild.next_held(), None);
+    rebuild.hold(8, 4 * BLOCK..5 * BLOCK);
+    assert!(take_lowest(&mut rebuild).is_empty(), "one run at a time");
+    assert_eq!(rebuild.take_run(4 * BLOCK), []);
     assert_eq!(rebuild.copied(), (vec![], 2 * BLOCK));
     assert!(rebuild.may_write(&bytes));
     assert_eq!(rebuild.left_bytes().0, 5 * REGION / 2 - 2 * BLOCK);
@@ -97,7 +107,7 @@ fn a_write_that_begins_spoils_the_reads_under_way_and_the_copies_held_of_its_byt
         (rebuild.poll_dropped(), rebuild.poll_dropped()),
         (Some(5), None)
     );
-    assert_eq!(rebuild.next_held().map(|held| held.key), Some(6));
+    assert_eq!(take_lowest(&mut rebuild), [6]);
 }
 
 #[test]
@@ -107,10 +117,10 @@ fn a_region_that_is_to_be_copied_again_voids_what_is_read_held_locked_and_copied
     rebuild.read_began(1, 2 * BLOCK..3 * BLOCK, Validity::Sound);
     rebuild.hold(5, 4 * BLOCK..5 * BLOCK);
     rebuild.hold(6, 6 * BLOCK..7 * BLOCK);
-    rebuild.next_held().expect("it is held");
+    take_lowest(&mut rebuild);
     rebuild.again(0);
     assert_eq!(rebuild.copied(), (vec![], 0));
-    assert_eq!(rebuild.next_held(), None);
+    assert!(take_lowest(&mut rebuild).is_empty());
     assert_eq!(rebuild.read_ended(1), []);
     assert_eq!(rebuild.left_bytes().0, 5 * REGION / 2);
     // One that was whole is copied again, too.
@@ -128,7 +138,7 @@ fn nothing_that_was_read_before_a_new_begin_or_before_the_leg_went_counts() {
         rebuild.read_began(1, 2 * BLOCK..3 * BLOCK, Validity::Sound);
         rebuild.hold(5, 4 * BLOCK..5 * BLOCK);
         rebuild.hold(6, 6 * BLOCK..7 * BLOCK);
-        rebuild.next_held().expect("it is held");
+        take_lowest(&mut rebuild);
         match is_new {
             true => rebuild.begin(&Bitmap::full(3)),
             false => {
@@ -139,7 +149,7 @@ fn nothing_that_was_read_before_a_new_begin_or_before_the_leg_went_counts() {
         }
         assert_eq!(rebuild.read_ended(1), []);
         assert_eq!(rebuild.copied(), (vec![], 0));
-        assert_eq!(rebuild.next_held(), None);
+        assert!(take_lowest(&mut rebuild).is_empty());
         assert_eq!(rebuild.left_bytes().0, 5 * REGION / 2);
     }
 }
@@ -198,11 +208,13 @@ fn pieces_pass_by_what_was_copied_and_bytes_under_a_write() {
 fn what_is_held_or_locked_is_not_wanted_and_a_piece_takes_its_place() {
     let mut rebuild = begun();
     rebuild.hold(1, 0..BLOCK);
-    rebuild.hold(2, BLOCK..2 * BLOCK);
-    rebuild.next_held().expect("it is held");
-    assert_eq!(
-        rebuild.wanted().iter().next(),
-        Some(&(2 * BLOCK..5 * REGION / 2))
+    rebuild.hold(2, 2 * BLOCK..3 * BLOCK);
+    take_lowest(&mut rebuild);
+    let wanted = rebuild.wanted();
+    assert!(
+        wanted
+            .iter()
+            .eq(&[BLOCK..2 * BLOCK, 3 * BLOCK..5 * REGION / 2])
     );
     rebuild.not_copied();
     let piece = rebuild.next_piece(PieceRule::Any, |_| false);
@@ -214,8 +226,8 @@ fn what_is_held_or_locked_is_not_wanted_and_a_piece_takes_its_place() {
 fn copies_that_are_left_when_all_has_been_copied_are_dropped() {
     let mut rebuild = begun();
     rebuild.hold(1, 0..5 * REGION / 2);
+    take_lowest(&mut rebuild);
     rebuild.hold(2, 0..BLOCK);
-    rebuild.next_held().expect("it is held");
     rebuild.copied();
     assert!(rebuild.is_done() && !rebuild.has_held());
     assert_eq!(rebuild.poll_dropped(), Some(2));

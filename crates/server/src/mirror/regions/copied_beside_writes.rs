@@ -286,9 +286,17 @@ impl World {
     }
 
     fn lock(&mut self, rule: Option<PieceRule>) {
-        if let Some(held) = self.regions.rebuild().next_held() {
-            let (blocks, found) = self.held.remove(&held.key).expect("it is held");
-            self.locked = Some(Locked::Held(blocks, found));
+        let near = self.dice(LENGTH);
+        let runs = self.regions.rebuild().held_runs(near, 2);
+        if !runs.is_empty() {
+            let run = runs[self.dice(runs.len() as u64) as usize].clone();
+            let mut all = Vec::new();
+            for held in self.regions.rebuild().take_run(run.start) {
+                let (blocks, found) = self.held.remove(&held.key).expect("it is held");
+                assert_eq!(blocks, self::blocks(&held.bytes));
+                all.extend(found);
+            }
+            self.locked = Some(Locked::Held(blocks(&run), all));
             self.counts = true;
         } else if let Some(rule) = rule
             && let NextPiece::Piece(piece) = self.regions.next_piece(rule)

@@ -6,14 +6,33 @@
 )]
 
 use block::operation::OperationError;
-use block::{Action, Command, CommandId, Instant};
+use block::{Action, Command, CommandId, Direction, Instant};
 
-use super::{Fault, InFlight, Mirror, OWN, OwnCommand, Purpose, Waiting, Work, leg_of};
+use super::nearest::LegHead;
+use super::{Fault, InFlight, Mirror, OWN, Waiting, Work, leg_of};
 use crate::arena::Memory;
 use crate::disk::back_end::Ended;
 use crate::disk::back_end::pieces::in_a_row;
 use crate::mirror::superblock::LegRecord;
 use crate::ring::Ring;
+
+/// A command of the mirror at a leg.
+pub(super) struct OwnCommand {
+    id: CommandId,
+    pub(super) leg: usize,
+    purpose: Purpose,
+    action: Action,
+    pub(super) fault: Fault,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Lane,
+    CopyRead,
+    CopyWrite,
+    /// Copies that were read in gaps.
+    HeldWrite,
+}
 
 impl Mirror {
     /// Starts a command of the engine, unless it has to wait. The answer is whether it has.
@@ -59,6 +78,7 @@ impl Mirror {
         self.in_flight.push(InFlight {
             id: command.id,
             leg,
+            action: command.action,
             work,
             fault: Fault::Leg,
         });
@@ -136,6 +156,7 @@ impl Mirror {
             id,
             leg,
             purpose,
+            action,
             fault: Fault::Leg,
         });
         // SAFETY: the caller's promise.
@@ -155,10 +176,26 @@ impl Mirror {
         is_any
     }
 
+    /// The head of a leg is where a command has just ended, if that moved it.
+    fn note_head(&mut self, now: Instant, leg: usize, action: &Action) {
+        let direction = match action {
+            Action::Read { .. } => Direction::Read,
+            _ => Direction::Write,
+        };
+        if let Some(extent) = action.extent() {
+            self.heads[leg] = Some(LegHead {
+                block: extent.last(),
+                direction,
+                ended: now,
+            });
+        }
+    }
+
     /// A command has ended at a leg.
     pub(super) fn leg_ended(&mut self, now: Instant, ended: Ended) {
         if let Some(place) = self.own.iter().position(|one| one.id == ended.id) {
             let own = self.own.swap_remove(place);
+            self.note_head(now, own.leg, &own.action);
             return match own.purpose {
                 Purpose::Lane => self.lane_ended(now, &own, ended.result),
                 Purpose::CopyRead => self.copy_read(now, &own, ended.result),
@@ -170,6 +207,7 @@ impl Mirror {
         let Some(one) = place.map(|place| self.in_flight.swap_remove(place)) else {
             return;
         };
+        self.note_head(now, one.leg, &one.action);
         if let Work::Read(extent, memory) = &one.work {
             self.gap_read_ended(one.id, *extent, memory, (ended.result, one.fault));
         }

@@ -22,7 +22,8 @@ pub(super) struct Filling {
     pub(super) from: Instant,
     /// The blocks that are being copied, and when that began.
     piece: Option<(Extent, Instant)>,
-    memory: Region,
+    /// A piece, or held copies that touch.
+    pub(super) memory: Region,
     allowed: Allowed,
 }
 
@@ -35,7 +36,7 @@ pub(super) enum Step {
     /// The bytes are there.
     Read,
     Writing,
-    /// What a gap has brought.
+    /// What gaps have brought.
     WritingHeld,
 }
 
@@ -103,8 +104,10 @@ impl Mirror {
             return false;
         };
         self.pace.look(now);
-        if self.write_held(now, ring) {
-            return true;
+        self.free_dropped();
+        if self.held_leg(now).is_some() {
+            // The disk chooses one.
+            return false;
         }
         let Some(leg) = self.copied_leg().filter(|_| from <= now) else {
             return false;

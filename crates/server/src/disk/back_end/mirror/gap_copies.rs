@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   read of a task ended --bytes that are missing--> memory --the leg has a moment--> write --> copied
+//!                                                      '-- the copies that its head reaches first
 //! ```
 //!
 //! The rules that keep newer data are in [`crate::mirror::rebuild`].
@@ -21,6 +22,7 @@ use block::{Action, CommandId, Durability, Duration, Extent, Instant, Lba, Secto
 use engine::Side;
 
 use super::filling::Step;
+use super::nearest::LegHead;
 use super::pace::GapReads;
 use super::{Fault, Mirror, OwnCommand, Purpose};
 use crate::arena::{Arena, Buffer};
@@ -33,6 +35,10 @@ const HELD_BYTES: usize = 32 << 20;
 /// The leg that is filled gets a copy when it has no commands of clients, at the latest after this time. A choice: a
 /// few commands of a disk.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Runs of held copies above the head of the leg, and below it, between which the disk chooses. A choice: in full memory
+/// the farthest one is a sixth of the disk away, and to look at all takes less than 0.1 ms.
+const CANDIDATES: usize = 64;
 
 /// What the engine should do for the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +56,7 @@ pub(super) struct GapCopies {
     arena: Arena,
     buffers: BTreeMap<u64, Buffer>,
     keys: u64,
-    /// The copy that is being written.
+    /// The copy that is being written, if it is one alone.
     writing: Option<u64>,
     /// When the last one was written.
     wrote: Instant,
@@ -184,37 +190,72 @@ impl Mirror {
         }
     }
 
-    /// Writes the next copy, if the leg has a moment for it. The answer is whether there was one.
-    pub(super) fn write_held(&mut self, now: Instant, ring: &mut Ring) -> bool {
+    /// Nobody needs the bytes of copies that were dropped.
+    pub(super) fn free_dropped(&mut self) {
         while let Some(key) = self.regions.rebuild().poll_dropped() {
             self.gap_copies.free(key);
         }
-        let Some(leg) = self.copied_leg().filter(|&leg| self.has_room(leg)) else {
-            return false;
-        };
+    }
+
+    /// The leg to which held copies may be written now, if there are any.
+    pub(super) fn held_leg(&self, now: Instant) -> Option<usize> {
+        let leg = self.copied_leg().filter(|&leg| self.has_room(leg))?;
         let is_free = !self.in_flight.iter().any(|one| one.leg == leg);
-        if !is_free && now < self.gap_copies.due() {
-            return false;
-        }
-        let Some(held) = self.regions.rebuild().next_held() else {
-            return false;
+        let is_due = is_free || now >= self.gap_copies.due();
+        let is_idle = matches!(self.filling.step, Step::Idle(_));
+        (is_idle && is_due && self.regions.has_held()).then_some(leg)
+    }
+
+    /// The writes of held copies between which the disk chooses now, and where the head of their leg was last.
+    pub fn held_writes(&mut self, now: Instant) -> Option<(Side, Option<LegHead>, Vec<Extent>)> {
+        let leg = self.held_leg(now)?;
+        let head = self.heads[leg];
+        let data = head.and_then(|head| self.data(Extent::block(head.block)));
+        let near = data.map_or(0, |data| data.start);
+        let runs = self.regions.rebuild().held_runs(near, CANDIDATES);
+        let writes = runs.iter().map(|run| self.blocks(run)).collect();
+        Some((Side::ALL[leg], head, writes))
+    }
+
+    /// Writes the held copies that [`Mirror::held_writes`] has named.
+    pub fn write_held(&mut self, now: Instant, write: Extent, ring: &mut Ring) {
+        let (Some(leg), Some(bytes)) = (self.held_leg(now), self.data(write)) else {
+            return;
         };
-        let extent = self.blocks(&held.bytes);
-        let memory = self.gap_copies.buffers.get(&held.key).map(Buffer::memory);
-        let memory = memory.expect("a copy has memory until it is written or dropped");
-        self.gap_copies.writing = Some(held.key);
+        let run = self.regions.rebuild().take_run(bytes.start);
+        let gathered = self.filling.memory.bytes_mut();
+        let copies = &mut self.gap_copies;
+        let memory = match &run[..] {
+            [] => return,
+            [one] => {
+                copies.writing = Some(one.key);
+                let memory = copies.buffers.get(&one.key).map(Buffer::memory);
+                memory.expect("a copy has memory until it is written or dropped")
+            }
+            run => {
+                let mut length = 0;
+                for held in run {
+                    let buffer = copies.buffers.get(&held.key);
+                    let of = buffer.expect("a copy has memory until it is written or dropped");
+                    let of = of.bytes();
+                    gathered[length..length + of.len()].copy_from_slice(of);
+                    length += of.len();
+                    copies.free(held.key);
+                }
+                self.filling.memory.memory().part(0, length)
+            }
+        };
         self.filling.step = Step::WritingHeld;
         let action = Action::Write {
-            extent,
+            extent: write,
             durability: Durability::Volatile,
         };
         let whom = (leg, Purpose::HeldWrite);
-        // SAFETY: the buffer is kept until the write has ended.
+        // SAFETY: the buffer is kept until the write has ended, and nobody else uses the memory of pieces until then.
         unsafe { self.give_own(now, whom, action, &[memory], ring) };
-        true
     }
 
-    /// A copy was written.
+    /// Copies were written.
     pub(super) fn held_written(
         &mut self,
         now: Instant,
