@@ -17,6 +17,9 @@ GUEST := $(CURDIR)/target/guest
 # a browser for the status page, Python for its wrapper.
 SUITE_PACKAGES := procps systemd mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium python3
 
+# What the Python package is built and tested with: `venv` of Debian's Python.
+PYTHON_PACKAGES := python3 python3-venv
+
 # What counts instructions.
 COUNT_PACKAGES := valgrind
 
@@ -51,7 +54,7 @@ PACKAGE := $(CURDIR)/target/package
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup tools guest-setup suites-setup demo install uninstall package deb try-deb test guest suites suites-long suites-of xfstests tidy \
-	counts bench bench-service book fuzz
+	counts python bench bench-service book fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,7 +117,7 @@ $(CARGO_DEB):
 	  --target-dir $(TOOLS)/build
 	rm -rf $(TOOLS)/build
 
-test: tools guest-setup suites-setup counts-setup ## Everything that CI runs
+test: tools guest-setup suites-setup counts-setup python-setup ## Everything that CI runs
 	PATH="$(TOOLS)/bin:$$PATH" cargo xtask check
 
 guest-setup: setup
@@ -152,6 +155,13 @@ xfstests: suites-setup ## xfstests' generic tests over FUSE and loop (XFSTESTS=d
 
 tidy: setup ## Only the rules of STYLE that a program can check
 	cargo xtask tidy
+
+python-setup: setup
+	@.ci/packages $(PYTHON_PACKAGES)
+
+python: python-setup ## Only the Python package: wheel, fresh virtual environments, tests (3 minutes the first time)
+	cargo build --locked --package headtime
+	.ci/python
 
 counts-setup: setup
 	@.ci/packages $(COUNT_PACKAGES)

@@ -27,6 +27,10 @@ struct Step {
 /// that lints have checked are not checked again.
 const FUZZ: &str = "fuzz/Cargo.toml";
 
+/// The Python package: a crate outside of the workspace, which needs Python. Its tests compare it with the command
+/// that the workspace's tests have built.
+const PYTHON: &str = "bindings/python/Cargo.toml";
+
 /// Every step, in order.
 const ALL: &[Step] = &[
     Step {
@@ -101,6 +105,28 @@ const ALL: &[Step] = &[
         words: &["cargo", "test", "--workspace", "--locked"],
         variables: &[],
         needs: "",
+    },
+    Step {
+        name: "licences and sources of the Python package",
+        words: &[
+            "cargo-deny",
+            "--manifest-path",
+            PYTHON,
+            "--locked",
+            "check",
+            "--config",
+            "deny.toml",
+            "licenses",
+            "sources",
+        ],
+        variables: &[],
+        needs: PYTHON,
+    },
+    Step {
+        name: "Python package",
+        words: &["bash", ".ci/python"],
+        variables: &[("HEADTIME", "target/debug/headtime")],
+        needs: PYTHON,
     },
 ];
 

@@ -5,10 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lab::cache_curve::{
-    BLOCK_BYTES, CurveSettings, CurveSummary, MissCurves, MissRatio, PrefetchFigures, Sampling,
+    BLOCK_BYTES, CurveSettings, CurveSummary, MissCurves, PrefetchFigures, Sampling,
 };
-use lab::plot::{self, Curve};
-use serde::Serialize;
 
 use crate::bar::Bar;
 use crate::output::{Exit, NewFile, NewTable, grouped, json, print, warn};
@@ -83,13 +81,13 @@ pub fn run(arguments: &CacheArgs) -> Result<(), Exit> {
         warn(&format!("{} bad lines skipped", grouped(curves.bad_lines)));
     }
     if let Some(file) = svg {
-        file.write(&drawn(&curves))?;
+        file.write(&curves.svg())?;
     }
     if let Some(file) = out {
         file.write(&curves.table())?;
     }
     match arguments.json {
-        true => print(&json(&lines(&curves))?),
+        true => print(&json(&curves)?),
         false => print(&(table(&curves) + &sentences(&curves) + &prefetched(&curves))),
     }
 }
@@ -116,21 +114,6 @@ impl CacheArgs {
             },
         })
     }
-}
-
-/// The lines of the JSON array: miss ratios, then those of prefetchers.
-fn lines(curves: &MissCurves) -> Vec<CacheLine<'_>> {
-    let ratios = curves.ratios.iter().map(CacheLine::Alone);
-    let prefetched = curves.prefetched.iter().map(CacheLine::Prefetched);
-    ratios.chain(prefetched).collect()
-}
-
-/// A line of the JSON array.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum CacheLine<'a> {
-    Alone(&'a MissRatio),
-    Prefetched(&'a PrefetchFigures),
 }
 
 /// What each prefetcher saves and fetches in vain.
@@ -242,23 +225,3 @@ fn bytes(blocks: u64) -> String {
         false => format!("{amount:.0} {}", UNITS[unit]),
     }
 }
-
-/// A curve for each policy.
-fn drawn(curves: &MissCurves) -> String {
-    let points = curves.sizes.len();
-    let lines = curves
-        .replacements
-        .iter()
-        .zip(curves.ratios.chunks(points.max(1)));
-    let lines = lines.map(|(name, ratios)| Curve {
-        name: name.clone(),
-        points: ratios
-            .iter()
-            .map(|point| ((point.blocks * BLOCK_BYTES) as f64 / MIB, point.miss_ratio))
-            .collect(),
-    });
-    let lines: Vec<Curve> = lines.collect();
-    plot::lines("Miss ratio", "size of the cache, MiB", "miss ratio", &lines)
-}
-
-const MIB: f64 = 1_048_576.0;

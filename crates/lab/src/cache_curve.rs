@@ -24,11 +24,14 @@ use demands::Demands;
 pub use ahead::PrefetchFigures;
 pub use answer::{Better, CurveSummary, MemoryWorth};
 pub use demands::Sampling;
+pub use own::{OwnReplacement, Resident};
 pub use table::miss_ratios;
 
 mod ahead;
 mod answer;
 mod demands;
+mod own;
+mod printed;
 mod table;
 
 /// Bytes of a block.
@@ -107,9 +110,24 @@ impl CurveSettings {
     /// # Errors
     /// If the trace cannot be read, or a policy or size is illegal.
     pub fn run(&self, progress: &dyn Progress) -> Result<MissCurves, Failure> {
-        let replacements = self.replacements()?;
+        self.run_beside(&[], progress)
+    }
+
+    /// The same beside replacements of the caller's. With these, no named ones means none.
+    ///
+    /// # Errors
+    /// As [`CurveSettings::run`]; if a replacement of the caller's fails.
+    pub fn run_beside(
+        &self,
+        own: &[Box<dyn OwnReplacement>],
+        progress: &dyn Progress,
+    ) -> Result<MissCurves, Failure> {
+        let mut replacements = match self.replacement.is_empty() && !own.is_empty() {
+            true => Vec::new(),
+            false => self.replacements()?,
+        };
         progress.begin("trace");
-        let demands = Demands::read(self)?;
+        let demands = Demands::read(self, progress)?;
         let distinct = self.sampling.whole(demands.distinct);
         let sizes = self.sizes(distinct);
         let replayed: Vec<&str> = replacements
@@ -120,7 +138,7 @@ impl CurveSettings {
         let each = demands.blocks.len() as u64;
         progress.expect(each * (1 + replayed.len() as u64 * sizes.len() as u64));
         progress.begin("lru");
-        let lru = LruCurve::of(&demands, self.sampling);
+        let lru = LruCurve::of(&demands, self.sampling, progress)?;
         progress.advance(each);
         progress.begin("other policies");
         let points: Vec<(&str, u64)> = replayed
@@ -130,7 +148,7 @@ impl CurveSettings {
         let misses = points
             .par_iter()
             .map(|&(name, size)| {
-                let misses = self.replayed(name, size, &demands);
+                let misses = self.replayed(name, size, &demands, progress);
                 progress.advance(each);
                 misses
             })
@@ -150,6 +168,10 @@ impl CurveSettings {
                 });
             }
         }
+        for own in own {
+            replacements.push(own.name().to_owned());
+            ratios.extend(self.ratios_of(&**own, &sizes, &demands, progress)?);
+        }
         let prefetched = self.prefetched(&sizes, progress)?;
         Ok(MissCurves {
             demands: demands.all,
@@ -161,6 +183,26 @@ impl CurveSettings {
             prefetched,
             lru,
         })
+    }
+
+    /// The miss ratios of a replacement of the caller's.
+    fn ratios_of(
+        &self,
+        own: &dyn OwnReplacement,
+        sizes: &[u64],
+        demands: &Demands,
+        progress: &dyn Progress,
+    ) -> Result<Vec<MissRatio>, Failure> {
+        let ratio = |&blocks: &u64| {
+            let frames = self.frames(blocks, demands);
+            let hits = own::replayed(own, frames, &demands.blocks, progress)?;
+            Ok(MissRatio {
+                replacement: own.name().to_owned(),
+                blocks,
+                miss_ratio: self.miss_ratio(hits, demands),
+            })
+        };
+        sizes.iter().map(ratio).collect()
     }
 
     /// The policies, checked.
@@ -189,30 +231,53 @@ impl CurveSettings {
     }
 
     /// The miss ratio of a policy at a size.
-    fn replayed(&self, name: &str, size: u64, demands: &Demands) -> Result<f64, Failure> {
-        let frames = self.sampling.part(size).ceil().max(1.0) as u64;
-        // More frames than blocks change nothing, and take memory.
-        let frames = frames.min(demands.distinct.max(1));
+    fn replayed(
+        &self,
+        name: &str,
+        size: u64,
+        demands: &Demands,
+        progress: &dyn Progress,
+    ) -> Result<f64, Failure> {
+        let frames = self.frames(size, demands);
         let mut cache =
             Cache::named(name, frames, FirstTouch::default()).map_err(Failure::input)?;
-        let hits = cache.replay(&demands.blocks).map_err(Failure::failed)?;
+        let mut hits = 0;
+        for blocks in demands.blocks.chunks(UNCANCELLED) {
+            progress.check()?;
+            hits += cache.replay(blocks).map_err(Failure::failed)?;
+        }
+        Ok(self.miss_ratio(hits, demands))
+    }
+
+    /// The frames of the sample's cache for a cache of this size.
+    fn frames(&self, size: u64, demands: &Demands) -> u64 {
+        let frames = self.sampling.part(size).ceil().max(1.0) as u64;
+        // More frames than blocks change nothing, and take memory.
+        frames.min(demands.distinct.max(1))
+    }
+
+    /// The miss ratio of the trace with so many hits of the sample.
+    fn miss_ratio(&self, hits: u64, demands: &Demands) -> f64 {
         let misses = demands.blocks.len() as f64 - hits as f64;
-        Ok((misses / self.sampling.part(demands.all)).min(1.0))
+        (misses / self.sampling.part(demands.all)).min(1.0)
     }
 }
 
 impl LruCurve {
-    fn of(demands: &Demands, sampling: Sampling) -> Self {
+    fn of(demands: &Demands, sampling: Sampling, progress: &dyn Progress) -> Result<Self, Failure> {
         let mut distances = StackDistances::new();
-        for &block in &demands.blocks {
-            distances.demand(block as u32);
+        for blocks in demands.blocks.chunks(UNCANCELLED) {
+            progress.check()?;
+            for &block in blocks {
+                distances.demand(block as u32);
+            }
         }
-        LruCurve {
+        Ok(LruCurve {
             hits: distances.curve(),
             demands: distances.demands(),
             sampling,
             expected: sampling.part(demands.all),
-        }
+        })
     }
 
     fn miss_ratio(&self, blocks: u64) -> f64 {
@@ -221,6 +286,9 @@ impl LruCurve {
         (misses as f64 / self.expected).min(1.0)
     }
 }
+
+/// Demands between two looks for a cancellation. A choice: milliseconds.
+const UNCANCELLED: usize = 1 << 16;
 
 /// The policy that needs one pass.
 const LRU: &str = "lru";

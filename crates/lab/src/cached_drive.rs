@@ -119,7 +119,7 @@ impl CachedSettings {
         };
         let mut system = System::new(&setup).map_err(Failure::input)?;
         progress.begin("trace");
-        let (records, bad_lines) = self.records(&plan)?;
+        let (records, bad_lines) = self.records(&plan, progress)?;
         let blocks = profile.geometry.sectors().0 * u64::from(profile.block_bytes) / BLOCK_BYTES;
         let arrivals = traced::arrivals(&records, blocks, 1);
         let arrivals = arrivals.map_err(|error: BadSetup| {
@@ -128,11 +128,13 @@ impl CachedSettings {
         let (timing, factor) = timing(plan.pace)?;
         progress.expect(arrivals.len() as u64);
         progress.begin("simulated");
-        let mut arrivals = arrivals.into_iter().map(|arrival| {
+        let arrivals = arrivals.into_iter().map(|arrival| {
             progress.advance(1);
             scaled(arrival, factor)
         });
+        let mut arrivals = arrivals.take_while(|_| !progress.is_cancelled());
         let report = run(&mut system, &mut arrivals, timing).map_err(Failure::failed)?;
+        progress.check()?;
         Ok(self.figures(&caches, &report, bad_lines))
     }
 
@@ -181,13 +183,18 @@ impl CachedSettings {
     }
 
     /// The requests of the trace, and the number of its bad lines.
-    fn records(&self, plan: &ReplayPlan) -> Result<(Vec<Record>, u64), Failure> {
+    fn records(
+        &self,
+        plan: &ReplayPlan,
+        progress: &dyn Progress,
+    ) -> Result<(Vec<Record>, u64), Failure> {
         let mut reader =
             TraceReader::open(&plan.path, plan.format, plan.on_bad).map_err(Failure::input)?;
         let most = self.requests.unwrap_or(u64::MAX);
         let mut records = Vec::new();
         while (records.len() as u64) < most {
             let Some(record) = reader.next() else { break };
+            progress.check()?;
             let record = record.map_err(Failure::input)?;
             let is_meant = match &plan.devices {
                 DeviceChoice::Named(name) => reader.devices().name(record.device) == name.as_str(),

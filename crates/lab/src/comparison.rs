@@ -9,6 +9,7 @@ pub mod belief;
 pub mod figures;
 pub mod host_delays;
 pub mod load;
+mod own;
 pub mod preempt;
 pub mod scan;
 pub mod truth;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use block::{Finished, Instant};
 use drive::Profile;
 use engine::explanation::Explanation;
-use engine::{Limits, ReadRule};
+use engine::{Engine, Limits, ReadRule};
 use scheduler::ordering::Phases;
 use scheduler::{NamedPolicy, Preemption};
 use server::why::Slow;
@@ -33,6 +34,8 @@ use load::{LoadSettings, LoadSource, TraceCounts};
 use preempt::{PreemptSettings, Stepped};
 use scan::{ScanFigures, ScanPlan, ScanSettings};
 use truth::{OnOff, Truth, TruthSettings};
+
+pub use own::OwnPolicy;
 
 /// The settings of a comparison, in users' words.
 #[derive(Clone, Debug, Default)]
@@ -203,13 +206,7 @@ impl ComparisonSetup {
             slow: Vec::new(),
         };
         let scenario = self.scenario(policy)?;
-        let options = Options {
-            requests: self.requests,
-            until: self.until,
-            past_end: self.past_end,
-            slowest: self.slowest,
-            ..Options::default()
-        };
+        let options = self.options();
         let (played, counts) = self.play(&scenario, &options, &mut watch)?;
         let ScenarioResult { ran, ledger, .. } = &played;
         let mut run = PolicyRun::new(policy, scenario.limits, ledger, ran, counts);
@@ -237,6 +234,16 @@ impl ComparisonSetup {
         Ok(run)
     }
 
+    fn options(&self) -> Options {
+        Options {
+            requests: self.requests,
+            until: self.until,
+            past_end: self.past_end,
+            slowest: self.slowest,
+            ..Options::default()
+        }
+    }
+
     /// The scenario of one policy.
     ///
     /// # Errors
@@ -262,9 +269,20 @@ impl ComparisonSetup {
         options: &Options,
         watch: &mut dyn Watch,
     ) -> Result<(ScenarioResult, Option<TraceCounts>), Failure> {
+        self.play_on(scenario.engine(options), scenario, options, watch)
+    }
+
+    /// Plays the load from its beginning on an engine.
+    fn play_on(
+        &self,
+        engine: Engine,
+        scenario: &Scenario,
+        options: &Options,
+        watch: &mut dyn Watch,
+    ) -> Result<(ScenarioResult, Option<TraceCounts>), Failure> {
         let capacity = self.drive.geometry.sectors().0;
         let mut load = self.source.begin(self.drive.block_bytes, capacity)?;
-        let played = scenario.play(&mut load, options, watch);
+        let played = scenario.play_on(engine, &mut load, options, watch, &mut ());
         let played = played.map_err(|error| match error {
             ScenarioError::Run(error) => self.failure(&error),
             ScenarioError::Task(refused) => Failure::input(refused),

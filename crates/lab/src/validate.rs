@@ -13,6 +13,7 @@ pub mod clock;
 pub mod judgement;
 pub mod measurement;
 pub mod score;
+pub mod table;
 
 use std::sync::Arc;
 

@@ -189,6 +189,7 @@ fn golden_page_of_the_tables() {
         lab::requests_table::requests(&[]),
         lab::cached_drive::levels(&[]),
         lab::cache_curve::miss_ratios(&[], &[]),
+        lab::validate::table::judgements(&[]),
     ] {
         let _ = writeln!(
             text,

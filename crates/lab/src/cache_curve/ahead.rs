@@ -75,7 +75,7 @@ impl CurveSettings {
                 coordinator: "none",
                 requests: 1,
             };
-            let figures = run(&composition, &arrivals);
+            let figures = run(&composition, &arrivals, progress);
             progress.advance(arrivals.len() as u64);
             figures
         });
@@ -92,10 +92,15 @@ impl CurveSettings {
 }
 
 /// Serves the requests one after the other.
-fn run(of: &Composition<'_>, arrivals: &[CacheArrival]) -> Result<PrefetchFigures, Failure> {
+fn run(
+    of: &Composition<'_>,
+    arrivals: &[CacheArrival],
+    progress: &dyn Progress,
+) -> Result<PrefetchFigures, Failure> {
     let level = Level::new(of).map_err(Failure::input)?;
     let mut stack = Stack::new(vec![level]);
     for (number, arrival) in (0..).zip(arrivals) {
+        progress.check()?;
         let asked = UpperRequest {
             client: arrival.client,
             file: arrival.file,

@@ -6,7 +6,7 @@ use simulator::trace::objects::{self, ObjectColumns, ObjectFormat};
 use simulator::trace::{Format, OnBad, TraceReader};
 
 use super::{BLOCK_BYTES, CurveSettings};
-use crate::Failure;
+use crate::{Failure, Progress};
 
 /// The demands, or a sample of them.
 pub(super) struct Demands {
@@ -97,7 +97,7 @@ impl Demands {
     ///
     /// # Errors
     /// If it cannot be read, or the sample has no block.
-    pub(super) fn read(settings: &CurveSettings) -> Result<Self, Failure> {
+    pub(super) fn read(settings: &CurveSettings, progress: &dyn Progress) -> Result<Self, Failure> {
         let mut numbering = Numbering {
             sampling: settings.sampling,
             numbers: HashMap::new(),
@@ -112,7 +112,7 @@ impl Demands {
                 .map_err(Failure::input)?;
                 0
             }
-            None => settings.read_requests(&mut numbering)?,
+            None => settings.read_requests(&mut numbering, progress)?,
         };
         match numbering.blocks.is_empty() {
             true => Err(Failure::input(format!(
@@ -176,9 +176,14 @@ impl CurveSettings {
     }
 
     /// Reads a trace of block requests: each touched block is demanded. Returns the number of skipped lines.
-    fn read_requests(&self, numbering: &mut Numbering) -> Result<u64, Failure> {
+    fn read_requests(
+        &self,
+        numbering: &mut Numbering,
+        progress: &dyn Progress,
+    ) -> Result<u64, Failure> {
         let mut reader = self.reader()?;
         for record in reader.by_ref() {
+            progress.check()?;
             let record = record.map_err(Failure::input)?;
             let device = record.device.place() as u64;
             let bytes = record.bytes;

@@ -24,8 +24,10 @@ use crate::plot::{Bar, BarPart, Curve, Ink, Panel};
 /// The results of a load under one policy.
 #[derive(Clone, Debug)]
 pub struct PolicyRun {
-    /// The policy.
+    /// The policy; for one of the caller's, the one whose limits it has.
     pub policy: NamedPolicy,
+    /// The policy's name.
+    pub name: String,
     /// The engine's limits.
     pub limits: Limits,
     /// The figures.
@@ -109,6 +111,7 @@ impl PolicyRun {
         distribution.sort_unstable();
         PolicyRun {
             policy,
+            name: policy.name(),
             limits,
             report: ledger.report(ran),
             distribution,
@@ -171,13 +174,13 @@ pub const IDLE: &str = "idle";
 pub fn panels(setup: &ComparisonSetup, runs: &[PolicyRun]) -> Vec<Panel> {
     let subject = format!("{} on {}", setup.source.name(), setup.drive.name);
     let curves = runs.iter().map(|run| Curve {
-        name: run.policy.name(),
+        name: run.name.clone(),
         points: cumulative(&run.distribution),
     });
     let bars = runs.iter().map(|run| {
         let parts = run.head_ms().into_iter().enumerate();
         Bar {
-            name: run.policy.name(),
+            name: run.name.clone(),
             parts: parts
                 .map(|(number, (name, value))| BarPart {
                     name,
@@ -332,7 +335,7 @@ impl<'a> Comparison<'a> {
             results: runs
                 .iter()
                 .map(|run| ComparisonFigures {
-                    policy: run.policy.name(),
+                    policy: run.name.clone(),
                     chosen_by: run.chosen_by(),
                     depth: run.limits.commands_at_drive,
                     trace: run.trace.as_ref(),

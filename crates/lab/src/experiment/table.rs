@@ -29,7 +29,7 @@ impl RunRow {
         run: &PolicyRun,
     ) -> Self {
         let value = |name: &str| match name {
-            "policy" => Some(Value::Text(run.policy.name())),
+            "policy" => Some(Value::Text(run.name.clone())),
             "seed" => Some(Value::Whole(settings.load.seed_of(&setup.source))),
             "requests" => setup.requests.map(Value::Whole),
             name => stated(settings, name),

@@ -1,0 +1,35 @@
+"""Headtime: hard disks and caches in virtual time, with results as Arrow tables.
+
+>>> import headtime
+>>> headtime.cache_curve("mine.csv", replacement=["lru", "arc"])
+
+``headtime.System`` describes drive, policy and caches; ``headtime.simulate`` runs a load or a trace on it;
+``headtime.cache_curve`` has miss ratios by size of the cache; ``headtime.validate`` compares drive models with real
+drives. Results are tables for polars, pandas and pyarrow, and have the JSON and plots of the command line.
+"""
+
+from headtime._native import (
+    Drive,
+    Pending,
+    PolicyView,
+    Results,
+    System,
+    Table,
+    Trace,
+    cache_curve,
+    simulate,
+    validate,
+)
+
+__all__ = [
+    "Drive",
+    "Pending",
+    "PolicyView",
+    "Results",
+    "System",
+    "Table",
+    "Trace",
+    "cache_curve",
+    "simulate",
+    "validate",
+]

@@ -1,0 +1,180 @@
+from os import PathLike
+from typing import Any, Literal, Protocol, Sequence, final
+
+_Path = str | PathLike[str]
+
+@final
+class Table:
+    """A table of results, for polars, pandas and pyarrow without a copy."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def column_names(self) -> list[str]: ...
+    @property
+    def descriptions(self) -> dict[str, str]:
+        """The description of each column, with its unit."""
+
+    def column(self, name: str) -> list[str | int | float | None]:
+        """The cells of a column: a list of length ``num_rows``."""
+
+    def to_dict(self) -> dict[str, list[str | int | float | None]]: ...
+    def write(self, path: _Path) -> None:
+        """Writes a file that ends in .parquet or .arrow."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __len__(self) -> int: ...
+
+@final
+class Results:
+    """Results of ``simulate``, ``cache_curve`` or ``validate``."""
+
+    @property
+    def table(self) -> Table: ...
+    @property
+    def requests(self) -> Table | None: ...
+    def json(self) -> str:
+        """The JSON that the command line prints with ``--json``."""
+
+    def svg(self) -> str | None:
+        """The plot that the command line draws with ``--svg``."""
+
+    def write(self, path: _Path) -> None:
+        """Writes the table (.parquet, .arrow) or the plot (.svg)."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class Drive:
+    """A drive: the name of a shipped one, or the path of a profile."""
+
+    def __new__(cls, name: str) -> Drive: ...
+    @staticmethod
+    def names() -> list[str]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def block_bytes(self) -> int: ...
+    @property
+    def capacity_bytes(self) -> int: ...
+    @property
+    def rpm(self) -> float: ...
+    def locate(self, block: int) -> tuple[int, int, int]:
+        """Cylinder, head and sector of a block."""
+
+@final
+class Trace:
+    """A trace of block requests."""
+
+    def __new__(cls, path: _Path, *, format: str | None = None, skip_bad: bool = False) -> Trace: ...
+    @property
+    def path(self) -> PathLike[str]: ...
+    @property
+    def format(self) -> str: ...
+    def table(self) -> Table:
+        """``at_ns`` since the begin, ``device``, ``direction``, ``offset`` and ``length`` in bytes."""
+
+@final
+class System:
+    """A drive, the policy of its scheduler, and caches above it."""
+
+    def __new__(
+        cls,
+        drive: Drive | str | None = None,
+        *,
+        policy: str | Sequence[str] | None = None,
+        caches: Sequence[str] = (),
+        link: Literal["none", "lan"] = "none",
+        depth: int | None = None,
+    ) -> System: ...
+    @property
+    def drive(self) -> str: ...
+    @property
+    def policy(self) -> list[str]: ...
+    @property
+    def caches(self) -> list[str]: ...
+
+@final
+class Pending:
+    """A pending request, as a policy in Python sees it."""
+
+    number: int
+    is_read: bool
+    lbn: int
+    blocks: int
+    arrived_ns: int
+    cylinder: int
+    seek_ns: int
+    rotation_ns: int
+
+@final
+class PolicyView:
+    """The situation in which a policy in Python chooses. ``requests`` has the oldest first, at least one."""
+
+    now_ns: int
+    cylinder: int
+    requests: list[Pending]
+
+class _Policy(Protocol):
+    def select(self, view: PolicyView) -> int: ...
+
+class _Replacement(Protocol):
+    def __init__(self, blocks: int) -> None: ...
+    def hit(self, block: int) -> Any: ...
+    def insert(self, block: int) -> Any: ...
+    def evict(self) -> int: ...
+
+def simulate(
+    system: System | Drive | str,
+    *,
+    policy: str | Sequence[str] | _Policy | None = None,
+    requests: int | None = None,
+    seconds: float | None = None,
+    keep_requests: bool = False,
+    workload: str | None = None,
+    trace: Trace | _Path | None = None,
+    format: str | None = None,
+    seed: int | None = None,
+    tasks: int | None = None,
+    think_ms: float | None = None,
+    size_kib: float | None = None,
+    rate: float | None = None,
+    read_fraction: float | None = None,
+    device: str | None = None,
+    closed: int | None = None,
+    scale_time: float | None = None,
+    fit: Literal["wrap", "scale"] | None = None,
+    write_cache: bool | None = None,
+    seek_noise_us: float | None = None,
+) -> Results:
+    """Runs a load or a trace on a system in virtual time; Ctrl-C ends it."""
+
+def cache_curve(
+    trace: Trace | _Path,
+    *,
+    replacement: str | type[_Replacement] | Sequence[str | type[_Replacement]] | None = None,
+    size: Sequence[int | str] = (),
+    sample: float | None = None,
+    prefetch: str | Sequence[str] | None = None,
+    format: str | None = None,
+    columns: str | None = None,
+    skip_bad: bool = False,
+) -> Results:
+    """Miss ratios of a trace by size of the cache and replacement; Ctrl-C ends it."""
+
+def validate(
+    drive: Drive | str | None = None,
+    *,
+    trace: _Path | None = None,
+    skip_bad: bool = False,
+    published: bool = False,
+) -> Results:
+    """Compares drive models with service times of real drives."""
