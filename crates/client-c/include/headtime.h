@@ -1,4 +1,4 @@
-/* Guaranteed streams of a running Headtime service.
+/* Guaranteed streams and background tasks of a running Headtime service.
  *
  *   headtime_text problem = { text, sizeof text };
  *   headtime_client *client = headtime_connect(NULL, problem);
@@ -138,6 +138,80 @@ int headtime_next_event(const headtime_stream *stream, uint32_t milliseconds,
 
 /* Ends a stream; what it recorded is still written. Null is fine. */
 void headtime_close(headtime_stream *stream);
+
+/* A range of a volume, in bytes: multiples of the drive's blocks. */
+struct headtime_range {
+    uint64_t start;
+    uint64_t length;
+};
+
+/* A declared set of a volume's bytes, to be read in gaps and idle time, in any order. */
+struct headtime_order {
+    const char *volume;
+    /* `count` pieces that do not overlap, in any order: at most 16000. */
+    const struct headtime_range *pieces;
+    size_t count;
+    /* Any so many of the pieces will do; 0: all are needed. */
+    uint64_t any;
+    /* Seconds until the task should be done; 0: no deadline. */
+    uint64_t deadline_seconds;
+    /* Among tasks; 0 is the highest. */
+    int priority;
+    /* A program that the service runs, its arguments, and a null at the end. For each portion its standard
+     * input has a line with the first byte in the volume and the length, and then the bytes. Null: a
+     * checksum of the set is all that is wanted. */
+    const char *const *command;
+};
+
+enum headtime_task_state {
+    HEADTIME_TASK_ACTIVE = 1,
+    HEADTIME_TASK_SUSPENDED = 2,
+    HEADTIME_TASK_FINISHED = 3,
+    HEADTIME_TASK_ABORTED = 4
+};
+
+/* The progress of a task, in bytes. */
+struct headtime_task {
+    /* enum headtime_task_state */
+    int state;
+    uint64_t asked;
+    uint64_t done;
+    /* What of `done` was read in gaps of the foreground, in idle time, and in granted time. */
+    uint64_t free;
+    uint64_t idle;
+    uint64_t paid;
+    /* Could not be read. */
+    uint64_t failed;
+    uint64_t pieces_needed;
+    uint64_t pieces_done;
+    /* At the present rate; below 0 if it is unknown. */
+    double seconds_left;
+};
+
+enum headtime_steer {
+    /* The drive reads nothing for the task until it is resumed. */
+    HEADTIME_SUSPEND = 1,
+    HEADTIME_RESUME = 2,
+    /* The task ends unfinished. */
+    HEADTIME_ABORT = 3,
+    /* The task gets `priority`. */
+    HEADTIME_PROMOTE = 4,
+    /* A client waits for the task: its reads take turns with the foreground. */
+    HEADTIME_HASTEN = 5
+};
+
+/* Begins a task, which does not end with the connection. Its number, or 0 if it is refused. */
+uint64_t headtime_begin_task(const headtime_client *client, const struct headtime_order *order,
+                             headtime_text problem);
+
+/* The progress of a task; `outcome` has its result once it has ended, or the error of its program. 1 if there
+ * is one, 0 if not, -1 if the service has gone. */
+int headtime_task(const headtime_client *client, uint64_t number, struct headtime_task *task,
+                  headtime_text outcome);
+
+/* Steers a task. `priority` counts for HEADTIME_PROMOTE only. 0, or -1 if no such task is under way. */
+int headtime_steer_task(const headtime_client *client, uint64_t number, int steer, int priority,
+                        headtime_text problem);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-"""Guaranteed streams of a running Headtime service.
+"""Guaranteed streams and background tasks of a running Headtime service.
 
     from headtime_streams import Client
 
@@ -32,6 +32,11 @@ KINDS = {
 }
 
 
+STATES = {1: "active", 2: "suspended", 3: "finished", 4: "aborted"}
+
+STEERS = {"suspend": 1, "resume": 2, "abort": 3, "promote": 4, "hasten": 5}
+
+
 class Refused(Exception):
     """The service, or the library, says why not."""
 
@@ -43,6 +48,23 @@ class Event(NamedTuple):
     start: int
     end: int
     reason: str
+
+
+class Task(NamedTuple):
+    """The progress of a task, in bytes. `free`, `idle` and `paid` are what of `done` was read in gaps of
+    the foreground, in idle time and in granted time."""
+
+    state: str
+    asked: int
+    done: int
+    free: int
+    idle: int
+    paid: int
+    failed: int
+    pieces_needed: int
+    pieces_done: int
+    seconds_left: Optional[float]
+    outcome: str
 
 
 class _Terms(ctypes.Structure):
@@ -63,6 +85,30 @@ class _Piece(ctypes.Structure):
 
 class _Event(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_int), ("start", ctypes.c_uint64), ("end", ctypes.c_uint64)]
+
+
+class _Range(ctypes.Structure):
+    _fields_ = [("start", ctypes.c_uint64), ("length", ctypes.c_uint64)]
+
+
+class _Order(ctypes.Structure):
+    _fields_ = [
+        ("volume", ctypes.c_char_p),
+        ("pieces", ctypes.POINTER(_Range)),
+        ("count", ctypes.c_size_t),
+        ("any", ctypes.c_uint64),
+        ("deadline_seconds", ctypes.c_uint64),
+        ("priority", ctypes.c_int),
+        ("command", ctypes.POINTER(ctypes.c_char_p)),
+    ]
+
+
+class _Task(ctypes.Structure):
+    _fields_ = [
+        ("state", ctypes.c_int),
+        *((name, ctypes.c_uint64) for name in Task._fields[1:9]),
+        ("seconds_left", ctypes.c_double),
+    ]
 
 
 class _Text(ctypes.Structure):
@@ -105,6 +151,9 @@ def _load() -> ctypes.CDLL:
         ("refresh", number, [pointer, number, _Text]),
         ("next_event", number, [pointer, ctypes.c_uint32, pointer, _Text]),
         ("close", None, [pointer]),
+        ("begin_task", ctypes.c_uint64, [pointer, pointer, _Text]),
+        ("task", number, [pointer, ctypes.c_uint64, pointer, _Text]),
+        ("steer_task", number, [pointer, ctypes.c_uint64, number, number, _Text]),
     ]:
         function = getattr(library, "headtime_" + name)
         function.restype = answer
@@ -174,6 +223,57 @@ class Client:
         return self._ask(
             "attach_pieces", (given, len(pieces), length, ctypes.byref(terms)), priority
         )
+
+    def begin_task(
+        self,
+        volume: str,
+        pieces: Sequence[Tuple[int, int]],
+        *,
+        any: int = 0,
+        deadline: int = 0,
+        priority: int = 0,
+        command: Sequence[str] = (),
+    ) -> int:
+        """The number of a task that reads (start, length) of a volume in gaps and idle time, in any order.
+
+        The service gives the bytes to the command, or takes their checksum. The task does not end with the
+        connection.
+        """
+        given = (_Range * len(pieces))(*(_Range(*piece) for piece in pieces))
+        words = [word.encode() for word in command]
+        named = (ctypes.c_char_p * (len(words) + 1))(*words, None) if words else None
+        order = _Order(
+            volume.encode(), given, len(pieces), any, deadline, priority, named
+        )
+        problem = _Message()
+        task = self._library.headtime_begin_task(
+            self._client, ctypes.byref(order), problem.text
+        )
+        if not task:
+            raise Refused(str(problem))
+        return task
+
+    def task(self, number: int) -> Optional[Task]:
+        """The progress of a task."""
+        task, outcome = _Task(), _Message()
+        found = self._library.headtime_task(
+            self._client, number, ctypes.byref(task), outcome.text
+        )
+        if found < 0:
+            raise Refused("the service has gone")
+        if not found:
+            return None
+        counts = (getattr(task, name) for name in Task._fields[1:9])
+        left = task.seconds_left if task.seconds_left >= 0 else None
+        return Task(STATES.get(task.state, str(task.state)), *counts, left, str(outcome))
+
+    def steer_task(self, number: int, steer: str, priority: int = 0) -> None:
+        """Suspends, resumes, aborts, promotes or hastens a task: a word of STEERS."""
+        problem = _Message()
+        if self._library.headtime_steer_task(
+            self._client, number, STEERS[steer], priority, problem.text
+        ):
+            raise Refused(str(problem))
 
     def close(self) -> None:
         """Ends the connection, and with it streams that are left."""

@@ -17,6 +17,10 @@ use headtime_client::{
     Client, FilePiece, Places, Stream, StreamMode, StreamUpdate, Terms, default_socket,
 };
 
+mod tasks;
+
+pub use tasks::{COrder, CRange, CTask, headtime_begin_task, headtime_steer_task, headtime_task};
+
 /// `struct headtime_terms`.
 #[repr(C)]
 #[derive(Debug)]

@@ -15,6 +15,13 @@ struct Fake {
     thread: JoinHandle<Vec<String>>,
 }
 
+/// The answer to `tasks`.
+const TASKS: &str = concat!(
+    r#"{"version":1,"ok":[{"drive":"d","tasks":[{"id":3,"state":"suspended","asked_bytes":8192,"done_bytes":4096,"#,
+    r#""free_bytes":2048,"idle_bytes":1024,"paid_bytes":1024,"failed_bytes":512,"pieces_needed":2,"pieces_done":1,"#,
+    r#""eta_s":2.5,"outcome":null,"problem":"exit status: 1"}]}]}"#
+);
+
 impl Fake {
     fn start() -> Fake {
         let folder = tempfile::tempdir().expect("a folder");
@@ -35,6 +42,11 @@ impl Fake {
                         "\n",
                         r#"{"version":1,"told":{"stream":7,"event":{"late":{"us":12}}}}"#
                     ),
+                    line if line.contains("\"ask\":\"scan\"") => match line.contains("\"gone\"") {
+                        true => r#"{"version":1,"error":"no volume gone"}"#,
+                        false => r#"{"version":1,"ok":{"task":3}}"#,
+                    },
+                    line if line.contains("\"ask\":\"tasks\"") => TASKS,
                     _ => r#"{"version":1,"ok":true}"#,
                 };
                 asked.push(line);
@@ -112,6 +124,34 @@ fn run(command: &mut Command) -> String {
     text
 }
 
+/// Compiles a C program and runs it beside the service.
+fn run_c(fake: &Fake, text: &str) -> String {
+    let source = fake.folder.path().join("program.c");
+    let program = fake.folder.path().join("program");
+    std::fs::write(&source, text).expect("a source");
+    run(Command::new("cc")
+        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(ours("include"))
+        .arg(&source)
+        .arg(library())
+        .arg("-o")
+        .arg(&program));
+    run(Command::new(&program)
+        .arg(fake.socket())
+        .env("LD_LIBRARY_PATH", library().parent().expect("a folder")))
+}
+
+/// Runs a Python program beside the service.
+fn run_python(fake: &Fake, text: &str) -> String {
+    run(Command::new("python3")
+        .arg("-c")
+        .arg(text)
+        .arg(fake.socket())
+        .env("PYTHONPATH", ours("python"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("HEADTIME_LIBRARY", library()))
+}
+
 /// What both print.
 const PRINTED: &str = "refused: a rate of 0\nevent 1 0\nevent 4 12\n\
     refused: priority -1: expected 0, the highest, to 6\n\
@@ -172,19 +212,7 @@ fn c_programs_attach_and_hear_what_happens() {
         return;
     }
     let fake = Fake::start();
-    let source = fake.folder.path().join("program.c");
-    let program = fake.folder.path().join("program");
-    std::fs::write(&source, C).expect("a source");
-    run(Command::new("cc")
-        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-I"])
-        .arg(ours("include"))
-        .arg(&source)
-        .arg(library())
-        .arg("-o")
-        .arg(&program));
-    let printed = run(Command::new(&program)
-        .arg(fake.socket())
-        .env("LD_LIBRARY_PATH", library().parent().expect("a folder")));
+    let printed = run_c(&fake, C);
     assert_eq!(printed, PRINTED);
     assert_asked(&fake.asked());
 }
@@ -232,13 +260,139 @@ fn python_programs_attach_and_hear_what_happens() {
         return;
     }
     let fake = Fake::start();
-    let printed = run(Command::new("python3")
-        .arg("-c")
-        .arg(PYTHON)
-        .arg(fake.socket())
-        .env("PYTHONPATH", ours("python"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("HEADTIME_LIBRARY", library()));
+    let printed = run_python(&fake, PYTHON);
     assert_eq!(printed, PRINTED);
     assert_asked(&fake.asked());
+}
+
+/// What both programs ask for tasks, in this order.
+fn assert_asked_for_tasks(asked: &[String]) {
+    let expected: [&[&str]; 7] = [
+        &["\"ask\":\"scan\"", "\"gone\""],
+        &[
+            "\"ask\":\"scan\"",
+            "\"volume\":\"db\"",
+            "\"pieces\":[[4096,8192],[0,512]]",
+            "\"any\":1",
+            "\"deadline_s\":60",
+            "\"priority\":2",
+            "{\"command\":[\"./copy\",\"/backup\"]}",
+        ],
+        &["\"ask\":\"tasks\""],
+        &["\"ask\":\"tasks\""],
+        &["\"ask\":\"steer\"", "\"task\":3", "\"suspend\""],
+        &["\"ask\":\"steer\"", "{\"promote\":{\"priority\":1}}"],
+        &["\"ask\":\"steer\"", "\"hasten\""],
+    ];
+    assert_eq!(asked.len(), expected.len(), "{asked:#?}");
+    for (line, parts) in asked.iter().zip(expected) {
+        for part in parts {
+            assert!(line.contains(part), "{line}: {part}");
+        }
+    }
+    for unwanted in ["any", "deadline_s", "command"] {
+        assert!(!asked[0].contains(unwanted), "{}", asked[0]);
+    }
+}
+
+/// What both print of tasks.
+const PRINTED_OF_TASKS: &str = "refused: no volume gone\n\
+    refused: priority -1: expected 0, the highest, to 255\n\
+    task 3: 2 8192 4096 2048 1024 1024 512 2 1 2.5 exit status: 1\n";
+
+const C_TASKS: &str = r#"
+#include <stdio.h>
+#include "headtime.h"
+
+int main(int count, char **words) {
+    char text[200];
+    headtime_text problem = { text, sizeof text };
+    headtime_client *client = headtime_connect(words[count - 1], problem);
+    if (!client) return 1;
+    struct headtime_range pieces[] = { { 4096, 8192 }, { 0, 512 } };
+    struct headtime_order order = { .volume = "gone", .pieces = pieces, .count = 2 };
+    if (headtime_begin_task(client, &order, problem)) return 2;
+    printf("refused: %s\n", text);
+    const char *command[] = { "./copy", "/backup", NULL };
+    order.volume = "db";
+    order.any = 1;
+    order.deadline_seconds = 60;
+    order.command = command;
+    order.priority = -1;
+    if (headtime_begin_task(client, &order, problem)) return 3;
+    printf("refused: %s\n", text);
+    order.priority = 2;
+    uint64_t number = headtime_begin_task(client, &order, problem);
+    struct headtime_task task;
+    if (headtime_task(client, 9, &task, problem) != 0) return 4;
+    if (headtime_task(client, number, &task, problem) != 1) return 5;
+    printf("task %d: %d", (int)number, task.state);
+    uint64_t counts[] = { task.asked, task.done, task.free, task.idle, task.paid, task.failed,
+                          task.pieces_needed, task.pieces_done };
+    for (int i = 0; i < 8; i++) printf(" %d", (int)counts[i]);
+    printf(" %.1f %s\n", task.seconds_left, text);
+    if (headtime_steer_task(client, number, HEADTIME_SUSPEND, 0, problem)) return 6;
+    if (headtime_steer_task(client, number, HEADTIME_PROMOTE, 1, problem)) return 7;
+    if (headtime_steer_task(client, number, HEADTIME_PROMOTE, 256, problem) != -1) return 8;
+    if (headtime_steer_task(client, number, HEADTIME_HASTEN, 0, problem)) return 9;
+    if (headtime_steer_task(client, number, 6, 0, problem) != -1) return 10;
+    if (headtime_begin_task(NULL, &order, problem)) return 11;
+    if (headtime_begin_task(client, NULL, problem)) return 12;
+    if (headtime_task(NULL, number, &task, problem) != -1) return 13;
+    headtime_disconnect(client);
+    return 0;
+}
+"#;
+
+#[test]
+fn c_programs_begin_and_steer_tasks() {
+    if !has("cc") {
+        return;
+    }
+    let fake = Fake::start();
+    let printed = run_c(&fake, C_TASKS);
+    assert_eq!(printed, PRINTED_OF_TASKS);
+    assert_asked_for_tasks(&fake.asked());
+}
+
+const PYTHON_TASKS: &str = r#"
+import sys
+from headtime_streams import Client, Refused, STATES
+
+with Client(sys.argv[1]) as client:
+    pieces = [(4096, 8192), (0, 512)]
+    wanted = dict(any=1, deadline=60, command=["./copy", "/backup"])
+    for ask in [
+        lambda: client.begin_task("gone", pieces),
+        lambda: client.begin_task("db", pieces, priority=-1, **wanted),
+    ]:
+        try:
+            ask()
+            sys.exit(1)
+        except Refused as why:
+            print("refused:", why)
+    number = client.begin_task("db", pieces, priority=2, **wanted)
+    assert client.task(9) is None
+    task = client.task(number)
+    state = {word: number for number, word in STATES.items()}[task.state]
+    print(f"task {number}: {state}", *task[1:])
+    client.steer_task(number, "suspend")
+    client.steer_task(number, "promote", 1)
+    try:
+        client.steer_task(number, "promote", 256)
+        sys.exit(2)
+    except Refused:
+        pass
+    client.steer_task(number, "hasten")
+"#;
+
+#[test]
+fn python_programs_begin_and_steer_tasks() {
+    if !has("python3") {
+        return;
+    }
+    let fake = Fake::start();
+    let printed = run_python(&fake, PYTHON_TASKS);
+    assert_eq!(printed, PRINTED_OF_TASKS);
+    assert_asked_for_tasks(&fake.asked());
 }

@@ -287,6 +287,15 @@ pub struct ListedTask {
     pub asked_bytes: u64,
     /// Bytes that were read.
     pub done_bytes: u64,
+    /// Bytes of those that were read in gaps of the foreground.
+    #[serde(default)]
+    pub free_bytes: u64,
+    /// Bytes of those that were read in idle time.
+    #[serde(default)]
+    pub idle_bytes: u64,
+    /// Bytes of those that were read in granted time.
+    #[serde(default)]
+    pub paid_bytes: u64,
     /// Bytes that could not be read.
     pub failed_bytes: u64,
     /// The pieces that are needed.
