@@ -13,6 +13,7 @@ use tracing::{error, warn};
 
 use crate::output::{Exit, print};
 
+mod check;
 mod signals;
 
 use signals::Stage;
@@ -28,6 +29,12 @@ pub struct ServeArgs {
     /// Print the default configuration, as a starting point, and exit
     #[arg(long)]
     print_default: bool,
+    /// Say what a start would open, make, change and refuse, do nothing of it, and exit. Exit code 2: it would refuse
+    #[arg(long, conflicts_with = "print_default")]
+    check: bool,
+    /// Print the check as JSON: an array of part, outcome (uses, changes, refused) and step
+    #[arg(long, requires = "check")]
+    json: bool,
 }
 
 /// Runs the command until a signal or `headtime ctl` ends it.
@@ -39,6 +46,9 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
         return print(config::DEFAULT);
     }
     let config = read(arguments.config.as_deref())?;
+    if arguments.check {
+        return check::run(&config, arguments.json);
+    }
     log_as(&config.log);
     let names = std::env::var_os("LISTEN_FDNAMES");
     let activated = Activated::take(names.as_ref()).map_err(Exit::failed)?;
@@ -170,4 +180,6 @@ const EXAMPLES: &str = "Examples:
   headtime serve
       serve an emulated drive
   headtime serve --print-default > my.toml; headtime serve my.toml
-      serve a configuration of your own";
+      serve a configuration of your own
+  headtime serve --check my.toml
+      say what that would do, without doing it";

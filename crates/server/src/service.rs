@@ -39,6 +39,7 @@ mod checkpoints;
 mod devices;
 mod doors;
 mod drives;
+pub mod dry_run;
 mod learning;
 pub mod mirrors;
 mod reload;

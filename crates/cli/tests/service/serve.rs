@@ -246,3 +246,49 @@ fn an_image_that_other_machines_reach_is_warned_of_at_the_start() {
         );
     }
 }
+
+#[test]
+fn a_check_says_what_a_start_would_do_and_does_nothing() {
+    let check = |folder: &Path, more: &[&str]| {
+        let output = Command::new(cargo_bin("headtime"))
+            .current_dir(folder)
+            .args(["serve", "--check", "c.toml"])
+            .args(more)
+            .output();
+        let output = output.expect("it runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        (output.status.code(), text)
+    };
+    let names = |folder: &Path| {
+        let files = std::fs::read_dir(folder).expect("a folder");
+        let mut names: Vec<_> = files
+            .map(|file| file.expect("a file").file_name())
+            .collect();
+        names.sort();
+        names
+    };
+    // While the service runs its sockets are in use.
+    let service = Service::start(&[], "");
+    let (code, text) = check(&service.path(""), &[]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("is the service running?"), "{text}");
+    let folder = service.end();
+    let before = names(folder.path());
+    let (code, text) = check(folder.path(), &[]);
+    assert_eq!(code, Some(0), "{text}");
+    for expected in [
+        "drive rz26",
+        "disk.img, 1052098560 bytes",
+        "the emulated drive's own profile",
+        "export small of volume small, read and write",
+        "Nothing was opened for writing, made or changed.",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let (_, json) = check(folder.path(), &["--json"]);
+    let steps: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(steps[0]["outcome"], "uses", "{steps}");
+    assert_eq!(names(folder.path()), before);
+    // And what it promised it does.
+    Service::start_in(folder, &config("")).end();
+}

@@ -106,7 +106,7 @@ fn inherited(
 }
 
 /// The security of a listener's clients.
-fn secured(nbd: &config::Nbd) -> Result<Security, ServeError> {
+pub(super) fn secured(nbd: &config::Nbd) -> Result<Security, ServeError> {
     Security::load(nbd.tls.as_ref()).map_err(|unusable| ServeError::Listen {
         what: "[nbd.tls]".to_owned(),
         error: io::Error::other(unusable),

@@ -37,12 +37,13 @@ mod recording;
 mod running;
 mod sizes;
 
+pub(super) use emulation::emulated_bytes;
 use emulation::{emulation, profile};
 use exports::exports;
 use following::FollowedBelief;
 use mirrored::MirrorParts;
 use running::station;
-use sizes::volumes;
+pub(super) use sizes::volumes;
 
 /// A drive in service.
 pub(super) struct Drive {
@@ -331,16 +332,25 @@ fn parts(config: &config::DriveConfig) -> Result<Parts, String> {
     if let config::BackEnd::Mirror(mirror) = &config.back_end {
         return mirrored::parts(mirror);
     }
-    let belief = match &config.belief {
-        Belief::Nothing | Belief::Emulated => None,
-        Belief::Profile(model) => Some(Arc::new(profile(model)?)),
-    };
-    if let Some(belief) = &belief {
-        doubted(belief, config.belief_unchecked)?;
-    }
+    let belief = believed(&config.belief, config.belief_unchecked)?.map(Arc::new);
     match &config.back_end {
         config::BackEnd::Nbd(remote) => behind::parts(remote, belief, config),
         back_end => of_back_end(back_end, &config.belief, belief),
+    }
+}
+
+/// The profile of a belief that is worth following; `None` if none is named.
+pub(super) fn believed(
+    belief: &Belief,
+    unchecked: block::Switch,
+) -> Result<Option<Profile>, String> {
+    match belief {
+        Belief::Nothing | Belief::Emulated => Ok(None),
+        Belief::Profile(model) => {
+            let belief = profile(model)?;
+            doubted(&belief, unchecked)?;
+            Ok(Some(belief))
+        }
     }
 }
 

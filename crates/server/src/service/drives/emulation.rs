@@ -27,6 +27,12 @@ pub(super) fn truth(emulated: &config::Emulated) -> Result<Profile, String> {
     Ok(truth)
 }
 
+/// The bytes of an emulated drive.
+pub(in crate::service) fn emulated_bytes(emulated: &config::Emulated) -> Result<u64, String> {
+    let truth = truth(emulated)?;
+    Ok(truth.geometry.sectors().0 * u64::from(truth.block_bytes))
+}
+
 /// The parts of an emulated drive, with its truth as belief.
 pub(super) fn emulation(emulated: &config::Emulated) -> Result<Parts, String> {
     let truth = truth(emulated)?;

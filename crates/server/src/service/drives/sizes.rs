@@ -39,7 +39,7 @@ impl Drive {
 }
 
 /// The volumes with their lengths.
-pub(super) fn volumes(
+pub(in crate::service) fn volumes(
     config: &config::DriveConfig,
     bytes: u64,
 ) -> Result<Vec<(config::Volume, u64)>, String> {
