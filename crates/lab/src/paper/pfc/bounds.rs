@@ -63,11 +63,18 @@ impl PfcPaper {
                 beyond.push(format!("{} {gain:.1} %", cell(case)));
             }
         }
-        Ok(format!(
-            "an L2 that evicts nothing misses {} of the {off} cells that differ, without a coordinator: {}",
-            beyond.len(),
-            beyond.join(", ")
-        ))
+        let without = "an L2 that evicts nothing, without a coordinator,";
+        Ok(match beyond.is_empty() {
+            true => format!(
+                "{without} gains as much as theirs in each of the {off} cells that differ, so that the loads do \
+                 not exclude them"
+            ),
+            false => format!(
+                "{without} gains less than theirs in {} of the {off} cells that differ: {}",
+                beyond.len(),
+                beyond.join(", ")
+            ),
+        })
     }
 
     /// The cases in which readmore alone has no effect, so that both actions cannot be better than bypass by it.
