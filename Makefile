@@ -47,6 +47,9 @@ FSX_OPERATIONS ?= 50000
 # Where `make install` puts the command and what belongs to it. DESTDIR is put before it.
 PREFIX ?= /usr/local
 
+# systemd's units.
+UNITS := headtime@.service headtime@.socket headtime-scrub@.service headtime-scrub@.timer
+
 # What `make package` generates for both.
 PACKAGE := $(CURDIR)/target/package
 
@@ -93,8 +96,8 @@ install: package ## The command, manual pages, completions and systemd's unit un
 	install -D -m 644 "$(PACKAGE)/headtime.bash" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/headtime"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/zsh/site-functions" "$(PACKAGE)/_headtime"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d" "$(PACKAGE)/headtime.fish"
-	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/systemd/system" packaging/headtime@.service packaging/headtime@.socket
-	sed -i 's|/usr/bin/headtime|$(PREFIX)/bin/headtime|' "$(DESTDIR)$(PREFIX)/lib/systemd/system/headtime@.service"
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/systemd/system" $(UNITS:%=packaging/%)
+	sed -i 's|/usr/bin/headtime|$(PREFIX)/bin/headtime|' "$(DESTDIR)$(PREFIX)"/lib/systemd/system/headtime*@.service
 
 uninstall: ## Remove what `make install` installed
 	rm -f "$(DESTDIR)$(PREFIX)/bin/headtime" "$(DESTDIR)$(PREFIX)"/share/man/man1/headtime.1.gz \
@@ -102,8 +105,7 @@ uninstall: ## Remove what `make install` installed
 	  "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/headtime" \
 	  "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_headtime" \
 	  "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/headtime.fish" \
-	  "$(DESTDIR)$(PREFIX)/lib/systemd/system/headtime@.service" \
-	  "$(DESTDIR)$(PREFIX)/lib/systemd/system/headtime@.socket"
+	  $(UNITS:%="$(DESTDIR)$(PREFIX)/lib/systemd/system/%")
 
 deb: package $(CARGO_DEB) ## A Debian package in target/debian
 	PATH="$(TOOLS)/bin:$$PATH" cargo deb --package headtime --no-build --strip --locked

@@ -105,33 +105,41 @@ fn the_unit_is_exposed_as_little_as_promised() {
     assert!(level <= EXPOSURE, "{level}: {said}");
 }
 
+/// The units of the package: their names and kinds.
+const UNITS: [(&str, &str); 4] = [
+    ("headtime", "service"),
+    ("headtime", "socket"),
+    ("headtime-scrub", "service"),
+    ("headtime-scrub", "timer"),
+];
+
 #[test]
 fn systemd_understands_the_units() {
     let folder = tempfile::tempdir().expect("a folder");
     let packaging = repository().join("packaging");
     // An instance, and a binary that exists: the package's is not installed here.
     let binary = assert_cmd::cargo::cargo_bin!("headtime");
-    for kind in ["service", "socket"] {
-        let text = std::fs::read_to_string(packaging.join(format!("headtime@.{kind}")));
+    for (name, kind) in UNITS {
+        let text = std::fs::read_to_string(packaging.join(format!("{name}@.{kind}")));
         let text = text
             .expect("a unit")
             .replace("/usr/bin/headtime", &binary.display().to_string());
         let pages = |line: &&str| !line.starts_with("Documentation=");
         let text: Vec<&str> = text.lines().filter(pages).collect();
         std::fs::write(
-            folder.path().join(format!("headtime@.{kind}")),
+            folder.path().join(format!("{name}@.{kind}")),
             text.join("\n"),
         )
         .expect("written");
     }
-    for kind in ["service", "socket"] {
+    for (name, kind) in UNITS {
         let output = Command::new("systemd-analyze")
             .args(["verify", "--man=no", "--recursive-errors=no"])
-            .arg(folder.path().join(format!("headtime@sdb.{kind}")))
+            .arg(folder.path().join(format!("{name}@sdb.{kind}")))
             .output()
             .expect("systemd-analyze");
         let problems = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{kind}: {problems}");
-        assert!(!problems.contains("Unknown"), "{kind}: {problems}");
+        assert!(output.status.success(), "{name}, {kind}: {problems}");
+        assert!(!problems.contains("Unknown"), "{name}, {kind}: {problems}");
     }
 }
