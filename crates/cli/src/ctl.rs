@@ -9,13 +9,14 @@ use server::control::protocol::{Ask, DriveTasks};
 use server::status::{self, HeadKind, Status};
 use server::tasks::Steer;
 
-use crate::output::{self, Exit, grouped, time_left};
+use crate::output::{self, Exit, grouped};
 use crate::service::{asked, understood};
 use crate::streams;
 
 mod checkpoint;
 mod learn;
 mod mirrors;
+mod progress;
 mod scrubs;
 mod task;
 
@@ -179,7 +180,7 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
         CtlAction::Checkpoint(checkpoint) => checkpoint.describe(&socket, outcome)?,
         CtlAction::Bitmap(bitmap) => bitmap.describe(&socket, outcome)?,
         CtlAction::Status => describe(&understood::<Status>(&socket, outcome)?),
-        CtlAction::Tasks => list(&understood::<Vec<DriveTasks>>(&socket, outcome)?),
+        CtlAction::Tasks => progress::list(&understood::<Vec<DriveTasks>>(&socket, outcome)?),
         CtlAction::Streams => streams::table(&understood::<Vec<Listed>>(&socket, outcome)?),
         CtlAction::Task(_) => task::begun(&outcome),
         CtlAction::Reload => report(&understood::<Changes>(&socket, outcome)?),
@@ -294,7 +295,7 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
         .map(describe_standing)
         .collect::<String>();
     let tasks = drive.tasks.iter();
-    let tasks = tasks.map(|task| format!("  {}\n", describe_task(task)));
+    let tasks = tasks.map(|task| format!("  {}", progress::described(task)));
     text + &tasks.collect::<String>()
 }
 
@@ -359,48 +360,6 @@ fn describe_standing(task: &status::Standing) -> String {
         grouped(task.satisfied_bytes_total),
         grouped(task.dropped_bytes_total)
     )
-}
-
-fn describe_task(task: &status::Task) -> String {
-    let percent = task.done_bytes as f64 * 100.0 / task.asked_bytes.max(1) as f64;
-    let mut text = format!(
-        "task {}: {}, {}, {percent:.1} % of {} bytes at {:.2} MB/s",
-        task.id,
-        task.name,
-        task.state.name(),
-        grouped(task.asked_bytes),
-        task.mb_per_s
-    );
-    if let Some(eta) = task.eta_s {
-        text += &format!(", {} left", time_left(eta));
-    }
-    if task.pieces > 1 {
-        text += &format!(
-            ", {} of {} pieces",
-            grouped(task.pieces_done),
-            grouped(task.pieces_needed)
-        );
-    }
-    if task.hastened {
-        text += ", in turn with the foreground";
-    }
-    if task.failed_bytes > 0 {
-        text += &format!(", {} bytes could not be read", grouped(task.failed_bytes));
-    }
-    text
-}
-
-fn list(drives: &[DriveTasks]) -> String {
-    let mut text = String::new();
-    for drive in drives {
-        for task in &drive.tasks {
-            text += &format!("{}: {}\n", drive.drive, describe_task(task));
-        }
-    }
-    match text.is_empty() {
-        true => String::from("no background tasks\n"),
-        false => text,
-    }
 }
 
 fn report(changes: &Changes) -> String {
