@@ -12,12 +12,14 @@
 
 mod blkparse;
 mod canonical;
+mod clouds;
 pub mod conformance;
 mod devices;
 mod disksim;
 mod error;
 mod fields;
 mod fio;
+mod headed;
 mod lines;
 mod msr;
 pub mod objects;
@@ -79,6 +81,9 @@ pub static ALL: &[Format] = &[
     canonical::FORMAT,
     spc::FORMAT,
     msr::FORMAT,
+    clouds::ALIBABA,
+    clouds::TENCENT,
+    headed::FORMAT,
     disksim::FORMAT,
     validate::FORMAT,
     blkparse::FORMAT,

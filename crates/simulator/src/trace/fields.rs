@@ -23,6 +23,8 @@ pub(super) enum Unit {
     Milliseconds,
     /// 10^3.
     Microseconds,
+    /// 1.
+    Nanoseconds,
 }
 
 /// The text of a column that counts bytes or blocks.
@@ -238,6 +240,7 @@ fn decimal(text: &[u8], unit: Unit) -> Result<u64, Reason> {
         Unit::Seconds => 9,
         Unit::Milliseconds => 6,
         Unit::Microseconds => 3,
+        Unit::Nanoseconds => 0,
     };
     let point = text.iter().position(|&byte| byte == b'.');
     let (units, decimals) = match point {
@@ -246,7 +249,13 @@ fn decimal(text: &[u8], unit: Unit) -> Result<u64, Reason> {
     };
     let units = whole(units)?;
     let (exact, further) = decimals.split_at(decimals.len().min(places));
-    let mut nanos = whole(exact)?;
+    if further.is_empty() && exact.is_empty() {
+        return Err(Reason::Malformed);
+    }
+    let mut nanos = match exact {
+        [] => 0,
+        exact => whole(exact)?,
+    };
     for _ in exact.len()..places {
         nanos *= 10;
     }
@@ -281,6 +290,8 @@ mod tests {
             ("20935.440364", Unit::Microseconds, 20_935_440),
             ("14095.370", Unit::Microseconds, 14_095_370),
             ("1.5", Unit::Milliseconds, 1_500_000),
+            ("1577808144360767", Unit::Nanoseconds, 1_577_808_144_360_767),
+            ("2.5", Unit::Nanoseconds, 3),
         ] {
             assert_eq!(TIME.nanos(text.as_bytes(), unit), Ok(nanos), "{text}");
         }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use samples::{SAMPLES, sample};
 use std::io::Cursor;
 
+mod columns;
 mod samples;
 
 fn reader(bytes: &[u8], format: Option<&'static Format>, on_bad: OnBad) -> TraceReader {

@@ -49,6 +49,37 @@ pub(super) static SAMPLES: &[Sample] = &[
         passed_over: 0,
     },
     Sample {
+        format: "alibaba",
+        text: "419,W,8792731648,16384,1577808144360767\n\
+               725,R,59110326272,360448,1577808144360768\n",
+        records: &[
+            (0, "419", WRITE, 8_792_731_648, 16_384),
+            (1_000, "725", READ, 59_110_326_272, 360_448),
+        ],
+        passed_over: 0,
+    },
+    Sample {
+        format: "tencent",
+        text: "1538323200,12910952,128,0,1063\n\
+               1538323201,6338688,8,1,1627\n",
+        records: &[
+            (0, "1063", READ, 12_910_952 * 512, 65_536),
+            (1_000_000_000, "1627", WRITE, 6_338_688 * 512, 4096),
+        ],
+        passed_over: 0,
+    },
+    Sample {
+        format: "headed",
+        text: "\u{feff};\"Timestamp_us\";lba;Size;is_write;volume;latency\n\
+               0;1700000000000000;8;4096;False;sda;12.5\n\
+               1;1700000000000250.5;16;512;True;\"sdb\";3\n",
+        records: &[
+            (0, "sda", READ, 4096, 4096),
+            (250_500, "sdb", WRITE, 8192, 512),
+        ],
+        passed_over: 1,
+    },
+    Sample {
         format: "disksim",
         text: "0.000000 0 4096 8 1\n\
                   10.5\t2   16 1 0\n\

@@ -1,0 +1,103 @@
+//! Block traces of two clouds, published as CSV without a header.
+//!
+//! | Format | A line | Source |
+//! |---|---|---|
+//! | `alibaba` | `device_id,opcode,offset,length,timestamp`: bytes, microseconds | Li et al., IISWC 2020 |
+//! | `tencent` | `timestamp,offset,size,io_type,volume_id`: seconds, sectors of 512 bytes, 0 reads | Zhang et al., USENIX ATC 2020 |
+//!
+//! Times are those of a clock; the first request is the start of the trace.
+
+use super::error::Reason;
+use super::fields::{Field, Unit, at_commas, byte_range};
+use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};
+use block::Instant;
+
+pub(super) const ALIBABA: Format = Format {
+    name: "alibaba",
+    summary: "Alibaba block traces",
+    shape: "device_id,R|W,offset,length,timestamp_us",
+    extensions: &["csv"],
+    time_field: TIME.name,
+    parser: || Box::new(Alibaba::default()),
+    encoder: None,
+};
+
+pub(super) const TENCENT: Format = Format {
+    name: "tencent",
+    summary: "Tencent block storage traces: sectors of 512 bytes",
+    shape: "timestamp_s,offset,size,0|1,volume_id",
+    extensions: &["csv"],
+    time_field: TIME.name,
+    parser: || Box::new(Tencent::default()),
+    encoder: None,
+};
+
+const TIME: Field = Field::new("timestamp", "a whole number");
+const DEVICE: Field = Field::new("device_id", "a whole number");
+const OPCODE: Field = Field::new("opcode", "R or W");
+const OFFSET: Field = Field::new("offset", "a whole number of bytes");
+const LENGTH: Field = Field::new("length", "a whole number of bytes");
+const SECTOR: Field = Field::new("offset", "a whole number of 512-byte sectors");
+const SECTORS: Field = Field::new("size", "a whole number of 512-byte sectors");
+const KIND: Field = Field::new("io_type", "0 or 1");
+const VOLUME: Field = Field::new("volume_id", "a whole number");
+
+#[derive(Default)]
+struct Alibaba(Start);
+
+#[derive(Default)]
+struct Tencent(Start);
+
+/// The time of the first request, once there is one.
+#[derive(Default)]
+struct Start(Option<u64>);
+
+impl Start {
+    /// The time since the start; the first request is the start.
+    fn since(&self, text: &[u8], unit: Unit) -> Result<(u64, Instant), Fault> {
+        TIME.number(text)?;
+        let nanos = TIME.nanos(text, unit)?;
+        let start = self.0.unwrap_or(nanos);
+        let since = nanos.checked_sub(start).ok_or_else(|| Fault {
+            expected: "at least that of the first request".into(),
+            ..TIME.fault(Reason::Backwards, text)
+        })?;
+        Ok((start, Instant::from_nanos(since)))
+    }
+}
+
+impl Parse for Alibaba {
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
+        let columns = [DEVICE, OPCODE, OFFSET, LENGTH, TIME];
+        let [device, opcode, offset, length, time] = at_commas(line, &columns)?;
+        let (start, at) = self.0.since(time, Unit::Microseconds)?;
+        let record = Record {
+            at,
+            direction: OPCODE.direction(opcode, &[b"R"], &[b"W"])?,
+            bytes: byte_range(OFFSET.bytes(offset), LENGTH.bytes(length))?,
+            device: devices.number(DEVICE, DEVICE.small_number(device)?)?,
+            owner: block::Owner::NOBODY,
+            measured: None,
+        };
+        self.0 = Start(Some(start));
+        Ok(Parsed::Request(record))
+    }
+}
+
+impl Parse for Tencent {
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
+        let columns = [TIME, SECTOR, SECTORS, KIND, VOLUME];
+        let [time, sector, sectors, kind, volume] = at_commas(line, &columns)?;
+        let (start, at) = self.0.since(time, Unit::Seconds)?;
+        let record = Record {
+            at,
+            direction: KIND.direction(kind, &[b"0"], &[b"1"])?,
+            bytes: byte_range(SECTOR.blocks(sector), SECTORS.blocks(sectors))?,
+            device: devices.number(VOLUME, VOLUME.small_number(volume)?)?,
+            owner: block::Owner::NOBODY,
+            measured: None,
+        };
+        self.0 = Start(Some(start));
+        Ok(Parsed::Request(record))
+    }
+}
