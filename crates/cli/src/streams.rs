@@ -3,20 +3,23 @@
 mod aligned;
 mod lease;
 pub mod pace;
+pub mod plan;
 pub mod play;
 pub mod record;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use headtime_client::{Client, Error, Listed, default_socket};
 
 use crate::output::{Exit, grouped, print_answer};
 
 /// List the streams of a running service: terms, status, late batches
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE)]
+#[command(after_help = EXAMPLE, args_conflicts_with_subcommands = true)]
 pub struct StreamsArgs {
+    #[command(subcommand)]
+    command: Option<StreamsCommand>,
     /// Print the list as JSON
     #[arg(long)]
     json: bool,
@@ -26,15 +29,25 @@ pub struct StreamsArgs {
     socket: Option<PathBuf>,
 }
 
+#[derive(Debug, Subcommand)]
+enum StreamsCommand {
+    /// May these recorders and players share a disk? With which buffers, and what is left?
+    Plan(plan::PlanArgs),
+}
+
 const EXAMPLE: &str = "Example:
   headtime streams
+  headtime streams plan --drive modern-20tb --record 64x500k,memory=3M --play 4x500k,memory=3M
   headtime streams --json | jq '.[] | select(.standing != \"serving\")'";
 
 /// Runs the command.
 ///
 /// # Errors
-/// If no service listens on the socket.
+/// If no service listens on the socket, or a plan is refused.
 pub fn run(arguments: &StreamsArgs) -> Result<(), Exit> {
+    if let Some(StreamsCommand::Plan(arguments)) = &arguments.command {
+        return plan::run(arguments);
+    }
     let client = connect(arguments.socket.as_deref())?;
     let streams = client.streams().map_err(|error| failure(&error))?;
     if arguments.json {

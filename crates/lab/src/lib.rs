@@ -22,6 +22,7 @@ pub mod plot;
 pub mod profiled;
 pub mod profiling;
 pub mod requests_table;
+pub mod stream_plan;
 pub mod table;
 pub mod text_file;
 pub mod validate;

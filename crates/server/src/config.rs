@@ -49,6 +49,7 @@ pub use places::Places;
 pub use preemption::Preemption;
 pub use remote::{Address, Remote, RemoteTls};
 pub use rights::{MemberRights, SocketRights};
+pub use size::bytes;
 pub use streams::{StreamRule, StreamsConfig};
 
 /// The default file: an emulated drive, NBD on a unix socket, a status page.

@@ -51,6 +51,7 @@ mod tasks;
 use devices::ExportedDevices;
 use doors::{Welcome, directory, listen, mount};
 use drives::Drive;
+pub use drives::promise_to_streams;
 use reload::{changes, same_but_for_what_changes};
 use scrubs::Scrubs;
 

@@ -16,6 +16,7 @@ pub mod admission;
 pub mod credit;
 pub mod head_times;
 pub mod location;
+pub mod memory;
 pub mod playout;
 pub mod quota;
 pub mod rate;

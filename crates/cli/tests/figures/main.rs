@@ -15,6 +15,7 @@ mod profile;
 mod scan;
 mod scene;
 mod simulate;
+mod stream_plan;
 mod trace;
 mod truth;
 mod validate;

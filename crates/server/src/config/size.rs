@@ -3,7 +3,10 @@
 use document::{DocumentError, Field};
 
 /// A size in bytes, a multiple of `multiple`, at most the longest file of Linux.
-pub(super) fn bytes(field: &Field<'_>, multiple: u64) -> Result<u64, DocumentError> {
+///
+/// # Errors
+/// If it is not.
+pub fn bytes(field: &Field<'_>, multiple: u64) -> Result<u64, DocumentError> {
     let bytes = match field.as_text() {
         Some(text) => bytes_of(text),
         None => field.as_integer().and_then(|bytes| bytes.try_into().ok()),

@@ -67,17 +67,52 @@ impl Default for StreamsConfig {
     }
 }
 
-const KEYS: [&str; 9] = [
-    "foreground_percent",
-    "longest_round_s",
-    "latency_ms",
-    "streams",
-    "memory",
-    "seek_margin_us",
-    "overhead_margin_us",
-    "stall_ms",
-    "rule",
-];
+impl StreamsConfig {
+    /// The keys of the table.
+    pub const KEYS: [&str; 9] = [
+        "foreground_percent",
+        "longest_round_s",
+        "latency_ms",
+        "streams",
+        "memory",
+        "seek_margin_us",
+        "overhead_margin_us",
+        "stall_ms",
+        "rule",
+    ];
+
+    /// Reads the table, whose keys were checked.
+    ///
+    /// # Errors
+    /// If a value is invalid.
+    pub fn read(table: &Section<'_>) -> Result<StreamsConfig, DocumentError> {
+        let default = StreamsConfig::default();
+        let percent = table.get("foreground_percent").map(|value| {
+            let percent = value.number(0.0..=99.0, "a number of percent from 0 to 99")?;
+            Ok((percent * 10.0).round() as u32)
+        });
+        let streams = table
+            .get("streams")
+            .map(|value| value.whole(1..=MOST, STREAMS));
+        let memory = table.get("memory").map(|value| match bytes(&value, 1)? {
+            0 => Err(value.mismatch("more than 0 bytes: without memory no stream is granted")),
+            bytes => Ok(bytes),
+        });
+        Ok(StreamsConfig {
+            foreground_permille: percent.transpose()?.unwrap_or(default.foreground_permille),
+            longest_round: time(table, "longest_round_s", 1.0, default.longest_round)?,
+            latency: time(table, "latency_ms", 1e-3, default.latency)?,
+            streams: streams
+                .transpose()?
+                .map_or(default.streams, |count| count as u32),
+            memory: memory.transpose()?.unwrap_or(default.memory),
+            seek_margin: time(table, "seek_margin_us", 1e-6, default.seek_margin)?,
+            overhead_margin: time(table, "overhead_margin_us", 1e-6, default.overhead_margin)?,
+            stall: time(table, "stall_ms", 1e-3, default.stall)?,
+            rules: rules(table)?,
+        })
+    }
+}
 
 /// The table of a drive, if it has one.
 pub(super) fn streams(
@@ -85,7 +120,7 @@ pub(super) fn streams(
     belief: &Belief,
     policy: NamedPolicy,
 ) -> Result<Option<StreamsConfig>, DocumentError> {
-    let Some(table) = drive.section("streams", &KEYS)? else {
+    let Some(table) = drive.section("streams", &StreamsConfig::KEYS)? else {
         return Ok(None);
     };
     is_foreseen(&table, belief, policy, "what it can promise")?;
@@ -93,31 +128,7 @@ pub(super) fn streams(
         let problem = "streams are not captured: expected no key capture beside them";
         return Err(table.error(problem));
     }
-    let default = StreamsConfig::default();
-    let percent = table.get("foreground_percent").map(|value| {
-        let percent = value.number(0.0..=99.0, "a number of percent from 0 to 99")?;
-        Ok((percent * 10.0).round() as u32)
-    });
-    let streams = table
-        .get("streams")
-        .map(|value| value.whole(1..=MOST, STREAMS));
-    let memory = table.get("memory").map(|value| match bytes(&value, 1)? {
-        0 => Err(value.mismatch("more than 0 bytes: without memory no stream is granted")),
-        bytes => Ok(bytes),
-    });
-    Ok(Some(StreamsConfig {
-        foreground_permille: percent.transpose()?.unwrap_or(default.foreground_permille),
-        longest_round: time(&table, "longest_round_s", 1.0, default.longest_round)?,
-        latency: time(&table, "latency_ms", 1e-3, default.latency)?,
-        streams: streams
-            .transpose()?
-            .map_or(default.streams, |count| count as u32),
-        memory: memory.transpose()?.unwrap_or(default.memory),
-        seek_margin: time(&table, "seek_margin_us", 1e-6, default.seek_margin)?,
-        overhead_margin: time(&table, "overhead_margin_us", 1e-6, default.overhead_margin)?,
-        stall: time(&table, "stall_ms", 1e-3, default.stall)?,
-        rules: rules(&table)?,
-    }))
+    StreamsConfig::read(&table).map(Some)
 }
 
 /// The largest number of streams in the file. A choice: buffers of 4 KiB each are 4 GiB then.

@@ -42,6 +42,7 @@ use emulation::{emulation, profile};
 use exports::exports;
 use following::FollowedBelief;
 use mirrored::MirrorParts;
+pub use promise::promise_to_streams;
 use running::station;
 pub(super) use sizes::volumes;
 

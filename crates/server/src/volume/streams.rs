@@ -15,11 +15,12 @@
 
 use std::time;
 
-use block::{Class, Command, CommandId, Extent, Lba};
+use block::{Class, Command, CommandId, Duration, Extent, Lba};
 use engine::streams::StreamEvent;
 use headtime_client::wire::{self, StreamUpdate};
 use stream::admission::Promises;
 use stream::location::Change;
+use stream::memory::MemoryRule;
 use stream::playout::Standing;
 use stream::streams::{Answer, Notice, StreamId};
 
@@ -58,6 +59,19 @@ pub struct Settings {
     pub page: u64,
     /// The latency of the host, in real time.
     pub latency: time::Duration,
+}
+
+impl Settings {
+    /// The rule of the streams' memory.
+    pub fn memory_rule(&self) -> MemoryRule {
+        let nanos = |length: time::Duration| Duration::from_nanos(length.as_nanos() as u64);
+        MemoryRule {
+            total: self.memory,
+            batch: nanos(self.batch),
+            page: self.page,
+            latency: nanos(self.latency),
+        }
+    }
 }
 
 impl Default for Settings {

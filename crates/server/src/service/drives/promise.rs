@@ -4,6 +4,7 @@ use block::Duration;
 use engine::guarantees::{Beyond, FOREGROUND_BYTES};
 use engine::streams::Promise;
 use stream::admission::Rules;
+use stream::memory::MemoryRule;
 use stream::quota::{Quotas, Rule, Who};
 use stream::streams::Settings;
 
@@ -21,6 +22,12 @@ pub(super) fn promised(
         promise(config, scale, block_bytes),
         settings(config, block_bytes),
     )
+}
+
+/// What a drive of real time promises to streams, and the rule of their memory, for plans without a service.
+pub fn promise_to_streams(config: &StreamsConfig, block_bytes: u32) -> (Promise, MemoryRule) {
+    let (promise, settings) = promised(config, TimeScale::REAL, block_bytes);
+    (promise, settings.memory_rule())
 }
 
 /// The engine's part, in the drive's time.

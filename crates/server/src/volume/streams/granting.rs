@@ -5,6 +5,7 @@ use engine::streams::NotGranted;
 use headtime_client::wire;
 use stream::LocationMap;
 use stream::admission::Reason;
+use stream::memory::NoMemory;
 use stream::playout::Standing;
 use stream::streams::Attach;
 
@@ -183,36 +184,20 @@ impl VolumeStreams {
         terms: &Terms,
         map: &LocationMap,
     ) -> Result<(u64, stream::streams::Attached), wire::StreamRefused> {
-        let settings = self.settings;
-        let left = settings.memory.saturating_sub(self.table.memory());
-        let lasts = settings.batch * 2 + settings.latency * 2;
-        let beyond = u128::from(terms.rate) * lasts.as_nanos() / 1_000_000_000;
-        let beyond = u64::try_from(beyond).unwrap_or(u64::MAX);
-        let usual = [terms.buffer, beyond, settings.page * 4];
-        let usual = usual.into_iter().fold(0, u64::saturating_add);
-        let mut memory = terms.memory.unwrap_or(usual.min(left));
-        let mut tries = TRIES;
-        loop {
-            if memory > left {
-                return Err(refused(format!(
-                    "{memory} bytes of memory, and {left} of {} for streams are left",
-                    settings.memory
-                )));
-            }
+        let rule = self.settings.memory_rule();
+        let left = rule.total.saturating_sub(self.table.memory());
+        let least = |refused: &NotGranted| match refused {
+            NotGranted::Refused(refusal) => refusal.least_memory,
+            _ => None,
+        };
+        let attached = rule.attach(terms, left, least, |memory| {
             let asked = in_drive_time(disk, user, terms, map.clone(), memory);
-            let refusal = match disk.engine.attach(disk.now, asked) {
-                Ok(attached) => return Ok((memory, attached)),
-                Err(NotGranted::Refused(refusal)) => refusal,
-                Err(other) => return Err(refused(other.to_string())),
-            };
-            tries -= 1;
-            match (terms.memory, refusal.least_memory) {
-                (None, Some(least)) if least > memory && least <= left && tries > 0 => {
-                    memory = least;
-                }
-                _ => return Err(in_real_time(disk, &refusal)),
-            }
-        }
+            disk.engine.attach(disk.now, asked)
+        });
+        attached.map_err(|no| match no {
+            NoMemory::Refused(NotGranted::Refused(refusal)) => in_real_time(disk, &refusal),
+            other => refused(other.to_string()),
+        })
     }
 }
 
@@ -267,6 +252,3 @@ pub(super) fn in_real_time(
         least_memory: refusal.least_memory,
     }
 }
-
-/// The number of tries with the memory that a refusal has named. The second always succeeds in one thread.
-const TRIES: usize = 3;
