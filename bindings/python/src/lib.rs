@@ -15,6 +15,7 @@ mod policy;
 mod replacement;
 mod results;
 mod simulation;
+mod sweeps;
 mod system;
 mod table;
 mod traces;
@@ -35,6 +36,8 @@ mod _native {
     use crate::results::Results;
     #[pymodule_export]
     use crate::simulation::simulate;
+    #[pymodule_export]
+    use crate::sweeps::{merge_shards, run_shard};
     #[pymodule_export]
     use crate::system::System;
     #[pymodule_export]

@@ -1,10 +1,14 @@
 //! `headtime experiment`: runs a sweep from a file, on all cores.
 
 use std::fmt::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lab::experiment::{Experiment, ExperimentPlan, Grid, MEASURES, Mean, Results, SETTINGS};
+use lab::experiment::{
+    Experiment, ExperimentPlan, Grid, MEASURES, Mean, Results, SETTINGS, Shard, ShardResults,
+    merged,
+};
 use lab::{plot, text_file};
 
 use crate::bar::Bar;
@@ -16,8 +20,18 @@ use crate::simulate::short;
 #[command(after_help = examples())]
 pub struct ExperimentArgs {
     /// The experiment file. The folder experiments/ has examples
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "merge",
+        conflicts_with = "merge"
+    )]
+    file: Option<PathBuf>,
+    /// Run only shard I of N of the runs, and write a file for --merge into the folder of --out
+    #[arg(long, value_name = "I/N", requires = "out", conflicts_with_all = ["merge", "json", "svg"])]
+    shard: Option<Shard>,
+    /// Merge the shards of a folder: the same results as of one run of the whole file
+    #[arg(long, value_name = "DIR")]
+    merge: Option<PathBuf>,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
@@ -39,6 +53,8 @@ fn examples() -> String {
   headtime experiment experiments/queue-depth.toml
   headtime experiment experiments/modern-depth.toml --svg out/modern-depth.svg --json
   headtime experiment experiments/queue-depth.toml --out runs.parquet
+  headtime experiment experiments/queue-depth.toml --shard 3/16 --out shards
+  headtime experiment --merge shards --json
 
 Settings of a file: one value in their table, or a list of several in [sweep]:\n",
     );
@@ -58,33 +74,92 @@ Settings of a file: one value in their table, or a list of several in [sweep]:\n
 /// # Errors
 /// If the file or a file that it names is invalid, or the output cannot be written.
 pub fn run(arguments: &ExperimentArgs) -> Result<(), Exit> {
-    let name = arguments.file.display().to_string();
-    let experiment = Experiment::parse(&name, &text_file::read(&arguments.file)?);
-    let plan = ExperimentPlan::new(experiment.map_err(Exit::input)?)?;
+    let Some(file) = &arguments.file else {
+        let folder = arguments.merge.as_deref().unwrap_or(Path::new("."));
+        let results = merged(&shards(folder)?)?;
+        if arguments.svg.is_some() {
+            results.plan().check_drawable()?;
+        }
+        let files = OutputFiles::begin(arguments)?;
+        return files.show(arguments, &results);
+    };
+    let name = file.display().to_string();
+    let text = text_file::read(file)?;
+    let experiment = Experiment::parse(&name, &text).map_err(Exit::input)?;
+    let plan = ExperimentPlan::new(experiment)?;
     if arguments.svg.is_some() {
         plan.check_drawable()?;
     }
-    let svg = arguments.svg.as_deref();
-    if svg.is_some_and(|path| same_file(path, &arguments.file)) {
+    if arguments
+        .svg
+        .as_deref()
+        .is_some_and(|path| same_file(path, file))
+    {
         let problem = format!("--svg {name}: the experiment itself: expected a file of its own");
         return Err(Exit::input(problem));
     }
-    let svg = svg.map(NewFile::begin).transpose()?;
-    let out = NewTable::begin(arguments.out.as_deref())?;
     let bar = Bar::new("{prefix} {bar:40} {percent:>3} %  {eta} left");
+    if let (Some(shard), Some(folder)) = (arguments.shard, &arguments.out) {
+        let file = NewFile::begin(&folder.join(shard.file_name()))?;
+        let bar = bar.with_prefix(format!("shard {shard}"));
+        let measured = plan.measure_shard((&name, &text), shard, arguments.threads, &bar)?;
+        bar.finish();
+        return file.write(&measured.text()?);
+    }
+    let files = OutputFiles::begin(arguments)?;
     let bar = bar.with_prefix(format!("{} runs", plan.runs.len()));
     let results = plan.measure(arguments.threads, &bar)?;
     bar.finish();
-    if let Some(file) = svg {
-        file.write(&plot::page(&results.panels()))?;
+    files.show(arguments, &results)
+}
+
+/// The files of the results, opened before the runs.
+struct OutputFiles {
+    svg: Option<NewFile>,
+    out: Option<NewTable>,
+}
+
+impl OutputFiles {
+    fn begin(arguments: &ExperimentArgs) -> Result<Self, Exit> {
+        Ok(OutputFiles {
+            svg: arguments.svg.as_deref().map(NewFile::begin).transpose()?,
+            out: NewTable::begin(arguments.out.as_deref())?,
+        })
     }
-    if let Some(file) = out {
-        file.write(&results.table())?;
+
+    fn show(self, arguments: &ExperimentArgs, results: &Results) -> Result<(), Exit> {
+        if let Some(file) = self.svg {
+            file.write(&plot::page(&results.panels()))?;
+        }
+        if let Some(file) = self.out {
+            file.write(&results.table())?;
+        }
+        match arguments.json {
+            true => print(&json(results)?),
+            false => print(&table(results)),
+        }
     }
-    match arguments.json {
-        true => print(&json(&results)?),
-        false => print(&table(&results)),
+}
+
+/// The shards of a folder, in the order of their names.
+fn shards(folder: &Path) -> Result<Vec<(String, ShardResults)>, Exit> {
+    let unreadable = |error| Exit::input(format!("{}: {error}", folder.display()));
+    let entries = fs::read_dir(folder).map_err(unreadable)?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("shard-") && name.ends_with(".jsonl") {
+            paths.push(path);
+        }
     }
+    paths.sort_unstable();
+    let each = paths.iter().map(|path| {
+        let name = path.display().to_string();
+        let shard = ShardResults::parse(&name, &text_file::read(path)?)?;
+        Ok((name, shard))
+    });
+    each.collect()
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {

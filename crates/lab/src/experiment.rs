@@ -30,6 +30,7 @@ mod parse;
 mod plan;
 mod results;
 mod settings;
+mod shard;
 mod sweep;
 mod table;
 
@@ -42,6 +43,7 @@ pub use measure::{MEASURES, Mean, Measure, Point};
 pub use plan::ExperimentPlan;
 pub use results::{Grid, Results};
 pub use settings::{ExperimentSetting, Kind, SETTINGS};
+pub use shard::{Shard, ShardResults, merged};
 pub use table::{RunRow, runs};
 
 /// An experiment from a file.

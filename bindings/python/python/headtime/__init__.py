@@ -5,7 +5,7 @@
 
 ``headtime.System`` describes drive, policy and caches; ``headtime.simulate`` runs a load or a trace on it;
 ``headtime.cache_curve`` has miss ratios by size of the cache; ``headtime.validate`` compares drive models with real
-drives. Results are tables for polars, pandas and pyarrow, and have the JSON and plots of the command line.
+drives; ``headtime.sweep`` runs an experiment on many workers. Results are tables for polars, pandas and pyarrow, and have the JSON and plots of the command line.
 """
 
 from headtime._native import (
@@ -17,9 +17,12 @@ from headtime._native import (
     Table,
     Trace,
     cache_curve,
+    merge_shards,
+    run_shard,
     simulate,
     validate,
 )
+from headtime._sweep import sweep
 
 __all__ = [
     "Drive",
@@ -30,6 +33,9 @@ __all__ = [
     "Table",
     "Trace",
     "cache_curve",
+    "merge_shards",
+    "run_shard",
     "simulate",
+    "sweep",
     "validate",
 ]

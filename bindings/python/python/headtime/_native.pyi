@@ -170,6 +170,12 @@ def cache_curve(
 ) -> Results:
     """Miss ratios of a trace by size of the cache and replacement; Ctrl-C ends it."""
 
+def run_shard(file: str, text: str, number: int, of: int, *, threads: int | None = None) -> str:
+    """Runs shard ``number`` of ``of`` (from 1) of an experiment's text."""
+
+def merge_shards(texts: Sequence[str]) -> Results:
+    """Merges the texts of all shards, in any order."""
+
 def validate(
     drive: Drive | str | None = None,
     *,

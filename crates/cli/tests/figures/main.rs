@@ -14,6 +14,7 @@ mod paper;
 mod profile;
 mod scan;
 mod scene;
+mod shards;
 mod simulate;
 mod stream_plan;
 mod trace;

@@ -139,6 +139,11 @@ impl RunMeasures {
         RunMeasures(MEASURES.iter().map(|measure| (measure.of)(run)).collect())
     }
 
+    /// These measures, one for each of [`MEASURES`].
+    pub(super) fn of(measures: Vec<Option<f64>>) -> Self {
+        RunMeasures(measures)
+    }
+
     /// The measure at this place of [`MEASURES`].
     pub fn figure(&self, place: usize) -> Option<f64> {
         self.0[place]

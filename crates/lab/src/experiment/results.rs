@@ -54,6 +54,11 @@ impl Results {
         table::runs(&rows)
     }
 
+    /// The plan.
+    pub fn plan(&self) -> &ExperimentPlan {
+        &self.plan
+    }
+
     /// The experiment.
     pub fn experiment(&self) -> &Experiment {
         &self.plan.experiment

@@ -8,6 +8,9 @@
 //!
 //! A run equals that of `headtime simulate` with the same settings.
 
+use std::io;
+
+use block::Finished;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use simulator::run::{self, Watch};
 
@@ -27,18 +30,30 @@ impl ExperimentPlan {
         threads: Option<u16>,
         progress: &dyn Progress,
     ) -> Result<Results, Failure> {
+        let all: Vec<usize> = (0..self.runs.len()).collect();
+        let done = self.measure_runs(&all, threads, progress)?;
+        Ok(Results::new(self, done))
+    }
+
+    /// The measures of the runs at these places, in their order.
+    pub(super) fn measure_runs(
+        &self,
+        places: &[usize],
+        threads: Option<u16>,
+        progress: &dyn Progress,
+    ) -> Result<Vec<RunMeasures>, Failure> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.map_or(0, usize::from))
             .build()
             .map_err(Failure::failed)?;
-        progress.expect(self.runs.len() as u64 * UNITS);
+        progress.expect(places.len() as u64 * UNITS);
         // All results in order first, so that the reported error does not depend on timing.
         let done: Vec<Result<RunMeasures, Failure>> = pool.install(|| {
-            let runs = self.runs.par_iter();
-            runs.map(|run| self.one(run, progress)).collect()
+            let runs = places.par_iter();
+            runs.map(|&place| self.one(&self.runs[place], progress))
+                .collect()
         });
-        let done = done.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok(Results::new(self, done))
+        done.into_iter().collect()
     }
 
     fn one(&self, run: &ExperimentRun, progress: &dyn Progress) -> Result<RunMeasures, Failure> {
@@ -74,6 +89,13 @@ impl RunProgress<'_> {
 }
 
 impl Watch for RunProgress<'_> {
+    fn finished(&mut self, _: &Finished) -> io::Result<()> {
+        match self.progress.is_cancelled() {
+            true => Err(io::Error::other("interrupted")),
+            false => Ok(()),
+        }
+    }
+
     fn progress(&mut self, progress: run::RunProgress) {
         let by_requests = self
             .requests
