@@ -101,6 +101,9 @@ pub struct SimulateArgs {
     /// Write the account of each request: .parquet, .arrow, .jsonl, or else CSV; see below
     #[arg(long, value_name = "FILE")]
     pub requests_out: Option<PathBuf>,
+    /// Write head, plans and requests on a time line, for Perfetto (ui.perfetto.dev): JSON, at most 50 MB
+    #[arg(long, value_name = "FILE")]
+    pub trace_events: Option<PathBuf>,
     /// Write the rows to this file: .parquet or .arrow; docs/reference/file-formats.md has the columns
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -170,6 +173,9 @@ pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
         if let Some(path) = &arguments.requests_out {
             progress = progress.writing(path)?;
         }
+        if let Some(path) = &arguments.trace_events {
+            progress = progress.tracing(path)?;
+        }
         let left = arguments.scan.scan_left.as_deref();
         let left = left.map(LeftFile::begin).transpose()?;
         let mut run = setup.run(policy, &mut progress)?;
@@ -219,6 +225,7 @@ impl SimulateArgs {
     fn check_files(&self, setup: &ComparisonSetup) -> Result<(), Exit> {
         let single = [
             ("--requests-out", self.requests_out.is_some()),
+            ("--trace-events", self.trace_events.is_some()),
             ("--scan-left", self.scan.scan_left.is_some()),
         ];
         if let Some((flag, _)) = single.iter().find(|(_, is_given)| *is_given)
@@ -231,6 +238,7 @@ impl SimulateArgs {
             ("--requests-out", self.requests_out.as_deref()),
             ("--svg", self.svg.as_deref()),
             ("--out", self.out.as_deref()),
+            ("--trace-events", self.trace_events.as_deref()),
             ("--scan-left", self.scan.scan_left.as_deref()),
         ];
         let drive = named::is_drive_file(&self.drive).then(|| Path::new(&self.drive));

@@ -25,7 +25,7 @@ use engine::{Engine, Limits, ReadRule};
 use scheduler::ordering::Phases;
 use scheduler::{NamedPolicy, Preemption};
 use server::why::Slow;
-use simulator::run::{self, Options, PastEnd, RunError, ScanPoint, Watch};
+use simulator::run::{self, EndedCommand, Options, PastEnd, RunError, ScanPoint, Watch};
 use simulator::scenario::{Scenario, ScenarioError, ScenarioResult};
 
 use crate::{Failure, named};
@@ -348,6 +348,14 @@ struct Explained<'a> {
 impl Watch for Explained<'_> {
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
         self.watch.finished(finished)
+    }
+
+    fn wants_commands(&self) -> bool {
+        self.watch.wants_commands()
+    }
+
+    fn command(&mut self, ended: &EndedCommand) {
+        self.watch.command(ended);
     }
 
     fn progress(&mut self, progress: run::RunProgress) {

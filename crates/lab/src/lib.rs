@@ -25,6 +25,7 @@ pub mod requests_table;
 pub mod stream_plan;
 pub mod table;
 pub mod text_file;
+pub mod trace_events;
 pub mod validate;
 
 mod cpu_time;

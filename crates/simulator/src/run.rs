@@ -22,12 +22,14 @@ use crate::run::scan::ScanProgress;
 
 mod arrivals;
 pub mod audience;
+mod ended_command;
 mod heads;
 pub mod scan;
 pub mod shared;
 
 pub use crate::load::{Arrival, Demand, Load, LoadError, LoadPart};
 pub use audience::Audience;
+pub use ended_command::{CommandRole, EndedCommand};
 pub use scan::{AfterLoad, BackgroundScan, ScanPoint};
 pub use shared::{ProfiledDrive, ProfilingProgress};
 
@@ -79,6 +81,16 @@ pub trait Watch {
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
         let _ = finished;
         Ok(())
+    }
+
+    /// Whether the observer wants [`Watch::command`].
+    fn wants_commands(&self) -> bool {
+        false
+    }
+
+    /// A command of the drive has ended. The observer is told only if it wants commands.
+    fn command(&mut self, ended: &EndedCommand) {
+        let _ = ended;
     }
 
     /// Another [`Options::progress_every`] requests have ended.
@@ -230,6 +242,7 @@ pub fn run_beside<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Aud
         audience,
         outside: RequestTable::default(),
         heads: Heads::of(arms),
+        watched: Vec::new(),
         last_end: Instant::ZERO,
         is_idle: false,
         ran: RunTotals::default(),
@@ -257,6 +270,8 @@ struct LoadHost<'a, L: ?Sized, W: ?Sized, A> {
     audience: &'a mut A,
     outside: RequestTable,
     heads: Heads,
+    /// The commands at the drive, if the observer wants them.
+    watched: Vec<Command>,
     /// The latest end so far, as the drive reports it.
     last_end: Instant,
     /// The engine holds no request, and held one before.
@@ -289,6 +304,9 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, 
     fn command_ended(&mut self, _: Instant, engine: &Engine, outcome: &Outcome) {
         let began = self.heads.end(outcome);
         self.ledger.record_command(began, outcome.at);
+        if self.watch.wants_commands() {
+            self.show(engine, began, outcome);
+        }
         if let Some(transfer) = engine.stream_of(outcome.id) {
             self.audience.transfer_ended(transfer, began, outcome.at);
         }
@@ -333,6 +351,9 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, 
 
     fn dispatched(&mut self, now: Instant, command: &Command) {
         self.heads.begin(now, command.id);
+        if self.watch.wants_commands() {
+            self.watched.push(*command);
+        }
     }
 
     fn round_ended(&mut self, now: Instant, engine: &mut Engine) {
@@ -364,6 +385,30 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, 
             || self.arrivals.due().is_some()
             || engine.held() > 0
             || !self.audience.is_over()
+    }
+}
+
+impl<L: Load + ?Sized, W: Watch + ?Sized, A> LoadHost<'_, L, W, A> {
+    /// Shows the observer a command.
+    #[cold]
+    fn show(&mut self, engine: &Engine, began: Instant, outcome: &Outcome) {
+        let place = self
+            .watched
+            .iter()
+            .position(|command| command.id == outcome.id);
+        let Some(command) = place.map(|place| self.watched.swap_remove(place)) else {
+            return;
+        };
+        self.watch.command(&EndedCommand {
+            arm: match engine.arms().count() {
+                0 | 1 => 0,
+                _ => Engine::leg_of(outcome.id) as u32,
+            },
+            action: command.action,
+            role: CommandRole::of(engine, &command),
+            began,
+            outcome: *outcome,
+        });
     }
 }
 

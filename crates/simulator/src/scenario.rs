@@ -19,7 +19,8 @@ use crate::driver::{Driver, SimulatedDrive};
 use crate::ledger::{Ledger, RunTotals};
 use crate::mirror::{self, MirroredDrives};
 use crate::run::{
-    self, AfterLoad, Audience, BackgroundScan, Load, Options, RunError, ScanPoint, Watch,
+    self, AfterLoad, Audience, BackgroundScan, EndedCommand, Load, Options, RunError, ScanPoint,
+    Watch,
 };
 
 /// The parameters of a run.
@@ -300,6 +301,14 @@ struct Points<'a, W: ?Sized> {
 impl<W: Watch + ?Sized> Watch for Points<'_, W> {
     fn finished(&mut self, finished: &block::Finished) -> std::io::Result<()> {
         self.watch.finished(finished)
+    }
+
+    fn wants_commands(&self) -> bool {
+        self.watch.wants_commands()
+    }
+
+    fn command(&mut self, ended: &EndedCommand) {
+        self.watch.command(ended);
     }
 
     fn progress(&mut self, progress: run::RunProgress) {

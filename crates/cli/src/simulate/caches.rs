@@ -9,7 +9,8 @@ use crate::bar::Bar;
 use crate::output::{Exit, NewTable, grouped, json, print, warn};
 
 /// The options of `--cache`.
-pub const FLAGS: [&str; 14] = [
+pub const FLAGS: [&str; 15] = [
+    "trace_events",
     "belief",
     "ScanArguments",
     "TruthArguments",

@@ -16,6 +16,7 @@ pub fn examples() -> String {
   headtime simulate --drive modern-20tb --workload uniform-4k --tasks 16 --mirror=nearest
   headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
   headtime simulate --drive modern-20tb --workload modern --out runs.parquet --requests-out all.parquet
+  headtime simulate --drive modern-20tb --workload modern --seconds 60 --trace-events run.json
   headtime simulate --cache \"64 MiB,arc,linux-6\" --cache \"256 MiB,lru,ra(p=8),pfc\" --trace mine.csv
 
 Built-in loads:\n",

@@ -8,10 +8,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::comparison::ComparisonSetup;
 use lab::requests_table::RequestsTable;
 use lab::table::TableFormat;
+use lab::trace_events::TraceEvents;
 use simulator::requests_file::{RequestsFile, RequestsFormat};
-use simulator::run::{self, ScanPoint, Watch};
+use simulator::run::{self, EndedCommand, ScanPoint, Watch};
 
-use crate::output::{Exit, NewFile};
+use crate::output::{Exit, NewFile, warn};
 
 /// The whole of the bar.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,7 @@ pub struct RunBar {
     bar: ProgressBar,
     share: BarLength,
     requests: Option<(String, RequestsOutput)>,
+    events: Option<(String, TraceEvents<BufWriter<NewFile>>)>,
 }
 
 /// The file of all requests.
@@ -62,6 +64,7 @@ impl RunBar {
             bar,
             share,
             requests: None,
+            events: None,
         }
     }
 
@@ -84,6 +87,37 @@ impl RunBar {
         Ok(self)
     }
 
+    /// Returns the watcher with a file for the run's time line.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn tracing(mut self, path: &Path) -> Result<Self, Exit> {
+        let name = path.display().to_string();
+        let events = TraceEvents::begin(BufWriter::new(NewFile::begin(path)?));
+        let events = events.map_err(|error| Exit::failed(format!("{name}: {error}")))?;
+        self.events = Some((name, events));
+        Ok(self)
+    }
+
+    /// Ends the time line.
+    fn finish_events(&mut self) -> Result<(), Exit> {
+        let Some((name, events)) = self.events.take() else {
+            return Ok(());
+        };
+        if let Some(at) = events.full_at() {
+            let seconds = at.as_secs_f64();
+            warn(&format!(
+                "{name}: full, without events from {seconds:.3} virtual seconds on"
+            ));
+        }
+        let whole = events
+            .finish()
+            .and_then(|file| file.into_inner().map_err(io::IntoInnerError::into_error));
+        whole
+            .map_err(|error| Exit::failed(format!("{name}: {error}")))?
+            .finish()
+    }
+
     /// Moves the bar of a scan that ends at `hundredths`.
     fn read(&self, share: f64, hundredths: u32) {
         let done = share * 100.0 / f64::from(hundredths);
@@ -95,8 +129,9 @@ impl RunBar {
     ///
     /// # Errors
     /// If the rest of the file cannot be written.
-    pub fn finish(self) -> Result<(), Exit> {
+    pub fn finish(mut self) -> Result<(), Exit> {
         self.bar.finish_and_clear();
+        self.finish_events()?;
         let Some((name, file)) = self.requests else {
             return Ok(());
         };
@@ -114,7 +149,21 @@ impl RunBar {
 }
 
 impl Watch for RunBar {
+    fn wants_commands(&self) -> bool {
+        self.events.is_some()
+    }
+
+    fn command(&mut self, ended: &EndedCommand) {
+        if let Some((_, events)) = &mut self.events {
+            events.command(ended);
+        }
+    }
+
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
+        if let Some((name, events)) = &mut self.events {
+            let written = events.finished(finished);
+            written.map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+        }
         match &mut self.requests {
             Some((name, file)) => match file {
                 RequestsOutput::Lines(file) => file.finished(finished),

@@ -151,6 +151,9 @@ fn every_request_s_account_and_the_plot_are_written() {
     assert!(scene.read("plots/all.svg").trim_end().ends_with("</svg>"));
     scene.prints(&format!("{load} --requests-out all.jsonl"));
     assert!(scene.read("all.jsonl").starts_with("{\"request\":"));
+    scene.prints(&format!("{load} --trace-events run.json"));
+    let events: serde_json::Value = serde_json::from_str(&scene.read("run.json")).expect("JSON");
+    assert!(events["traceEvents"].as_array().map(Vec::len) > Some(1500));
     let said = scene.refuses(&format!("{load} --policy fcfs,sptf --requests-out all.csv"));
     assert_eq!(said, "--requests-out writes one file: expected one policy");
 }
