@@ -6,6 +6,7 @@ mod begun;
 mod behind;
 mod ctl;
 mod demo;
+mod existing;
 mod killed;
 mod mirrored;
 mod programs;
