@@ -32,7 +32,7 @@ fn can_be_tested() -> bool {
     let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
     assert!(is_here || !is_ci, "CI needs root and {has_all:?}");
     if !is_here {
-        println!("skipped: no root, or one of {has_all:?} is missing");
+        eprintln!("skipped: no root, or one of {has_all:?} is missing");
     }
     is_here
 }
