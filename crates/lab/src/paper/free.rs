@@ -143,6 +143,7 @@ fn no_track(drive: PaperDrive, guard: u64) -> ScanTrial {
 fn small_files() -> ScanTrial {
     ScanTrial {
         load: TrialLoad::SmallFiles,
+        part: FILES_PART,
         ..outside(JUDGED, SW60, 400)
     }
 }
@@ -313,7 +314,7 @@ impl Free<'_> {
         let finding = finding
             .beside([
                 OtherSetup::one("guard 0.3 ms", near),
-                OtherSetup::one(SMALL_FILES, files.utilisation(WHOLE)),
+                OtherSetup::one(SMALL_FILES, files.utilisation(FILES_PART)),
             ])
             .read_as(format!(
                 "foreground and free bytes over foreground bytes; {SW60}, guard 0.4 ms (section 5.4), whole scan of \
@@ -341,8 +342,11 @@ impl TrialOutcome {
 }
 
 /// The name of the other load of section 5.4.
-const SMALL_FILES: &str =
-    "reads of small files, ten always pending, which is the load of section 5.4's CPU time";
+const SMALL_FILES: &str = "reads of small files, ten always pending, which is the load of section 5.4's CPU time; nine tenths of the scan";
+
+/// Hundredths of a scan beside small files. The heads seldom pass the last tracks between groups of files: 90 % are
+/// read after 6,000 s and 99 % after 9,000 s; the last 0.1 % was not after 40 minutes of CPU time (a46eac5d).
+const FILES_PART: u32 = 90;
 
 /// The abstract's free bandwidth in MB/s, and its utilisation (`fb.external.bandwidth`, `fb.external.utilisation`).
 const PUBLISHED_FREE: f64 = 3.1;
