@@ -25,6 +25,7 @@ fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn can_be_tested() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     let has_all = ["/dev/fuse", "/dev/loop-control", "/usr/sbin/mke2fs"];
