@@ -104,7 +104,15 @@ class Interrupted(Lru):
         return super().evict()
 
 
-def test_ctrl_c_ends_a_run(tmp_path):
+@pytest.fixture
+def ctrl_c():
+    """Python's own handler of SIGINT. A shell's background process ignores the signal, and then Python installs none."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_a_run(tmp_path, ctrl_c):
     long = tmp_path / "long.csv"
     with long.open("w") as file:
         file.writelines(f"{at},disk,R,{at * 4096},4096\n" for at in range(300_000))
