@@ -27,8 +27,8 @@ struct Step {
 /// that lints have checked are not checked again.
 const FUZZ: &str = "fuzz/Cargo.toml";
 
-/// The Python package: a crate outside of the workspace, which needs Python. Its tests compare it with the command
-/// that the workspace's tests have built.
+/// The Python package: a crate outside of the workspace, which needs Python. Its tests compare it with the command,
+/// which is built before.
 const PYTHON: &str = "bindings/python/Cargo.toml";
 
 /// Every step, in order.
@@ -101,10 +101,10 @@ const ALL: &[Step] = &[
         needs: FUZZ,
     },
     Step {
-        name: "tests",
-        words: &["cargo", "test", "--workspace", "--locked"],
+        name: "the command",
+        words: &["cargo", "build", "--locked", "--package", "headtime"],
         variables: &[],
-        needs: "",
+        needs: PYTHON,
     },
     Step {
         name: "licences and sources of the Python package",
@@ -127,6 +127,12 @@ const ALL: &[Step] = &[
         words: &["bash", ".ci/python"],
         variables: &[("HEADTIME", "target/debug/headtime")],
         needs: PYTHON,
+    },
+    Step {
+        name: "tests",
+        words: &["cargo", "test", "--workspace", "--locked"],
+        variables: &[],
+        needs: "",
     },
 ];
 
