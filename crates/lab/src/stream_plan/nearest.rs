@@ -139,7 +139,7 @@ fn divided(disk: &PlannedDisk, groups: Vec<StreamGroup>) -> Vec<StreamGroup> {
     };
     let taken = groups
         .iter()
-        .map(|group| u64::from(group.count) * group.memory.unwrap_or(0));
+        .map(|group| u64::from(group.count).saturating_mul(memory_of(group)));
     let fixed = taken.fold(sum(&|group| disk.memory_for(group, 0)), u64::saturating_add);
     let left = disk.memory.total.saturating_sub(fixed);
     let millis = u128::from(left) * 1000 / u128::from(sum(&|group| group.rate).max(1));

@@ -218,3 +218,16 @@ fn what_is_wrong_is_said_with_what_was_expected() {
     let refused = set(vec![far]).plan().expect_err("past the end");
     assert!(refused.to_string().contains("expected some of 0.."));
 }
+
+#[test]
+fn memory_beyond_all_machines_is_refused_and_counted() {
+    let greedy = StreamGroup {
+        memory: Some(u64::MAX),
+        ..players(64, 500_000)
+    };
+    let plan = set(vec![greedy]).plan().expect("a drive");
+    assert!(!plan.fits);
+    let nearest = plan.nearest.expect("it is refused");
+    assert_eq!(nearest.larger_buffers, None);
+    assert_eq!(nearest.slower, None);
+}
