@@ -23,9 +23,9 @@ pub struct Results {
 /// The same before it has a place in Python.
 pub struct Measured {
     /// The table.
-    pub table: table::Table,
+    pub table: table::ColumnTable,
     /// The table of requests.
-    pub requests: Option<table::Table>,
+    pub requests: Option<table::ColumnTable>,
     /// What `--json` prints.
     pub json: String,
     /// What `--svg` draws.

@@ -19,13 +19,13 @@ use crate::interrupt::raised;
 /// The columns, their types and their versions are in docs/reference/file-formats.md, "Results as tables".
 #[pyclass(frozen, module = "headtime")]
 pub struct Table {
-    table: table::Table,
+    table: table::ColumnTable,
     batch: RecordBatch,
 }
 
 impl Table {
     /// Wraps a table.
-    pub fn new(table: table::Table) -> Self {
+    pub fn new(table: table::ColumnTable) -> Self {
         let batch = table.batch();
         Table { table, batch }
     }

@@ -69,7 +69,7 @@ impl Trace {
 }
 
 impl Trace {
-    fn read(&self, stop: &Stop) -> Result<table::Table, Failure> {
+    fn read(&self, stop: &Stop) -> Result<table::ColumnTable, Failure> {
         let on_bad = match self.skip_bad {
             true => OnBad::Skip,
             false => OnBad::Refuse,
@@ -96,7 +96,7 @@ impl Trace {
         });
         let offset = records.iter().map(|record| Some(record.bytes.offset()));
         let length = records.iter().map(|record| Some(record.bytes.length()));
-        Ok(table::Table {
+        Ok(table::ColumnTable {
             name: "trace",
             version: 1,
             columns: vec![

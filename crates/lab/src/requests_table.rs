@@ -7,7 +7,7 @@ use simulator::requests_file::RequestLine;
 use simulator::run::Watch;
 
 use crate::Failure;
-use crate::table::{Column, Table, TableFile, TableFormat};
+use crate::table::{Column, ColumnTable, TableFile, TableFormat};
 
 /// Writes one row for each ended request, in batches.
 pub struct RequestsTable<W: Write + Send> {
@@ -57,14 +57,14 @@ impl<W: Write + Send> Watch for RequestsTable<W> {
 }
 
 /// The rows of requests.
-pub fn requests(lines: &[RequestLine]) -> Table {
+pub fn requests(lines: &[RequestLine]) -> ColumnTable {
     type Line = RequestLine;
     let text = |name, what, of: fn(&Line) -> Option<&'static str>| {
         Column::text(name, what, lines.iter().map(of))
     };
     let count =
         |name, what, of: fn(&Line) -> Option<u64>| Column::count(name, what, lines.iter().map(of));
-    Table {
+    ColumnTable {
         name: "requests",
         version: 1,
         columns: vec![

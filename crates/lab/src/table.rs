@@ -1,7 +1,7 @@
 //! Results as columns: Arrow tables, and their files in Parquet and Arrow.
 //!
 //! ```text
-//!   figures --> Table: columns with names, types, descriptions --batch--> RecordBatch --> TableFile
+//!   figures --> ColumnTable: columns with names, types, descriptions --batch--> RecordBatch --> TableFile
 //!                                                                                   '--> Python
 //! ```
 //!
@@ -25,7 +25,7 @@ use crate::Failure;
 
 /// The columns of a result.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct ColumnTable {
     /// The name of the table.
     pub name: &'static str,
     /// The version of its columns. A new column is the same version; any other change is a new one.
@@ -132,7 +132,7 @@ impl Cells {
     }
 }
 
-impl Table {
+impl ColumnTable {
     /// The names, types and descriptions.
     pub fn schema(&self) -> SchemaRef {
         let fields: Vec<Field> = self.columns.iter().map(Column::field).collect();

@@ -31,11 +31,10 @@ pub struct TraceEvents<W: Write> {
     failed: Option<io::Error>,
 }
 
-/// Bytes of a file at most. A choice: what Perfetto's page opens in seconds, below the 50 MB of issue 23 with room
-/// for the counter.
+/// Bytes of a file at most. A choice: with the counter below 50 MB, which Perfetto's page opens in seconds.
 const MOST_BYTES: u64 = 44_000_000;
 
-/// Bytes of the counter's events at most.
+/// Bytes of the counter's events at most. A choice.
 const MOST_COUNTED: u64 = 4_000_000;
 
 /// The processes of the time line.

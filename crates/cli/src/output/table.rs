@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lab::table::{Table, TableFormat};
+use lab::table::{ColumnTable, TableFormat};
 
 use super::{Exit, NewFile};
 
@@ -32,7 +32,7 @@ impl NewTable {
     ///
     /// # Errors
     /// If the file system refuses.
-    pub fn write(self, table: &Table) -> Result<(), Exit> {
+    pub fn write(self, table: &ColumnTable) -> Result<(), Exit> {
         table
             .write(self.format, self.file)
             .map_err(|error| Exit::failed(format!("{}: {error}", self.path)))?

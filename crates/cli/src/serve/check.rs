@@ -12,7 +12,7 @@ use crate::output::{Exit, json, print};
 pub(super) fn run(config: &Config, as_json: bool) -> Result<(), Exit> {
     let steps = dry_run(config);
     match as_json {
-        true => print(&format!("{}\n", json(&steps)?))?,
+        true => print(&json(&steps)?)?,
         false => print(&text(&steps))?,
     }
     let is_refused = |step: &&PlannedStep| step.outcome == StepOutcome::Refused;

@@ -1,17 +1,17 @@
 //! Miss ratios as a table.
 
 use super::{BLOCK_BYTES, MissCurves, MissRatio, PrefetchFigures};
-use crate::table::{Column, Table};
+use crate::table::{Column, ColumnTable};
 
 impl MissCurves {
     /// The rows of the JSON array: miss ratios, then those of prefetchers.
-    pub fn table(&self) -> Table {
+    pub fn table(&self) -> ColumnTable {
         miss_ratios(&self.ratios, &self.prefetched)
     }
 }
 
 /// The table of miss ratios without prefetchers and with them.
-pub fn miss_ratios(alone: &[MissRatio], ahead: &[PrefetchFigures]) -> Table {
+pub fn miss_ratios(alone: &[MissRatio], ahead: &[PrefetchFigures]) -> ColumnTable {
     let replacement = alone.iter().map(|row| &row.replacement);
     let replacement = replacement.chain(ahead.iter().map(|row| &row.replacement));
     let blocks = alone.iter().map(|row| row.blocks);
@@ -24,7 +24,7 @@ pub fn miss_ratios(alone: &[MissRatio], ahead: &[PrefetchFigures]) -> Table {
     };
     let prefetcher = alone.iter().map(|_| None);
     let prefetcher = prefetcher.chain(ahead.iter().map(|row| Some(row.prefetcher.clone())));
-    Table {
+    ColumnTable {
         name: "miss_ratios",
         version: 1,
         columns: vec![

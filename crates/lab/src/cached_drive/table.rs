@@ -1,11 +1,11 @@
 //! The caches of a run as a table.
 
 use super::{CacheLevelFigures, CachedFigures};
-use crate::table::{Column, Table};
+use crate::table::{Column, ColumnTable};
 
 impl CachedFigures {
     /// A row for each cache, from the one that clients reach.
-    pub fn table(&self) -> Table {
+    pub fn table(&self) -> ColumnTable {
         levels(std::slice::from_ref(self))
     }
 }
@@ -14,7 +14,7 @@ impl CachedFigures {
 type Row<'a> = (&'a CachedFigures, u64, &'a CacheLevelFigures);
 
 /// The table of the caches of these runs.
-pub fn levels(runs: &[CachedFigures]) -> Table {
+pub fn levels(runs: &[CachedFigures]) -> ColumnTable {
     let rows = runs.iter().flat_map(|run| {
         let levels = (0..).zip(&run.levels);
         levels.map(move |(place, level)| (run, place, level))
@@ -22,7 +22,7 @@ pub fn levels(runs: &[CachedFigures]) -> Table {
     let rows: Vec<Row<'_>> = rows.collect();
     let mut columns = of_caches(&rows);
     columns.extend(of_runs(&rows));
-    Table {
+    ColumnTable {
         name: "levels",
         version: 1,
         columns,

@@ -13,7 +13,7 @@ use super::plan::ExperimentPlan;
 use super::table::{self, RunRow};
 use super::{Axis, Experiment, ExperimentSetting};
 use crate::Label;
-use crate::table::Table;
+use crate::table::ColumnTable;
 
 /// A finished experiment.
 pub struct Results {
@@ -46,7 +46,7 @@ impl Results {
     }
 
     /// The runs as a table.
-    pub fn table(&self) -> Table {
+    pub fn table(&self) -> ColumnTable {
         let runs = self.plan.runs.iter().zip(&self.runs);
         let rows: Vec<RunRow> = runs
             .map(|(run, measures)| RunRow::swept(&self.plan, run, measures))

@@ -6,7 +6,7 @@ use super::{Kind, SETTINGS, Value};
 use crate::Label;
 use crate::comparison::figures::PolicyRun;
 use crate::comparison::{ComparisonSettings, ComparisonSetup};
-use crate::table::{Column, Table};
+use crate::table::{Column, ColumnTable};
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl RunRow {
 }
 
 /// The table of runs. A column of a setting has the setting's path in an experiment file.
-pub fn runs(rows: &[RunRow]) -> Table {
+pub fn runs(rows: &[RunRow]) -> ColumnTable {
     let experiment = rows.iter().map(|row| row.experiment.clone());
     let mode = rows.iter().map(|row| Some(row.mode.name()));
     let mut columns = vec![
@@ -97,7 +97,7 @@ pub fn runs(rows: &[RunRow]) -> Table {
         let figures = rows.iter().map(|row| row.measures.figure(place));
         columns.push(Column::number(measure.name, measure.title, figures));
     }
-    Table {
+    ColumnTable {
         name: "runs",
         version: 1,
         columns,

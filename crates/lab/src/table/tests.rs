@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn table(rows: &[(Option<String>, Option<u64>, Option<f64>)]) -> Table {
-    Table {
+fn table(rows: &[(Option<String>, Option<u64>, Option<f64>)]) -> ColumnTable {
+    ColumnTable {
         name: "example",
         version: 3,
         columns: vec![

@@ -1,10 +1,10 @@
 //! Judgements as a table.
 
 use super::judgement::{DemeritFigures, Judgement};
-use crate::table::{Column, Table};
+use crate::table::{Column, ColumnTable};
 
 /// The table of judgements: two rows for each drive, all requests and the second half.
-pub fn judgements(judgements: &[Judgement]) -> Table {
+pub fn judgements(judgements: &[Judgement]) -> ColumnTable {
     type Row<'a> = (&'a Judgement, &'static str, &'a DemeritFigures);
     let rows: Vec<Row<'_>> = judgements
         .iter()
@@ -18,7 +18,7 @@ pub fn judgements(judgements: &[Judgement]) -> Table {
     let number = |name, what, of: fn(&DemeritFigures) -> Option<f64>| {
         Column::number(name, what, rows.iter().map(|row| of(row.2)))
     };
-    Table {
+    ColumnTable {
         name: "judgements",
         version: 1,
         columns: vec![

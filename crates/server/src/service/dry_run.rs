@@ -1,7 +1,8 @@
 //! What a start would do, found out without doing it: for `headtime serve --check`.
 //!
-//! Nothing is created, opened for writing or connected to. A start may still fail where only the attempt can tell:
-//! another program may claim a disk meanwhile, and a server behind NBD is not asked.
+//! Nothing is created or opened for writing. A unix socket is connected to and a port is bound for a moment, to see
+//! whether another program listens. A start may still fail: a program may claim a disk meanwhile, a server behind NBD
+//! is not asked, and a profile is not compared with the size of its disk.
 
 use std::fmt::Display;
 use std::os::unix::fs::FileTypeExt;

@@ -7,8 +7,7 @@
 //!
 //! Times are those of a clock; the first request is the start of the trace.
 
-use super::error::Reason;
-use super::fields::{Field, Unit, at_commas, byte_range};
+use super::fields::{Field, FirstTime, Unit, at_commas, byte_range};
 use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};
 use block::Instant;
 
@@ -43,43 +42,32 @@ const KIND: Field = Field::new("io_type", "0 or 1");
 const VOLUME: Field = Field::new("volume_id", "a whole number");
 
 #[derive(Default)]
-struct Alibaba(Start);
+struct Alibaba(FirstTime);
 
 #[derive(Default)]
-struct Tencent(Start);
+struct Tencent(FirstTime);
 
-/// The time of the first request, once there is one.
-#[derive(Default)]
-struct Start(Option<u64>);
-
-impl Start {
-    /// The time since the start; the first request is the start.
-    fn since(&self, text: &[u8], unit: Unit) -> Result<(u64, Instant), Fault> {
-        TIME.number(text)?;
-        let nanos = TIME.nanos(text, unit)?;
-        let start = self.0.unwrap_or(nanos);
-        let since = nanos.checked_sub(start).ok_or_else(|| Fault {
-            expected: "at least that of the first request".into(),
-            ..TIME.fault(Reason::Backwards, text)
-        })?;
-        Ok((start, Instant::from_nanos(since)))
-    }
+/// A time in nanoseconds. Both clouds write whole numbers.
+fn clock(text: &[u8], unit: Unit) -> Result<u64, Fault> {
+    TIME.number(text)?;
+    TIME.nanos(text, unit)
 }
 
 impl Parse for Alibaba {
     fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         let columns = [DEVICE, OPCODE, OFFSET, LENGTH, TIME];
         let [device, opcode, offset, length, time] = at_commas(line, &columns)?;
-        let (start, at) = self.0.since(time, Unit::Microseconds)?;
+        let nanos = clock(time, Unit::Microseconds)?;
+        let since = self.0.since(TIME, time, nanos, " ns")?;
         let record = Record {
-            at,
+            at: Instant::from_nanos(since),
             direction: OPCODE.direction(opcode, &[b"R"], &[b"W"])?,
             bytes: byte_range(OFFSET.bytes(offset), LENGTH.bytes(length))?,
             device: devices.number(DEVICE, DEVICE.small_number(device)?)?,
             owner: block::Owner::NOBODY,
             measured: None,
         };
-        self.0 = Start(Some(start));
+        self.0.note(nanos);
         Ok(Parsed::Request(record))
     }
 }
@@ -88,16 +76,17 @@ impl Parse for Tencent {
     fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         let columns = [TIME, SECTOR, SECTORS, KIND, VOLUME];
         let [time, sector, sectors, kind, volume] = at_commas(line, &columns)?;
-        let (start, at) = self.0.since(time, Unit::Seconds)?;
+        let nanos = clock(time, Unit::Seconds)?;
+        let since = self.0.since(TIME, time, nanos, " ns")?;
         let record = Record {
-            at,
+            at: Instant::from_nanos(since),
             direction: KIND.direction(kind, &[b"0"], &[b"1"])?,
             bytes: byte_range(SECTOR.blocks(sector), SECTORS.blocks(sectors))?,
             device: devices.number(VOLUME, VOLUME.small_number(volume)?)?,
             owner: block::Owner::NOBODY,
             measured: None,
         };
-        self.0 = Start(Some(start));
+        self.0.note(nanos);
         Ok(Parsed::Request(record))
     }
 }

@@ -36,6 +36,32 @@ pub(super) struct Cell<'a> {
     unit_bytes: u64,
 }
 
+/// The time of the first request, from which a trace with the times of a clock begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FirstTime(Option<u64>);
+
+impl FirstTime {
+    /// The time since the first request, which this one is if none was noted. `unit` is that of the clock.
+    pub(super) fn since(
+        self,
+        field: Field,
+        text: &[u8],
+        time: u64,
+        unit: &str,
+    ) -> Result<u64, Fault> {
+        let first = self.0.unwrap_or(time);
+        time.checked_sub(first).ok_or_else(|| Fault {
+            expected: format!("at least {first}{unit}, that of the first request"),
+            ..field.fault(Reason::Backwards, text)
+        })
+    }
+
+    /// Notes the time of a good request. The first one stays.
+    pub(super) fn note(&mut self, time: u64) {
+        self.0.get_or_insert(time);
+    }
+}
+
 impl Field {
     pub(super) const fn new(name: &'static str, expected: &'static str) -> Self {
         Field { name, expected }

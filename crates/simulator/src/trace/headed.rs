@@ -14,7 +14,7 @@
 //! first request is the start of the trace, because such files often have times since 1970.
 
 use super::error::{Reason, quoted};
-use super::fields::{Cell, Field, Unit, byte_range, missing, one_too_many};
+use super::fields::{Cell, Field, FirstTime, Unit, byte_range, missing, one_too_many};
 use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};
 use block::{Direction, Instant};
 
@@ -54,8 +54,8 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 #[derive(Default)]
 struct Headed {
     columns: Option<Columns>,
-    /// The time of the first request in nanoseconds.
-    start: Option<u64>,
+    /// In nanoseconds.
+    first: FirstTime,
 }
 
 /// The places of the columns, from 0, and their units.
@@ -94,11 +94,7 @@ impl Parse for Headed {
         };
         let fields = columns.fields(line)?;
         let nanos = TIME.nanos(fields.time, columns.time.1)?;
-        let start = self.start.unwrap_or(nanos);
-        let since = nanos.checked_sub(start).ok_or_else(|| Fault {
-            expected: "at least that of the first request".into(),
-            ..TIME.fault(Reason::Backwards, fields.time)
-        })?;
+        let since = self.first.since(TIME, fields.time, nanos, " ns")?;
         let direction = match fields.direction {
             Some(text) => DIRECTION.direction(text, &READS, &WRITES)?,
             None => Direction::Read,
@@ -106,7 +102,7 @@ impl Parse for Headed {
         let address = columns.address.1.cell(ADDRESS, fields.address);
         let bytes = byte_range(address, columns.length.1.cell(LENGTH, fields.length))?;
         let device = devices.index(DEVICE, fields.device.unwrap_or(ONE))?;
-        self.start = Some(start);
+        self.first.note(nanos);
         Ok(Parsed::Request(Record {
             at: Instant::from_nanos(since),
             device,

@@ -5,8 +5,7 @@
 //! start of the trace. A device is called `hostname_disk`, as the published files are. The response
 //! time is that of the traced server and not used.
 
-use super::error::Reason;
-use super::fields::{Field, at_commas, byte_range};
+use super::fields::{Field, FirstTime, at_commas, byte_range};
 use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};
 use block::Instant;
 
@@ -33,8 +32,8 @@ const TICK_NANOS: u64 = 100;
 
 #[derive(Default)]
 struct Msr {
-    /// The file time of the first request.
-    start: Option<u64>,
+    /// A file time.
+    first: FirstTime,
     /// Buffer for the name of a device.
     name: Vec<u8>,
 }
@@ -44,12 +43,9 @@ impl Parse for Msr {
         let columns = [TIME, HOST, DISK, TYPE, OFFSET, SIZE, RESPONSE];
         let [time, host, disk, kind, offset, size, response] = at_commas(line, &columns)?;
         let ticks = TIME.number(time)?;
-        let start = self.start.unwrap_or(ticks);
-        let since = ticks.checked_sub(start).ok_or_else(|| Fault {
-            expected: format!("at least {start}, that of the first request"),
-            ..TIME.fault(Reason::Backwards, time)
-        })?;
-        let nanos = since
+        let nanos = self
+            .first
+            .since(TIME, time, ticks, "")?
             .checked_mul(TICK_NANOS)
             .ok_or_else(|| TIME.too_late(time))?;
         let direction = TYPE.direction(kind, &[b"Read"], &[b"Write"])?;
@@ -63,7 +59,7 @@ impl Parse for Msr {
         self.name.push(b'_');
         self.name.extend_from_slice(disk);
         let device = devices.index(HOST, &self.name)?;
-        self.start = Some(start);
+        self.first.note(ticks);
         Ok(Parsed::Request(Record {
             at: Instant::from_nanos(nanos),
             device,
