@@ -16,6 +16,7 @@
 //! | `Caches` | pages of volumes with a cache | `caching`, `cached` |
 //! | `Checkpoints` | moments of volumes, and changes that wait for them | `checkpoints` |
 //! | `PartialWrites` | blocks that are changed in part | `edges` |
+//! | `Punches` | trims and zeroes of the back end, and their order with reads | `punches` |
 //! | `PostedQueue` | operations of front ends on other threads | `posted` |
 
 use std::io;
@@ -38,6 +39,7 @@ mod layout;
 pub(crate) mod operation;
 mod operations;
 pub mod posted;
+mod punches;
 mod requests;
 mod resize;
 mod space;
@@ -54,6 +56,7 @@ pub use operations::LONGEST;
 use operations::Operations;
 pub(crate) use operations::ZEROES;
 use posted::PostedQueue;
+use punches::Punches;
 pub use resize::Resize;
 use streams::meeting::Meeting;
 use streams::{StreamRequest, VolumeStreams};
@@ -63,6 +66,7 @@ pub(crate) struct Volumes {
     pub(crate) streams: VolumeStreams,
     pub(crate) caches: Caches,
     partial: PartialWrites,
+    punches: Punches,
     pub(crate) posted: PostedQueue,
     pub(crate) checkpoints: Checkpoints,
     /// Last: what is above may point into its memory.
@@ -80,6 +84,7 @@ impl Volumes {
             streams: VolumeStreams::default(),
             caches: Caches::default(),
             partial: PartialWrites::default(),
+            punches: Punches::default(),
             posted: PostedQueue::default(),
             checkpoints: Checkpoints::default(),
             operations: Operations::new(exports, arena, longest)?,
@@ -162,6 +167,7 @@ impl Volumes {
             _ => self.streams.class_of(exports, &operation),
         };
         let has_to_wait = self.partial.holds_of(exports, &operation)
+            || self.punches.hold_back(&self.operations, &operation)
             || self.caches.holds_back(&self.operations, &operation);
         if !disk.engine.has_room(class) || meeting == Meeting::Later || has_to_wait {
             return Err(Stalled { source, bytes });
@@ -249,7 +255,8 @@ impl Volumes {
         }
     }
 
-    /// Continues partial writes that waited for earlier operations. The answer is whether there was one.
+    /// Continues partial writes that waited for earlier operations, and punches that waited for reads. The
+    /// answer is whether there was one.
     pub(crate) fn begin_waiting(&mut self, disk: &mut Disk) -> bool {
         let (mut is_any, mut next) = (false, 0);
         while let Some((key, step)) =
@@ -257,6 +264,10 @@ impl Volumes {
                 .next_waiting(disk, &mut self.operations, &mut next)
         {
             self.advance(disk, key, step);
+            is_any = true;
+        }
+        while let Some((key, what, blocks)) = self.punches.next_ready(&self.operations) {
+            disk.punch(key, what, blocks);
             is_any = true;
         }
         is_any

@@ -79,7 +79,7 @@ impl Volumes {
             }
             Ask::Flush => self.advance(disk, key, NextStep::Flush),
             Ask::Trim { .. } => match exports.within(&operation) {
-                Some(within) if disk.shape.trims => disk.punch(key, Punch::Trim, within),
+                Some(within) if disk.shape.trims => self.punch(disk, key, Punch::Trim, within),
                 _ => self.answer(disk, key),
             },
         }
@@ -98,12 +98,19 @@ impl Volumes {
                     Space::MayBeFreed => Punch::Free(pace),
                     Space::Kept => Punch::Zero(pace),
                 };
-                disk.punch(key, punch, extent);
+                self.punch(disk, key, punch, extent);
             }
             _ => {
                 self.operations[key].rest = Some(extent);
                 self.write_zeroes(disk, key);
             }
+        }
+    }
+
+    /// Trims or zeroes blocks at the back end, once the reads of them have ended.
+    fn punch(&mut self, disk: &mut Disk, key: usize, what: Punch, blocks: Extent) {
+        if self.punches.begin(&self.operations, key, (what, blocks)) {
+            disk.punch(key, what, blocks);
         }
     }
 
@@ -206,6 +213,7 @@ impl Volumes {
         key: usize,
         result: Result<(), OperationError>,
     ) {
+        self.punches.end(key);
         self.caches.note_punch(&self.operations, key);
         let durability = match self.operations[key].operation.ask {
             Ask::Trim { durability } | Ask::Zero { durability, .. } => durability,

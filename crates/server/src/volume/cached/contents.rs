@@ -225,6 +225,10 @@ impl CacheContents {
             if self.level.wished() == 0 {
                 return;
             }
+            // A wish that was not polled may be for a block whose evicted page is not written yet.
+            if self.are_newer(Interval::new(block, block)) {
+                continue;
+            }
             if let Some(frame) = self.level.offer(block) {
                 self.release_evicted();
                 let slot = self.pages.allocate(frame);
@@ -616,6 +620,51 @@ mod tests {
         }
     }
 
+    fn owner(setting: &CacheSetting) -> Owner {
+        Owner {
+            contents: CacheContents::new(setting).expect("contents"),
+            arena: Arena::map(4 << 20).expect("memory"),
+            volume: [0; BLOCKS as usize],
+            latest: [0; BLOCKS as usize],
+            writes: Vec::new(),
+            serial: 0,
+        }
+    }
+
+    /// A background read ends after its block was wished, and before the wish is polled. The page of the block
+    /// is evicted, and not written yet.
+    #[test]
+    fn a_background_read_of_an_unwritten_block_becomes_no_page() {
+        let mut owner = owner(&CacheSetting {
+            bytes: 8 * PAGE,
+            replacement: "lru".to_owned(),
+            prefetch: "none".to_owned(),
+            coordinator: "pfc(actions=readmore,queue=100)".to_owned(),
+            readmore: Readmore::Free,
+            writes: Writes::Back,
+            ahead: Class::BestEffort(6),
+        });
+        owner.take_step(&Step::Store(8));
+        let is_resident = |owner: &Owner| owner.contents.slot_of(8).is_some();
+        assert!(is_resident(&owner), "the write is stored");
+        for block in 0..BLOCKS {
+            if is_resident(&owner) && block != 8 {
+                owner.take_step(&Step::Read(block));
+            }
+        }
+        assert!(!is_resident(&owner), "its page is evicted");
+        while owner.contents.poll_wanted().is_some() {}
+        // A reader in order, so that the coordinator wishes for what follows.
+        (0..8).for_each(|block| owner.take_step(&Step::Read(block)));
+        assert!(owner.contents.level.wished() > 0);
+        let mut buffer = owner.arena.allocate(PAGE as usize).expect("memory");
+        buffer.bytes_mut().fill(owner.volume[8]);
+        let read = VolumeBytes::page(8, buffer.memory());
+        owner.check();
+        owner.contents.fill_wanted(&read);
+        owner.check();
+    }
+
     proptest! {
         #[test]
         fn what_is_read_and_what_is_in_pages_is_what_the_volume_will_have(
@@ -631,14 +680,7 @@ mod tests {
                 writes: Writes::Back,
                 ahead: Class::BestEffort(6),
             };
-            let mut owner = Owner {
-                contents: CacheContents::new(&setting).expect("contents"),
-                arena: Arena::map(4 << 20).expect("memory"),
-                volume: [0; BLOCKS as usize],
-                latest: [0; BLOCKS as usize],
-                writes: Vec::new(),
-                serial: 0,
-            };
+            let mut owner = owner(&setting);
             for step in &steps {
                 owner.take_step(step);
                 owner.check();
