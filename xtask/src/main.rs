@@ -18,6 +18,7 @@ mod repository;
 mod results;
 mod source;
 mod structure;
+mod swarm;
 mod tidy;
 
 use std::process::ExitCode;
@@ -87,6 +88,11 @@ const ALL: &[Task] = &[
         name: "prose",
         about: "words a sentence in README, ARCHITECTURE and docs, or in the files named",
         run: prose::run,
+    },
+    Task {
+        name: "swarm",
+        about: "whole services in virtual time under faults: --seeds N | --minutes M | --seed S",
+        run: swarm::run,
     },
     Task {
         name: "bless",

@@ -2,7 +2,10 @@
 //!
 //! With a time scale of 4 a second of the drive's time takes four real seconds. Engine and emulated drive
 //! are four times as slow, so the delays of the machine are a quarter as long beside them.
+//!
+//! A simulation sets the time itself, in virtual nanoseconds.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time;
 
 use block::{Duration, Instant};
@@ -44,6 +47,8 @@ impl TimeScale {
 pub struct Clock {
     origin: time::Instant,
     scale: TimeScale,
+    /// The nanoseconds since the origin, if a simulation sets them.
+    set: Option<&'static AtomicU64>,
 }
 
 impl Clock {
@@ -52,12 +57,25 @@ impl Clock {
         Clock {
             origin: time::Instant::now(),
             scale,
+            set: None,
+        }
+    }
+
+    /// A clock that shows the nanoseconds which a simulation sets.
+    pub fn simulated(nanos: &'static AtomicU64) -> Self {
+        Clock {
+            set: Some(nanos),
+            ..Clock::start(TimeScale::REAL)
         }
     }
 
     /// The present time of the drive.
     pub fn now(&self) -> Instant {
-        Instant::ZERO + self.scale.model(self.origin.elapsed())
+        let passed = match self.set {
+            None => self.origin.elapsed(),
+            Some(nanos) => time::Duration::from_nanos(nanos.load(Ordering::Relaxed)),
+        };
+        Instant::ZERO + self.scale.model(passed)
     }
 
     /// The moment of real time at which the clock shows `then`.
@@ -65,6 +83,14 @@ impl Clock {
         // Rounded up, or the loop would wake up just before.
         let real = self.scale.real(then.since(Instant::ZERO)) + time::Duration::from_nanos(1);
         self.origin + real
+    }
+
+    /// The time of the drive at a moment of real time, as [`Clock::moment`] gives them.
+    pub fn at(&self, moment: time::Instant) -> Instant {
+        Instant::ZERO
+            + self
+                .scale
+                .model(moment.saturating_duration_since(self.origin))
     }
 
     /// The time scale.
@@ -78,6 +104,17 @@ const MILLION: u64 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_simulated_clock_shows_what_is_set() {
+        static NANOS: AtomicU64 = AtomicU64::new(0);
+        let clock = Clock::simulated(&NANOS);
+        assert_eq!(clock.now(), Instant::ZERO);
+        NANOS.store(5_000, Ordering::Relaxed);
+        let then = Instant::ZERO + Duration::from_micros(5);
+        assert_eq!(clock.now(), then);
+        assert!(clock.at(clock.moment(then)) >= then, "no wakeup is early");
+    }
 
     #[test]
     fn a_scale_stretches_and_shrinks_exactly() {

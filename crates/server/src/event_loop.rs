@@ -118,8 +118,24 @@ impl EventLoop {
         mailbox: Mailbox,
         bounds: Bounds,
     ) -> io::Result<Self> {
+        EventLoop::over(clock, Ring::new, engine, back_end, exports, mailbox, bounds)
+    }
+
+    /// A loop without clients, over the ring that `ring` makes for the loop's memory.
+    ///
+    /// # Errors
+    /// If there is no memory or no ring for it.
+    pub fn over(
+        clock: Clock,
+        ring: impl FnOnce(&Arena) -> io::Result<Ring>,
+        engine: Engine,
+        back_end: Box<dyn BackEnd>,
+        exports: Vec<Export>,
+        mailbox: Mailbox,
+        bounds: Bounds,
+    ) -> io::Result<Self> {
         let arena = Arena::map(ZEROES + bounds.memory / 2 + bounds.common())?;
-        let disk = Disk::new(clock, Ring::new(&arena)?, engine, back_end)?;
+        let disk = Disk::new(clock, ring(&arena)?, engine, back_end)?;
         let exports = Exports::new(exports, disk.block());
         let mut this = EventLoop {
             volumes: Volumes::new(exports, arena, bounds.longest)?,

@@ -25,7 +25,8 @@ impl Seats {
     }
 
     /// A place, if one is free.
-    pub(crate) fn take(&self) -> Option<Seat> {
+    #[must_use]
+    pub fn take(&self) -> Option<Seat> {
         let one_more = |taken: usize| (taken < self.most).then_some(taken + 1);
         let result = self
             .taken

@@ -6,39 +6,22 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use block::operation::OperationError;
-use nbd::client::{ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests};
+use nbd::client::{ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity};
 use nbd::negotiation::Sizes;
 use nbd::offer::Text;
 use nbd::request::Asked;
-use nbd::{Context, Descriptor, Style};
+use nbd::{Context, Style};
+
+#[path = "conversation.rs"]
+mod conversation;
+
+use conversation::Conversation;
+pub use conversation::End;
 
 /// One connection.
 pub struct Client {
     stream: UnixStream,
-    requests: Requests,
-    received: Vec<u8>,
-    /// What has come of requests that have not ended.
-    parts: Vec<Part>,
-}
-
-/// What has come of one request.
-struct Part {
-    cookie: u64,
-    offset: u64,
-    bytes: Vec<u8>,
-    states: Vec<Descriptor>,
-}
-
-/// How a request ended.
-#[derive(Debug)]
-pub struct End {
-    pub cookie: u64,
-    pub result: Result<(), OperationError>,
-    /// What was read.
-    pub bytes: Vec<u8>,
-    /// What a block status told.
-    pub states: Vec<Descriptor>,
+    conversation: Conversation,
 }
 
 /// So many requests may be under way.
@@ -97,9 +80,7 @@ impl Client {
                     session.agreed.sizes = sizes;
                     return Client {
                         stream,
-                        requests: Requests::new(session, LIMIT),
-                        received,
-                        parts: Vec::new(),
+                        conversation: Conversation::new(session, LIMIT, received),
                     };
                 }
                 other => panic!("{other:?}"),
@@ -110,80 +91,24 @@ impl Client {
     /// Sends a request.
     pub fn submit(&mut self, ask: Asked, offset: u64, length: u64, payload: &[u8]) -> u64 {
         let mut out = Vec::new();
-        let cookie = self
-            .requests
-            .submit(&mut out, ask, offset, length)
-            .expect("a request that the server takes");
-        let is_read = ask == Asked::Of(block::operation::Ask::Read);
-        self.parts.push(Part {
-            cookie,
-            offset,
-            bytes: match is_read {
-                true => vec![0xEE; length as usize],
-                false => Vec::new(),
-            },
-            states: Vec::new(),
-        });
+        let cookie = self.conversation.submit(&mut out, ask, offset, length);
         out.extend_from_slice(payload);
         self.stream.write_all(&out).expect("the server receives");
         cookie
     }
 
     pub fn under_way(&self) -> usize {
-        self.requests.under_way()
+        self.conversation.under_way()
     }
 
     /// Waits for the next end; `None` if the server has closed.
     pub fn end(&mut self) -> Option<End> {
         loop {
-            let told = self.requests.receive(&self.received);
-            let (used, event) = told.expect("an honest server");
-            self.received.drain(..used);
-            match event {
-                None if used == 0 => more(&self.stream, &mut self.received)?,
-                None | Some(Event::Complaint { .. }) => (),
-                Some(Event::Contents {
-                    cookie,
-                    offset,
-                    length,
-                }) => {
-                    while (self.received.len() as u64) < length {
-                        more(&self.stream, &mut self.received)?;
-                    }
-                    let bytes: Vec<u8> = self.received.drain(..length as usize).collect();
-                    let part = self.part(cookie);
-                    let at = (offset - part.offset) as usize;
-                    part.bytes[at..at + bytes.len()].copy_from_slice(&bytes);
-                }
-                Some(Event::Hole {
-                    cookie,
-                    offset,
-                    length,
-                }) => {
-                    let part = self.part(cookie);
-                    let at = (offset - part.offset) as usize;
-                    part.bytes[at..at + length as usize].fill(0);
-                }
-                Some(Event::State {
-                    cookie, descriptor, ..
-                }) => self.part(cookie).states.push(descriptor),
-                Some(Event::Finished { cookie, result }) => {
-                    let place = self.parts.iter().position(|part| part.cookie == cookie);
-                    let part = self.parts.swap_remove(place.expect("under way"));
-                    return Some(End {
-                        cookie,
-                        result,
-                        bytes: part.bytes,
-                        states: part.states,
-                    });
-                }
+            if let Some(end) = self.conversation.next_end() {
+                return Some(end);
             }
+            more(&self.stream, self.conversation.received())?;
         }
-    }
-
-    fn part(&mut self, cookie: u64) -> &mut Part {
-        let mut parts = self.parts.iter_mut();
-        parts.find(|part| part.cookie == cookie).expect("under way")
     }
 
     /// Sends a request and waits for its end; nothing else may be under way.
@@ -199,14 +124,7 @@ impl Client {
     pub fn tries(&mut self, ask: Asked, offset: u64, payload: &[u8]) -> bool {
         let mut out = Vec::new();
         let length = payload.len() as u64;
-        let submitted = self.requests.submit(&mut out, ask, offset, length);
-        let cookie = submitted.expect("a request that the server takes");
-        self.parts.push(Part {
-            cookie,
-            offset,
-            bytes: Vec::new(),
-            states: Vec::new(),
-        });
+        self.conversation.submit(&mut out, ask, offset, length);
         out.extend_from_slice(payload);
         self.stream.write_all(&out).is_ok() && self.end().is_some_and(|end| end.result.is_ok())
     }
@@ -219,16 +137,17 @@ impl Client {
 
     /// The next bytes as they are.
     pub fn exactly(&mut self, count: usize) -> Vec<u8> {
-        while self.received.len() < count {
-            more(&self.stream, &mut self.received).expect("the server answers");
+        let received = self.conversation.received();
+        while received.len() < count {
+            more(&self.stream, received).expect("the server answers");
         }
-        self.received.drain(..count).collect()
+        received.drain(..count).collect()
     }
 
     /// Says that nothing more will come, in the protocol's way.
     pub fn say_goodbye(&mut self) {
         let mut out = Vec::new();
-        self.requests.disconnect(&mut out);
+        self.conversation.disconnect(&mut out);
         self.send(&out);
     }
 

@@ -22,3 +22,4 @@ mod slowest;
 mod station;
 mod streams;
 mod taken_up;
+mod trims;

@@ -9,6 +9,7 @@ use crate::station::BLOCK;
 pub type Stamp = u64;
 
 /// The blocks.
+#[derive(Clone)]
 pub struct Model {
     blocks: Vec<Vec<Value>>,
     now: u64,
@@ -24,7 +25,7 @@ struct Value {
 }
 
 /// A write that has been submitted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     number: u64,
     pub first: u64,
@@ -73,6 +74,11 @@ impl Model {
     /// It has ended well: what was there before it is gone.
     pub fn done(&mut self, change: Change) {
         self.end(change);
+        self.settle(change);
+    }
+
+    /// It has ended before, and what was there before it is gone now.
+    pub fn settle(&mut self, change: Change) {
         for block in self.range(change.first, change.count) {
             block.retain(|value| value.change == change.number || value.ended > change.number);
         }

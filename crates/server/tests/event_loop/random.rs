@@ -8,8 +8,9 @@ use nbd::request::{Asked, Wanted};
 use nbd::{HOLE, Style};
 use proptest::prelude::*;
 
+pub use steps::Step;
 pub use steps::{BLOCKS, steps, steps_beside_streams};
-use steps::{Leaving, Step, steps_of_reads_and_trims, steps_with_a_belief};
+use steps::{Leaving, steps_with_a_belief};
 
 use crate::client::{Client, End};
 use crate::hostile;
@@ -328,7 +329,7 @@ fn assert_states(wait: &Wait, end: &End) {
     }
 }
 
-fn play(medium: Medium, steps: Vec<Step>) {
+pub fn play(medium: Medium, steps: Vec<Step>) {
     play_on(Served::plain(medium, BLOCKS * BLOCK), medium, steps);
 }
 
@@ -403,17 +404,6 @@ proptest! {
     #[test]
     fn parts_of_blocks_of_a_drive_hold_what_some_order_gives(steps in steps()) {
         play(Medium::CoarseDrive, steps);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
-
-    /// The back end trims beside its reads and writes: no read finds a part of a block trimmed.
-    #[test]
-    fn a_read_beside_trims_finds_whole_blocks(steps in steps_of_reads_and_trims()) {
-        play(Medium::File, steps.clone());
-        play(Medium::Emulated, steps);
     }
 }
 

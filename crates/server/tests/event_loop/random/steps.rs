@@ -75,24 +75,6 @@ pub fn steps_beside_streams() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..200)
 }
 
-/// Reads, writes and trims of a few blocks, so that most overlap.
-pub fn steps_of_reads_and_trims() -> impl Strategy<Value = Vec<Step>> {
-    let durability = Durability::Volatile;
-    let what = prop_oneof![
-        3 => Just(Asked::Of(Ask::Read)),
-        2 => Just(Asked::Of(Ask::Write { durability })),
-        2 => Just(Asked::Of(Ask::Trim { durability })),
-    ];
-    let step = prop_oneof![
-        1 => Just(Step::Open(Style::Structured)),
-        40 => (0..4usize, what, 0..16u64, 1..20u64).prop_map(|(who, what, first, count)| {
-            Step::Submit { who, what, first, count }
-        }),
-        8 => (0..4usize).prop_map(Step::Take),
-    ];
-    prop::collection::vec(step, 1..300)
-}
-
 fn step() -> impl Strategy<Value = Step> {
     let who = 0..4usize;
     prop_oneof![

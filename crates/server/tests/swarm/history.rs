@@ -1,0 +1,127 @@
+//! What the volume may have: what a reader may find, and what is safe from a power cut.
+//!
+//! ```text
+//!   write, ended         readers find it                 the medium may have it or what was there before
+//!   flush, ended         readers find it                 the medium has it
+//!   power cut            readers may find all that the medium may have
+//! ```
+
+use crate::model::{Change, Model, Stamp};
+
+/// Two models that see the same changes: a change counts in the second only once it is durable.
+pub struct History {
+    found: Model,
+    medium: Model,
+    /// Changes that have ended and may be lost, in the order of their ends.
+    volatile: Vec<Change>,
+    /// How many have left the front of that list.
+    settled: usize,
+    cuts: usize,
+}
+
+/// A moment of the history, at which a flush begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment(usize);
+
+impl History {
+    /// All zeroes.
+    pub fn new(blocks: u64) -> History {
+        History {
+            found: Model::new(blocks),
+            medium: Model::new(blocks),
+            volatile: Vec::new(),
+            settled: 0,
+            cuts: 0,
+        }
+    }
+
+    pub fn stamp(&mut self) -> Stamp {
+        self.medium.stamp();
+        self.found.stamp()
+    }
+
+    pub fn submit(&mut self, first: u64, count: u64, stamp: Stamp) -> Change {
+        let change = self.found.submit(first, count, stamp);
+        assert_eq!(self.medium.submit(first, count, stamp), change, "in step");
+        change
+    }
+
+    /// A change has ended well.
+    pub fn done(&mut self, change: Change, is_durable: bool) {
+        self.found.done(change);
+        self.medium.end(change);
+        match is_durable {
+            true => self.medium.settle(change),
+            false => self.volatile.push(change),
+        }
+    }
+
+    /// A change has ended, and nobody knows what it did.
+    pub fn unknown(&mut self, change: Change) {
+        self.found.end(change);
+        self.medium.end(change);
+    }
+
+    /// A flush begins now.
+    pub fn moment(&self) -> Moment {
+        Moment(self.settled + self.volatile.len())
+    }
+
+    /// A flush has ended well: all that had ended at its begin is safe.
+    pub fn flushed(&mut self, begun: Moment) {
+        let count = begun.0.saturating_sub(self.settled);
+        for change in self.volatile.drain(..count) {
+            self.medium.settle(change);
+        }
+        self.settled += count;
+    }
+
+    /// The drive has lost its power: readers find what the medium has.
+    pub fn cut(&mut self) {
+        self.cuts += 1;
+        // A later flush makes nothing of it safe: the medium has it, or has lost it.
+        self.settled += self.volatile.len();
+        self.volatile.clear();
+        self.found = self.medium.clone();
+    }
+
+    /// How often the power was cut.
+    pub fn cuts(&self) -> usize {
+        self.cuts
+    }
+
+    /// What a read that is submitted now may find.
+    pub fn possible(&self, first: u64, count: u64) -> Vec<Vec<Stamp>> {
+        self.found.possible(first, count)
+    }
+}
+
+#[test]
+fn a_power_cut_gives_back_what_was_not_flushed_and_nothing_else() {
+    let mut history = History::new(2);
+    let possible = |history: &History| history.possible(0, 1)[0].clone();
+    let one = history.submit(0, 1, 1);
+    history.done(one, false);
+    let flush = history.moment();
+    let two = history.submit(0, 1, 2);
+    history.done(two, false);
+    assert_eq!(possible(&history), [2]);
+    history.flushed(flush);
+    history.cut();
+    assert_eq!(
+        possible(&history),
+        [1, 2],
+        "the second came after the flush"
+    );
+    let flush = history.moment();
+    history.flushed(flush);
+    history.cut();
+    assert_eq!(possible(&history), [1, 2], "a flush brings nothing back");
+    let three = history.submit(0, 1, 3);
+    history.done(three, true);
+    history.cut();
+    assert_eq!(possible(&history), [3]);
+    let four = history.submit(0, 1, 4);
+    history.unknown(four);
+    assert_eq!(possible(&history), [3, 4]);
+}

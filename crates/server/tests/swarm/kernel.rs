@@ -1,0 +1,290 @@
+//! A kernel in virtual time: it executes the operations of a ring when their time has come, and lets the
+//! world act in between.
+//!
+//! ```text
+//!   event loop --submit--> [ files: due at a time | sockets: once they can ] --ends--> event loop
+//!                                        world: acts at its times, sends and receives
+//! ```
+//!
+//! Sockets and files are the machine's own, used without waiting and by one thread. So nothing depends on the
+//! time that anything takes.
+
+#![allow(unsafe_code, reason = "it executes what the loop submits by address")]
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::RawFd;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use server::clock::Clock;
+use server::ring::{Owner, Queues, RingOperation, Ticket};
+
+use crate::plan::Dice;
+use crate::world::World;
+
+/// The queues of a simulated kernel.
+pub struct Simulation {
+    clock: Clock,
+    nanos: &'static AtomicU64,
+    world: Rc<RefCell<World>>,
+    dice: Dice,
+    host_us: u64,
+    /// Operations on files, by the time at which they are executed and the order of their submission.
+    files: BTreeMap<(u64, u64), FileOperation>,
+    /// Operations that wait for a socket or a bell.
+    sockets: Vec<(Ticket, RingOperation)>,
+    ends: VecDeque<(Ticket, i32)>,
+    submitted: u64,
+    /// Waits at one moment.
+    still: u64,
+}
+
+/// An operation on a file. The kernel may read in two parts, with other operations in between.
+struct FileOperation {
+    ticket: Ticket,
+    part: RingOperation,
+    /// What is left for a later time, in nanoseconds from this part on.
+    rest: Option<(u64, RingOperation)>,
+    /// The bytes that earlier parts have moved.
+    moved: i32,
+}
+
+/// The share of reads of files that come in two parts, in percent. A choice.
+const IN_PARTS: u64 = 30;
+
+/// What a turn of the loop takes, so that time passes in every loop.
+const TURN_NS: u64 = 200;
+
+/// A loop that turns so often without a wait is stuck.
+const STUCK: u64 = 200_000;
+
+/// No run takes longer: an hour.
+const HORIZON_NS: u64 = 3_600_000_000_000;
+
+impl Simulation {
+    pub fn new(
+        (clock, nanos): (Clock, &'static AtomicU64),
+        world: Rc<RefCell<World>>,
+        seed: u64,
+        host_us: u64,
+    ) -> Simulation {
+        Simulation {
+            clock,
+            nanos,
+            world,
+            // Another stream of numbers than the plan's.
+            dice: Dice::new(!seed),
+            host_us,
+            files: BTreeMap::new(),
+            sockets: Vec::new(),
+            ends: VecDeque::new(),
+            submitted: 0,
+            still: 0,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.nanos.load(Ordering::Relaxed)
+    }
+
+    /// Completes what sockets and bells allow. The answer is whether anything was.
+    fn move_sockets(&mut self) -> bool {
+        let before = self.ends.len();
+        let ends = &mut self.ends;
+        self.sockets.retain(|&(ticket, operation)| {
+            // SAFETY: as the loop promised when it submitted.
+            match unsafe { execute(operation) } {
+                Some(result) => ends.push_back((ticket, result)),
+                None => return true,
+            }
+            false
+        });
+        self.ends.len() > before
+    }
+
+    /// Executes the files' operations whose time has come.
+    fn move_files(&mut self) {
+        while let Some(entry) = self.files.first_entry()
+            && entry.key().0 <= self.nanos.load(Ordering::Relaxed)
+        {
+            let FileOperation {
+                ticket,
+                part,
+                rest,
+                moved,
+            } = entry.remove();
+            // SAFETY: as the loop promised when it submitted.
+            let result = unsafe { execute(part) }.expect("files do not wait");
+            match rest {
+                Some((takes, part)) if result >= 0 => {
+                    let rest = FileOperation {
+                        ticket,
+                        part,
+                        rest: None,
+                        moved: moved + result,
+                    };
+                    self.put(takes, rest);
+                }
+                _ if result < 0 => self.ends.push_back((ticket, result)),
+                _ => self.ends.push_back((ticket, moved + result)),
+            }
+        }
+    }
+
+    fn put(&mut self, takes: u64, operation: FileOperation) {
+        self.submitted += 1;
+        self.files
+            .insert((self.now() + takes, self.submitted), operation);
+    }
+}
+
+impl Queues for Simulation {
+    unsafe fn submit(&mut self, ticket: Ticket, operation: RingOperation) {
+        match ticket.owner {
+            Owner::BackEnd | Owner::SecondLeg => {
+                let stalled = self.world.borrow().stalled_until();
+                let stalled = stalled.saturating_sub(self.now());
+                let mut takes = || 1 + self.dice.below(self.host_us * 1000);
+                let (first, second) = (stalled + takes(), takes());
+                let parts = match self.dice.percent(IN_PARTS) {
+                    true => divide(operation, self.dice.below(u64::MAX)),
+                    false => None,
+                };
+                let (part, rest) = match parts {
+                    Some([part, rest]) => (part, Some((second, rest))),
+                    None => (operation, None),
+                };
+                let operation = FileOperation {
+                    ticket,
+                    part,
+                    rest,
+                    moved: 0,
+                };
+                self.put(first, operation);
+            }
+            Owner::Mailbox | Owner::Receive | Owner::Send | Owner::Marks => {
+                self.sockets.push((ticket, operation));
+            }
+        }
+    }
+
+    fn wait(&mut self, _rest: Duration, until: Option<Instant>) -> io::Result<()> {
+        let until = until.map(|moment| self.clock.at(moment).as_nanos());
+        self.nanos.fetch_add(TURN_NS, Ordering::Relaxed);
+        loop {
+            self.move_files();
+            while self.move_sockets() | self.world.borrow_mut().progress(self.now()) {}
+            if !self.ends.is_empty() {
+                self.still = 0;
+                return Ok(());
+            }
+            let times = [
+                self.files.first_key_value().map(|(&(time, _), _)| time),
+                self.world.borrow().next_time(),
+                until,
+            ];
+            let next = times.into_iter().flatten().min();
+            let next = next.expect("the service waits for ever");
+            assert!(next < HORIZON_NS, "the run takes longer than an hour");
+            self.nanos.fetch_max(next, Ordering::Relaxed);
+            if until == Some(next) {
+                self.still += 1;
+                assert!(self.still < STUCK, "the loop turns and turns");
+                return Ok(());
+            }
+        }
+    }
+
+    fn next_end(&mut self) -> Option<(Ticket, i32)> {
+        self.ends.pop_front()
+    }
+}
+
+/// Two parts of a read, divided at any byte. A file system does not divide the others: it locks the file.
+fn divide(operation: RingOperation, at: u64) -> Option<[RingOperation; 2]> {
+    let RingOperation::Read {
+        file,
+        memory,
+        offset,
+    } = operation
+    else {
+        return None;
+    };
+    let length = memory.length as u64;
+    let part = |from: u64, length: u64| RingOperation::Read {
+        file,
+        memory: memory.part(from as usize, length as usize),
+        offset: offset + from,
+    };
+    let first = (length > 1).then(|| 1 + at % (length - 1))?;
+    Some([part(0, first), part(first, length - first)])
+}
+
+/// Executes an operation, if that needs no wait: the kernel's result.
+///
+/// # Safety
+/// The memory of the operation has to be as for [`Queues::submit`].
+unsafe fn execute(operation: RingOperation) -> Option<i32> {
+    // SAFETY: as the caller promises.
+    let result = unsafe {
+        match operation {
+            RingOperation::Read { file, .. } if !is_readable(file) => return None,
+            RingOperation::Read {
+                file,
+                memory,
+                offset,
+            } => match libc::pread(file, memory.at.cast(), memory.length, offset as i64) {
+                // A bell has no offsets.
+                -1 if error() == libc::ESPIPE => libc::read(file, memory.at.cast(), memory.length),
+                count => count,
+            },
+            RingOperation::Write {
+                file,
+                memory,
+                offset,
+                ..
+            } => libc::pwrite(file, memory.at.cast(), memory.length, offset as i64),
+            RingOperation::Sync { .. } => 0,
+            RingOperation::Allocate {
+                file,
+                mode,
+                offset,
+                length,
+            } => libc::fallocate(file, mode, offset as i64, length as i64) as isize,
+            RingOperation::Receive { socket, memory } => {
+                libc::recv(socket, memory.at.cast(), memory.length, libc::MSG_DONTWAIT)
+            }
+            RingOperation::Send { socket, message } => {
+                libc::sendmsg(socket, message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+            }
+            RingOperation::PollReadable { file } => match is_readable(file) {
+                true => libc::POLLIN as isize,
+                false => return None,
+            },
+        }
+    };
+    match result {
+        -1 if error() == libc::EAGAIN => None,
+        -1 => Some(-error()),
+        count => Some(count as i32),
+    }
+}
+
+fn error() -> i32 {
+    io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO)
+}
+
+fn is_readable(file: RawFd) -> bool {
+    let mut poll = libc::pollfd {
+        fd: file,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one entry, which is here.
+    unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
+}

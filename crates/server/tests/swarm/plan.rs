@@ -1,0 +1,261 @@
+//! What happens in one run, drawn from its seed before it begins. A plan can be shortened step by step.
+
+use block::operation::{Ask, Space, ZeroingPace};
+use block::{Class, Durability};
+use cache::{coordinator, prefetch, replacement};
+use nbd::Style;
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
+
+use crate::run::BLOCKS;
+
+/// The dice of one run.
+pub struct Dice(Pcg64Mcg);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    /// A number below `end`, which is not zero.
+    pub fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
+    }
+
+    /// Whether it happens, so many times in a hundred.
+    pub fn percent(&mut self, share: u64) -> bool {
+        self.below(100) < share
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize].clone()
+    }
+}
+
+/// What holds the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A file of the host.
+    File,
+    /// An emulated drive without a write cache.
+    Drive,
+    /// An emulated drive with a write cache of several segments.
+    CachingDrive,
+}
+
+/// What the engine believes of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Belief {
+    /// What it is.
+    True,
+    /// Another drive with as many blocks.
+    Wrong,
+    /// Nothing.
+    None,
+}
+
+/// The service of a run.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub medium: Medium,
+    pub belief: Belief,
+    pub policy: &'static str,
+    pub cache: Option<CacheSetting>,
+    /// Whether free blocks are read for tasks.
+    pub background: bool,
+    /// The longest time that the host's files take, in microseconds.
+    pub host_us: u64,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+pub enum Action {
+    Connect(Style),
+    /// A client over NBD asks, and does not wait.
+    Submit {
+        who: u64,
+        ask: Ask,
+        first: u64,
+        count: u64,
+    },
+    /// A front end on another thread asks.
+    Post {
+        ask: Ask,
+        first: u64,
+        count: u64,
+    },
+    Leave(u64, Leaving),
+    /// A client takes no replies for so many milliseconds.
+    Pause {
+        who: u64,
+        ms: u64,
+    },
+    /// All blocks are read in the background.
+    Scan,
+    PowerCut,
+    /// The host's files take so many milliseconds more, for as long.
+    Stall {
+        ms: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Leaving {
+    Politely,
+    ByHalf,
+    Abruptly,
+    WithinPayload,
+}
+
+/// An action, and how long after the one before, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub after_us: u64,
+    pub action: Action,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub setting: Setting,
+    pub steps: Vec<Step>,
+}
+
+/// The most steps of a run. A choice: enough for caches of hundreds of pages to fill.
+const STEPS: u64 = 400;
+
+impl Plan {
+    pub fn of(seed: u64) -> Plan {
+        let mut dice = Dice::new(seed);
+        let setting = setting(&mut dice);
+        let count = 1 + dice.below(STEPS);
+        // Runs are calm or busy: the mean distance of two steps.
+        let mean_us = dice.one(&[20, 500, 10_000, 200_000]);
+        let steps = (0..count).map(|_| Step {
+            after_us: dice.below(2 * mean_us),
+            action: action(&mut dice, &setting),
+        });
+        let steps = steps.collect();
+        Plan { setting, steps }
+    }
+}
+
+fn setting(dice: &mut Dice) -> Setting {
+    let medium = dice.one(&[Medium::File, Medium::Drive, Medium::CachingDrive]);
+    let belief = match medium {
+        Medium::File => Belief::None,
+        _ => dice.one(&[Belief::True, Belief::True, Belief::Wrong, Belief::None]),
+    };
+    let policies: Vec<&'static str> = scheduler::policy::ALL
+        .iter()
+        .map(|entry| entry.name)
+        .filter(|name| belief != Belief::None || ["fcfs", "look", "c-look"].contains(name))
+        .collect();
+    let background = belief != Belief::None && dice.percent(60);
+    let policy = match background {
+        true => "sptf-sw60",
+        false => dice.one(&policies),
+    };
+    Setting {
+        medium,
+        belief,
+        policy,
+        cache: dice.percent(60).then(|| cache(dice, background)),
+        background,
+        host_us: dice.one(&[5, 50, 3000]),
+    }
+}
+
+fn cache(dice: &mut Dice, background: bool) -> CacheSetting {
+    let replacements: Vec<&str> = replacement::ALL.iter().map(|entry| entry.name).collect();
+    let prefetches: Vec<&str> = prefetch::ALL.iter().map(|entry| entry.name).collect();
+    let coordinators: Vec<&str> = coordinator::ALL.iter().map(|entry| entry.name).collect();
+    let readmore = match background && dice.percent(50) {
+        true => Readmore::Free,
+        false => Readmore::Ordinary,
+    };
+    let coordinator = match readmore {
+        Readmore::Free => dice.one(&["pfc", "adaptive(watch=off)"]),
+        Readmore::Ordinary => dice.one(&coordinators),
+    };
+    CacheSetting {
+        bytes: (2 + dice.below(600)) * PAGE,
+        replacement: match coordinator {
+            // What it marks, only this one looks at.
+            "du" => "du".to_owned(),
+            _ => dice.one(&replacements).to_owned(),
+        },
+        prefetch: dice.one(&prefetches).to_owned(),
+        coordinator: coordinator.to_owned(),
+        readmore,
+        writes: dice.one(&[Writes::Through, Writes::Back]),
+        ahead: dice.one(&[Class::BestEffort(6), Class::Background]),
+    }
+}
+
+fn action(dice: &mut Dice, setting: &Setting) -> Action {
+    let who = dice.below(4);
+    match dice.below(100) {
+        0..6 => Action::Connect(dice.one(&[Style::Simple, Style::Structured, Style::Extended])),
+        6..64 => {
+            let (ask, first, count) = asked(dice);
+            Action::Submit {
+                who,
+                ask,
+                first,
+                count,
+            }
+        }
+        64..88 => {
+            let (ask, first, count) = asked(dice);
+            Action::Post { ask, first, count }
+        }
+        88..92 => Action::Leave(
+            who,
+            dice.one(&[
+                Leaving::Politely,
+                Leaving::ByHalf,
+                Leaving::Abruptly,
+                Leaving::WithinPayload,
+            ]),
+        ),
+        92..95 => Action::Pause {
+            who,
+            ms: dice.below(2000),
+        },
+        95..97 if setting.background => Action::Scan,
+        97..99 if setting.medium != Medium::File => Action::PowerCut,
+        _ => Action::Stall {
+            ms: dice.below(300),
+        },
+    }
+}
+
+fn asked(dice: &mut Dice) -> (Ask, u64, u64) {
+    let durability = match dice.percent(30) {
+        true => Durability::Durable,
+        false => Durability::Volatile,
+    };
+    let ask = match dice.below(24) {
+        0..8 => Ask::Read,
+        8..16 => Ask::Write { durability },
+        16..18 => Ask::Zero {
+            durability,
+            space: dice.one(&[Space::MayBeFreed, Space::Kept]),
+            pace: ZeroingPace::Any,
+        },
+        18..20 => Ask::Trim { durability },
+        20..23 => Ask::Flush,
+        _ => Ask::Cache,
+    };
+    let (first, count) = match dice.below(9) {
+        0..6 => (dice.below(64), 1 + dice.below(32)),
+        6..8 => (dice.below(BLOCKS - 300), 1 + dice.below(300)),
+        _ => (dice.below(BLOCKS - 2048), 2048),
+    };
+    match ask {
+        Ask::Flush => (ask, 0, 0),
+        _ => (ask, first, count),
+    }
+}

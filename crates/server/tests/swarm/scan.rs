@@ -1,0 +1,108 @@
+//! A background task that reads all blocks, and the check of what is read.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, OnceLock};
+
+use block::{Extent, Lba, Sectors};
+use scheduler::background::DeclaredSet;
+use server::event_loop::EventLoop;
+use server::event_loop::mailbox::Mailbox;
+use server::tasks::{Portion, ROOM, SinkHandle, TaskRequest};
+
+use crate::history::History;
+use crate::model::{Stamp, stamp_of};
+use crate::run::{BLOCK, BLOCKS};
+
+/// A task and its sink.
+pub struct Scan {
+    number: u64,
+    received: Receiver<Portion>,
+    outstanding: Arc<AtomicUsize>,
+    /// What each block may have, or had since the begin.
+    pub possible: Vec<Vec<Stamp>>,
+    cuts: usize,
+}
+
+impl Scan {
+    /// Begins a task, which the service may refuse because there are many.
+    pub fn begin(number: u64, history: &History, mailbox: &Mailbox) -> Scan {
+        let (portions, received) = sync_channel(ROOM);
+        let outstanding = Arc::new(AtomicUsize::new(0));
+        let whole = Extent::new(Lba(0), Sectors(BLOCKS)).expect("blocks");
+        let task = TaskRequest {
+            number,
+            name: "swarm".to_owned(),
+            set: DeclaredSet::all(vec![whole]).expect("a piece"),
+            priority: 0,
+            deadline: None,
+            left: None,
+            sink: SinkHandle {
+                portions,
+                outstanding: Arc::clone(&outstanding),
+                is_cut: Arc::default(),
+                is_enough: Arc::default(),
+                outcome: Arc::new(OnceLock::new()),
+            },
+        };
+        let begun = mailbox.call(|event_loop| {
+            if let Err(refused) = event_loop.tasks().begin(task) {
+                assert!(refused.contains("tasks are under way"), "{refused}");
+            }
+        });
+        begun.expect("it runs");
+        Scan {
+            number,
+            received,
+            outstanding,
+            possible: history.possible(0, BLOCKS),
+            cuts: history.cuts(),
+        }
+    }
+
+    /// Takes and checks what was read. The answer is how many blocks.
+    pub fn take(&mut self, history: &History, mailbox: &Mailbox) -> u64 {
+        let mut taken = 0;
+        while let Ok(portion) = self.received.try_recv() {
+            self.outstanding.fetch_sub(1, Ordering::AcqRel);
+            let first = portion.offset / BLOCK;
+            taken += portion.bytes.len() as u64 / BLOCK;
+            if self.cuts == history.cuts() {
+                let possible = &self.possible[first as usize..];
+                check(first, &portion.bytes, possible, Mixture::BesideZeroes);
+            }
+        }
+        if taken > 0 {
+            let number = self.number;
+            let call = move |event_loop: &mut EventLoop| event_loop.tasks().caught_up(number);
+            // After the end of the loop nothing waits for it.
+            let _ = mailbox.call(call);
+        }
+        taken
+    }
+}
+
+/// Whether a block may be found with a part of it zeroed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mixture {
+    /// Never.
+    No,
+    /// Beside a trim or zeroes, which the engine does not order with reads in the background.
+    BesideZeroes,
+}
+
+/// Every block has one of the values that it may have.
+pub fn check(first: u64, bytes: &[u8], possible: &[Vec<Stamp>], mixture: Mixture) {
+    let blocks = bytes.chunks_exact(BLOCK as usize);
+    for ((block, bytes), possible) in (first..).zip(blocks).zip(possible) {
+        let found = stamp_of(block, bytes);
+        let may_be_mixed = possible.len() > 1 && possible[1..].contains(&0);
+        if found.is_none() && mixture == Mixture::BesideZeroes && may_be_mixed {
+            continue;
+        }
+        assert!(
+            found.is_some_and(|stamp| possible.contains(&stamp)),
+            "block {block} has {found:?}, expected one of {possible:?}"
+        );
+    }
+}

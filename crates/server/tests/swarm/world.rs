@@ -1,0 +1,481 @@
+//! The world around the service: clients, a front end, a scan, and what they know of the bytes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use block::operation::{Ask, OperationError};
+use block::{Durability, Owner};
+use nbd::Style;
+use server::clients::Seats;
+use server::event_loop::mailbox::Mailbox;
+use server::volume::posted::{Contents, Posted};
+
+use crate::client::Client;
+use crate::history::{History, Moment};
+use crate::model::{Change, Stamp, contents};
+use crate::plan::{Action, Leaving, Plan};
+use crate::run::{BLOCK, BLOCKS};
+use crate::scan::{Mixture, Scan, check};
+
+/// An operation takes at most so long, in virtual time, unless its client takes no replies.
+const PATIENCE_NS: u64 = 120_000_000_000;
+
+/// So many requests of a client are under way at most: fewer than the service accepts.
+const DEPTH: usize = 64;
+
+/// Bytes of one read at the end.
+const CHUNK: u64 = 512;
+
+/// What was asked.
+pub struct Wait {
+    ask: Ask,
+    first: u64,
+    change: Option<Change>,
+    /// What each block of a read may have.
+    possible: Vec<Vec<Stamp>>,
+    moment: Moment,
+    /// The power cuts before it.
+    cuts: usize,
+    since: u64,
+}
+
+/// What the loop's thread tells, in order.
+enum Told {
+    Posted(u64, Result<Vec<u8>, OperationError>),
+    Cut,
+    /// The connections that there are.
+    Present(Vec<u64>),
+}
+
+type Tell = Arc<Mutex<VecDeque<Told>>>;
+
+/// A client that is gone without its answers. The service may still work for it.
+struct Departed {
+    number: u64,
+    waits: Vec<Wait>,
+}
+
+/// How long after a look at the connections the next one is, in nanoseconds. A choice.
+const LOOK_NS: u64 = 1_000_000;
+
+/// What comes after the last step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// All clients leave.
+    Leaving,
+    /// All blocks from this one on are read.
+    Reading(u64),
+    Stopping,
+}
+
+/// What has happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub operations: u64,
+    pub cuts: u64,
+    pub scanned: u64,
+    pub unreadable: u64,
+    pub connections: u64,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: &Counts) {
+        self.operations += other.operations;
+        self.cuts += other.cuts;
+        self.scanned += other.scanned;
+        self.unreadable += other.unreadable;
+        self.connections += other.connections;
+    }
+}
+
+/// The world.
+pub struct World {
+    steps: VecDeque<(u64, Action)>,
+    clients: Vec<Client>,
+    posted: BTreeMap<u64, Wait>,
+    departed: Vec<Departed>,
+    /// When to look for them next.
+    look: u64,
+    scans: Vec<Scan>,
+    history: History,
+    told: Tell,
+    mailbox: Mailbox,
+    seats: Seats,
+    numbers: u64,
+    stalled_until: u64,
+    phase: Phase,
+    pub counts: Counts,
+}
+
+impl World {
+    pub fn new(plan: &Plan, mailbox: Mailbox) -> World {
+        let mut at = 0;
+        let steps = plan.steps.iter().map(|step| {
+            at += step.after_us * 1000;
+            (at, step.action)
+        });
+        World {
+            steps: steps.collect(),
+            clients: Vec::new(),
+            posted: BTreeMap::new(),
+            departed: Vec::new(),
+            look: 0,
+            scans: Vec::new(),
+            history: History::new(BLOCKS),
+            told: Tell::default(),
+            mailbox,
+            seats: Seats::default(),
+            numbers: 0,
+            stalled_until: 0,
+            phase: Phase::Running,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Until when the host's files are slow.
+    pub fn stalled_until(&self) -> u64 {
+        self.stalled_until
+    }
+
+    /// When the world acts next by itself.
+    pub fn next_time(&self) -> Option<u64> {
+        let step = self.steps.front().map(|&(at, _)| at);
+        let paused = self.clients.iter().filter_map(Client::paused_until);
+        let look = (!self.departed.is_empty()).then_some(self.look);
+        step.into_iter().chain(paused).chain(look).min()
+    }
+
+    /// Does what can be done now. The answer is whether anything was.
+    pub fn progress(&mut self, now: u64) -> bool {
+        let mut is_any = self.listen(now);
+        for who in 0..self.clients.len() {
+            is_any |= self.move_client(who, now);
+        }
+        self.clients.retain(|client| {
+            let has_lost = client.has_left() && client.under_way() > 0;
+            assert!(
+                !has_lost,
+                "the service has closed a connection with requests"
+            );
+            !client.has_left()
+        });
+        for scan in &mut self.scans {
+            let blocks = scan.take(&self.history, &self.mailbox);
+            self.counts.scanned += blocks;
+            is_any |= blocks > 0;
+        }
+        if !self.departed.is_empty() && self.look <= now {
+            self.look(now);
+            return true;
+        }
+        if let Some(&(at, action)) = self.steps.front()
+            && at <= now
+        {
+            self.steps.pop_front();
+            self.act(action, now);
+            return true;
+        }
+        is_any || (self.steps.is_empty() && self.end(now))
+    }
+
+    /// Takes what the loop has told.
+    fn listen(&mut self, now: u64) -> bool {
+        let told = std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner));
+        let is_any = !told.is_empty();
+        for told in told {
+            match told {
+                Told::Posted(number, result) => {
+                    let wait = self.posted.remove(&number).expect("each ends once");
+                    let (result, bytes) = match result {
+                        Ok(bytes) => (Ok(()), bytes),
+                        Err(failed) => (Err(failed), Vec::new()),
+                    };
+                    self.assert_in_time(&wait, now);
+                    self.ended(wait, result, &bytes);
+                }
+                Told::Cut => self.cut(now),
+                Told::Present(numbers) => self.see(&numbers),
+            }
+        }
+        is_any
+    }
+
+    /// The power was cut, and all connections with it. Replies that had been sent count as before.
+    fn cut(&mut self, now: u64) {
+        for who in 0..self.clients.len() {
+            self.clients[who].wake();
+            while self.move_client(who, now) {}
+        }
+        self.history.cut();
+        self.counts.cuts += 1;
+        for client in std::mem::take(&mut self.clients) {
+            self.depart(client);
+        }
+    }
+
+    /// A client is gone.
+    fn depart(&mut self, client: Client) {
+        let number = client.number();
+        let waits = client.into_waits().collect();
+        self.departed.push(Departed { number, waits });
+    }
+
+    /// The service has these connections: nothing is done any more for others.
+    fn see(&mut self, present: &[u64]) {
+        let is_gone = |departed: &mut Departed| !present.contains(&departed.number);
+        let gone: Vec<Departed> = self.departed.extract_if(.., is_gone).collect();
+        for wait in gone.iter().flat_map(|departed| &departed.waits) {
+            self.unknown(wait);
+        }
+    }
+
+    /// Asks for the connections that there are.
+    fn look(&mut self, now: u64) {
+        self.look = now + LOOK_NS;
+        let told = Arc::clone(&self.told);
+        let posted = self.mailbox.call(move |event_loop| {
+            let present = event_loop
+                .clients()
+                .iter()
+                .map(|client| client.id)
+                .collect();
+            tell(&told, Told::Present(present));
+        });
+        posted.expect("it runs");
+    }
+
+    fn unknown(&mut self, wait: &Wait) {
+        if let Some(change) = wait.change {
+            self.history.unknown(change);
+        }
+    }
+
+    /// Sends and receives for a client. The answer is whether anything moved.
+    fn move_client(&mut self, who: usize, now: u64) -> bool {
+        let mut is_any = self.clients[who].transfer(now);
+        while let Some((wait, end, is_patient)) = self.clients[who].next_end() {
+            is_any = true;
+            if !is_patient {
+                self.assert_in_time(&wait, now);
+            }
+            self.ended(wait, end.result, &end.bytes);
+        }
+        is_any
+    }
+
+    fn assert_in_time(&self, wait: &Wait, now: u64) {
+        let took = now
+            .saturating_sub(wait.since)
+            .saturating_sub(self.stalled_until);
+        assert!(took < PATIENCE_NS, "{:?} took {took} ns", wait.ask);
+    }
+
+    fn act(&mut self, action: Action, now: u64) {
+        let count = self.clients.len() as u64;
+        let place = |who: u64| (count > 0).then(|| (who % count.max(1)) as usize);
+        match action {
+            Action::Connect(style) => self.connect(style),
+            Action::Submit {
+                who,
+                ask,
+                first,
+                count,
+            } => {
+                if let Some(who) = place(who).filter(|&who| self.clients[who].has_room(DEPTH)) {
+                    let (wait, payload) = self.ask(ask, first, count, now);
+                    self.clients[who].submit(wait, ask, (first, count), &payload);
+                }
+            }
+            Action::Post { ask, first, count } => self.post(ask, first, count, now),
+            Action::Leave(who, how) => {
+                if let Some(who) = place(who) {
+                    self.leave(who, how);
+                }
+            }
+            Action::Pause { who, ms } => {
+                if let Some(who) = place(who) {
+                    self.clients[who].pause(now + ms * 1_000_000);
+                }
+            }
+            Action::Scan => {
+                self.numbers += 1;
+                let scan = Scan::begin(self.numbers, &self.history, &self.mailbox);
+                self.scans.push(scan);
+            }
+            Action::PowerCut => {
+                let told = Arc::clone(&self.told);
+                let posted = self.mailbox.call(move |event_loop| {
+                    event_loop.power_cut().expect("an emulated drive");
+                    tell(&told, Told::Cut);
+                });
+                posted.expect("it runs");
+            }
+            Action::Stall { ms } => self.stalled_until = now + ms * 1_000_000,
+        }
+    }
+
+    fn connect(&mut self, style: Style) {
+        self.numbers += 1;
+        self.counts.connections += 1;
+        let seat = self.seats.take().expect("a seat");
+        let client = Client::connect(self.numbers, style, seat, &self.mailbox);
+        self.clients.push(client);
+    }
+
+    /// What waits for an operation that begins now, and its payload.
+    fn ask(&mut self, ask: Ask, first: u64, count: u64, now: u64) -> (Wait, Vec<u8>) {
+        self.counts.operations += 1;
+        let (stamp, payload) = match ask {
+            Ask::Write { .. } => {
+                let stamp = self.history.stamp();
+                (Some(stamp), contents(first, count, stamp))
+            }
+            Ask::Zero { .. } | Ask::Trim { .. } => (Some(0), Vec::new()),
+            Ask::Read | Ask::Flush | Ask::Cache => (None, Vec::new()),
+        };
+        let change = stamp.map(|stamp| {
+            self.may_be_found(first, count, stamp);
+            self.history.submit(first, count, stamp)
+        });
+        let wait = Wait {
+            ask,
+            first,
+            change,
+            possible: match ask {
+                Ask::Read => self.history.possible(first, count),
+                _ => Vec::new(),
+            },
+            moment: self.history.moment(),
+            cuts: self.history.cuts(),
+            since: now,
+        };
+        (wait, payload)
+    }
+
+    /// Reads that are under way may find a value that is written now.
+    fn may_be_found(&mut self, first: u64, count: u64, stamp: Stamp) {
+        let of_clients = self.clients.iter_mut().flat_map(Client::waits);
+        let waits = of_clients.chain(self.posted.values_mut());
+        let reads = waits.map(|wait| (wait.first, &mut wait.possible));
+        let scans = self.scans.iter_mut().map(|scan| (0, &mut scan.possible));
+        for (begin, possible) in reads.chain(scans) {
+            for (block, possible) in (begin..).zip(possible) {
+                if (first..first + count).contains(&block) {
+                    possible.push(stamp);
+                }
+            }
+        }
+    }
+
+    fn post(&mut self, ask: Ask, first: u64, count: u64, now: u64) {
+        let (wait, payload) = self.ask(ask, first, count, now);
+        self.numbers += 1;
+        let (number, told) = (self.numbers, Arc::clone(&self.told));
+        self.posted.insert(number, wait);
+        self.mailbox.submit(Posted {
+            export: 0,
+            ask,
+            offset: first * BLOCK,
+            length: count * BLOCK,
+            contents: Contents::Owned(payload),
+            owner: Owner::NOBODY,
+            reply: Box::new(move |result| {
+                tell(&told, Told::Posted(number, result.map(<[u8]>::to_vec)));
+            }),
+        });
+    }
+
+    fn ended(&mut self, wait: Wait, result: Result<(), OperationError>, bytes: &[u8]) {
+        let is_cut = wait.cuts < self.history.cuts();
+        match result {
+            // Sectors that were being written are unreadable after a cut.
+            Err(OperationError::Io) if self.history.cuts() > 0 => {
+                self.counts.unreadable += 1;
+                return self.unknown(&wait);
+            }
+            Err(failed) => panic!("{:?} at {}: {failed:?}", wait.ask, wait.first),
+            Ok(()) if is_cut => return self.unknown(&wait),
+            Ok(()) => (),
+        }
+        let is_durable = |durability| durability == Durability::Durable;
+        match (wait.ask, wait.change) {
+            (Ask::Write { durability } | Ask::Zero { durability, .. }, Some(change)) => {
+                self.history.done(change, is_durable(durability));
+            }
+            // What is trimmed may keep its bytes.
+            (_, Some(change)) => self.history.unknown(change),
+            (Ask::Flush, None) => self.history.flushed(wait.moment),
+            (Ask::Read, None) => check(wait.first, bytes, &wait.possible, Mixture::No),
+            (_, None) => (),
+        }
+    }
+
+    fn leave(&mut self, who: usize, how: Leaving) {
+        match how {
+            Leaving::Politely => self.clients[who].say_goodbye(),
+            Leaving::ByHalf => self.clients[who].close_half(),
+            Leaving::Abruptly | Leaving::WithinPayload => {
+                let mut client = self.clients.remove(who);
+                if matches!(how, Leaving::WithinPayload) {
+                    let stamp = self.history.stamp();
+                    // Nothing of a write whose payload never comes may be done.
+                    client.send_a_part(&contents(0, 100, stamp)[..30_000]);
+                }
+                self.depart(client);
+            }
+        }
+    }
+
+    /// After the last step. The answer is whether anything was done.
+    fn end(&mut self, now: u64) -> bool {
+        match self.phase {
+            Phase::Running => {
+                (0..self.clients.len()).for_each(|who| self.clients[who].close_half());
+                self.phase = Phase::Leaving;
+                true
+            }
+            Phase::Leaving if self.are_all_gone() => {
+                self.connect(Style::Structured);
+                self.phase = Phase::Reading(0);
+                true
+            }
+            // A late power cut has cut the reader off.
+            Phase::Reading(_) if self.clients.is_empty() => {
+                self.phase = Phase::Leaving;
+                true
+            }
+            Phase::Reading(first) if first < BLOCKS && self.clients[0].under_way() == 0 => {
+                let (mut wait, _) = self.ask(Ask::Read, first, CHUNK, now);
+                wait.cuts = self.history.cuts();
+                self.clients[0].submit(wait, Ask::Read, (first, CHUNK), &[]);
+                self.phase = Phase::Reading(first + CHUNK);
+                true
+            }
+            Phase::Reading(BLOCKS) if self.clients[0].under_way() == 0 => {
+                let stopped = self.mailbox.call(server::event_loop::EventLoop::stop);
+                stopped.expect("it runs");
+                self.clients[0].close_half();
+                self.phase = Phase::Stopping;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn are_all_gone(&self) -> bool {
+        self.clients.is_empty() && self.posted.is_empty() && self.departed.is_empty()
+    }
+
+    /// Everything has ended.
+    pub fn assert_over(&self) {
+        assert_eq!(self.phase, Phase::Stopping);
+        assert!(self.posted.is_empty(), "an operation was never answered");
+    }
+}
+
+fn tell(to: &Tell, told: Told) {
+    to.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push_back(told);
+}
