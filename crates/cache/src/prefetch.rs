@@ -187,9 +187,10 @@ pub fn absent_runs(
 ) {
     let wanted = wanted.intersection(seen.within);
     let wanted = wanted.intersection(Interval::of(wanted.first, LONGEST_WALK));
+    let mut near = residency.neighbours(wanted.first);
     let mut begun: Option<u64> = None;
     for block in wanted.blocks() {
-        let is_wanted = !seen.blocks.contains(block) && !residency.is_resident(block);
+        let is_wanted = !seen.blocks.contains(block) && !near.is_resident(block);
         match (begun, is_wanted) {
             (None, true) => begun = Some(block),
             (Some(first), false) => {

@@ -14,8 +14,10 @@ use std::fmt;
 
 mod index;
 mod list;
+mod neighbours;
 
 pub use list::List;
+pub use neighbours::Neighbours;
 
 use block::Interval;
 use index::Index;
@@ -196,21 +198,24 @@ impl Residency {
 
     /// Whether every block is resident; false for an empty interval.
     pub fn has_all(&self, blocks: Interval) -> bool {
-        !blocks.is_empty() && blocks.blocks().all(|block| self.is_resident(block))
+        let mut near = self.neighbours(blocks.first);
+        !blocks.is_empty() && blocks.blocks().all(|block| near.is_resident(block))
     }
 
     /// Whether any block is resident.
     pub fn has_any(&self, blocks: Interval) -> bool {
-        blocks.blocks().any(|block| self.is_resident(block))
+        let mut near = self.neighbours(blocks.first);
+        blocks.blocks().any(|block| near.is_resident(block))
     }
 
     /// The maximal runs of absent blocks in ascending order: one I/O each.
     pub fn absent_runs(&self, blocks: Interval) -> impl Iterator<Item = Interval> {
         let mut rest = blocks;
+        let mut near = self.neighbours(blocks.first);
         std::iter::from_fn(move || {
-            let first = rest.blocks().find(|block| !self.is_resident(*block))?;
+            let first = rest.blocks().find(|block| !near.is_resident(*block))?;
             let mut after = first..=rest.last;
-            let end = after.find(|block| self.is_resident(*block));
+            let end = after.find(|block| near.is_resident(*block));
             let run = Interval::new(first, end.map_or(rest.last, |end| end - 1));
             rest = end.map_or(Interval::EMPTY, |end| Interval::new(end, rest.last));
             Some(run)
@@ -223,13 +228,15 @@ impl Residency {
         if block == 0 {
             return 0;
         }
+        let mut near = self.neighbours(before.last);
         let run = before.blocks().rev();
-        run.take_while(|block| self.is_resident(*block)).count() as u64
+        run.take_while(|block| near.is_resident(*block)).count() as u64
     }
 
     /// The first absent block of the interval.
     pub fn first_absent(&self, blocks: Interval) -> Option<u64> {
-        blocks.blocks().find(|block| !self.is_resident(*block))
+        let mut near = self.neighbours(blocks.first);
+        blocks.blocks().find(|block| !near.is_resident(*block))
     }
 
     /// The frames of all resident blocks in arbitrary order, for reports.

@@ -23,6 +23,7 @@
 //! bits at any size. Without neighbours that are used together, a block takes 9 bytes of the ring, which has an
 //! eighth more places than blocks, and 1 byte for a quarter of a bucket.
 
+mod gaps;
 mod parts;
 
 use crate::coordinator::Footprint;
@@ -38,6 +39,8 @@ pub(super) struct GroupQueue {
     heads: Box<[u32]>,
     /// The next step; steps are counted twice around the ring.
     next: u32,
+    /// The number of steps twice around the ring.
+    steps: u32,
     capacity: usize,
     len: usize,
     /// The oldest place in use, which may be a gap.
@@ -67,8 +70,14 @@ pub(super) enum OnHit {
     Remove,
 }
 
-/// The head of a bucket without places, while gaps are cleared.
-const NONE: u32 = u32::MAX;
+/// The held blocks of a part.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    /// Their marks.
+    marks: u64,
+    /// The distance of the oldest of them from the ring's oldest place.
+    behind: usize,
+}
 
 /// The divisor of the ring's additional length for gaps. With an eighth, and without neighbours that are used
 /// together, gaps are cleared once per capacity / 8 repeated uses: nine steps for each use. More places would be
@@ -95,6 +104,7 @@ impl GroupQueue {
             ring: vec![0; places].into(),
             heads: vec![places as u32; buckets].into(),
             next: 0,
+            steps: 2 * places as u32,
             capacity,
             len: 0,
             oldest: 0,
@@ -115,26 +125,38 @@ impl GroupQueue {
 
     /// Whether the queue holds any of the blocks. `on_hit` applies to all that it holds.
     pub(super) fn meets(&mut self, blocks: Interval, on_hit: OnHit) -> bool {
-        if self.len == 0 {
+        let parts = self.layout.parts(blocks);
+        parts.fold(false, |is_met, part| is_met | self.meets_part(part, on_hit))
+    }
+
+    /// [`GroupQueue::meets`] for two queues of the same capacity.
+    pub(super) fn both_meet(queues: [&mut Self; 2], blocks: Interval, on_hit: OnHit) -> [bool; 2] {
+        let [one, other] = queues;
+        debug_assert_eq!(one.capacity, other.capacity, "parts are of a capacity");
+        let mut are_met = [false; 2];
+        for part in one.layout.parts(blocks) {
+            are_met[0] |= one.meets_part(part, on_hit);
+            are_met[1] |= other.meets_part(part, on_hit);
+        }
+        are_met
+    }
+
+    /// [`GroupQueue::meets`] for blocks of a group.
+    #[inline]
+    fn meets_part(&mut self, part: GroupPart, on_hit: OnHit) -> bool {
+        let held = match on_hit {
+            OnHit::Stay => self.find(part),
+            OnHit::Refresh | OnHit::Remove => self.take(part),
+        };
+        if held == 0 {
             return false;
         }
-        let mut is_met = false;
-        for part in self.layout.parts(blocks) {
-            let held = match on_hit {
-                OnHit::Stay => self.find(part),
-                OnHit::Refresh | OnHit::Remove => self.take(part),
-            };
-            if held == 0 {
-                continue;
-            }
-            is_met = true;
-            match on_hit {
-                OnHit::Stay => (),
-                OnHit::Refresh => self.append(self.layout.only(part, held)),
-                OnHit::Remove => self.len -= counted(held),
-            }
+        match on_hit {
+            OnHit::Stay => (),
+            OnHit::Refresh => self.append(self.layout.only(part, held)),
+            OnHit::Remove => self.len -= counted(held),
         }
-        is_met
+        true
     }
 
     /// Whether the queue holds the block.
@@ -145,25 +167,30 @@ impl GroupQueue {
     /// Adds the blocks as the newest, in ascending order. Returns the number of evicted blocks.
     pub(super) fn add(&mut self, blocks: Interval, keep: Keep) -> u64 {
         let kept = self.kept(blocks, keep);
-        if self.layout.parts(kept).all(|part| self.find(part) == 0) {
-            return self.add_kept(kept);
+        let mut parts = self.layout.parts(kept);
+        let Some(first) = parts.next() else {
+            return 0;
+        };
+        let found = self.walk(first);
+        if found.marks == 0 && parts.clone().all(|part| self.find(part) == 0) {
+            let forgotten = self.grow(kept.len() as usize);
+            self.append(first);
+            parts.for_each(|part| self.append(part));
+            return forgotten as u64;
         }
-        if self.are_newest(kept) {
+        if found.marks == self.layout.marks(first.word) && self.are_newest(kept) {
             return 0;
         }
-        let parts = self.layout.parts(kept);
-        parts.map(|part| self.add_part(part)).sum()
+        let forgotten = self.add_part(first, found);
+        let rest = parts.map(|part| self.add_part(part, self.walk(part)));
+        forgotten + rest.sum::<u64>()
     }
 
     /// [`GroupQueue::add`] for blocks that a lookup found absent.
     pub(super) fn add_absent(&mut self, blocks: Interval, keep: Keep) -> u64 {
-        self.add_kept(self.kept(blocks, keep))
-    }
-
-    /// Adds absent blocks, at most the capacity.
-    fn add_kept(&mut self, blocks: Interval) -> u64 {
-        let forgotten = self.grow(blocks.len() as usize);
-        for part in self.layout.parts(blocks) {
+        let kept = self.kept(blocks, keep);
+        let forgotten = self.grow(kept.len() as usize);
+        for part in self.layout.parts(kept) {
             debug_assert_eq!(self.find(part), 0, "it is held");
             self.append(part);
         }
@@ -180,14 +207,16 @@ impl GroupQueue {
         }
     }
 
-    /// Adds blocks of a group, at most the capacity, so that none of them is evicted for another.
-    fn add_part(&mut self, part: GroupPart) -> u64 {
-        let (held, behind) = self.walk(part);
+    /// Adds blocks of a group, at most the capacity, so that none of them is evicted for another. `found` is what a
+    /// walk has just found of them.
+    fn add_part(&mut self, part: GroupPart, found: Found) -> u64 {
         let marks = self.layout.marks(part.word);
-        let more = counted(marks) - counted(held);
+        let more = counted(marks) - counted(found.marks);
         let over = (self.len + more).saturating_sub(self.capacity);
         let mut forgotten = 0;
-        if held == 0 || over == 0 || behind >= self.reach(over) {
+        if found.marks == 0 {
+            forgotten = self.grow(more);
+        } else if over == 0 || found.behind >= self.reach(over) {
             // No held block of the part is evicted for the others.
             self.take(part);
             forgotten = self.grow(more);
@@ -282,7 +311,7 @@ impl GroupQueue {
     /// The marks of the held blocks.
     #[inline]
     fn find(&self, part: GroupPart) -> u64 {
-        self.walk(part).0
+        self.walk(part).marks
     }
 
     /// Clears the marks of held blocks and returns them. The length stays. Gaps are unlinked, unless they are the
@@ -322,10 +351,9 @@ impl GroupQueue {
         found
     }
 
-    /// Walks the part's bucket from its newest place until all blocks are found. Returns the marks of held blocks,
-    /// and the distance of the oldest of them from the ring's oldest place.
+    /// Walks the part's bucket from its newest place until all blocks are found.
     #[inline]
-    fn walk(&self, part: GroupPart) -> (u64, usize) {
+    fn walk(&self, part: GroupPart) -> Found {
         let layout = self.layout;
         let beyond_marks = layout.link + GROUP as u32;
         let sought = layout.marks(part.word);
@@ -346,7 +374,10 @@ impl GroupQueue {
             }
             step = (word & layout.links()) as u32;
         }
-        (found, self.taken - furthest as usize)
+        Found {
+            marks: found,
+            behind: self.taken - furthest as usize,
+        }
     }
 
     /// The age of a step in steps, if it is less than two laps.
@@ -354,7 +385,7 @@ impl GroupQueue {
     fn ago(&self, step: u32) -> u32 {
         let ago = self.next.wrapping_sub(step);
         match step > self.next {
-            true => ago.wrapping_add(2 * self.ring.len() as u32),
+            true => ago.wrapping_add(self.steps),
             false => ago,
         }
     }
@@ -383,8 +414,8 @@ impl GroupQueue {
         }
     }
 
-    /// Writes a part to the end of the ring.
-    #[inline]
+    /// Writes a part to the end of the ring. Copies of it where it is called would lack registers.
+    #[inline(never)]
     fn append(&mut self, part: GroupPart) {
         if self.taken == self.ring.len() {
             self.clear_gaps();
@@ -407,7 +438,7 @@ impl GroupQueue {
     #[inline]
     fn step_behind(&self, step: u32) -> u32 {
         match step + 1 {
-            end if end as usize == 2 * self.ring.len() => 0,
+            end if end == self.steps => 0,
             next => next,
         }
     }
@@ -418,56 +449,6 @@ impl GroupQueue {
         for bucket in 0..self.heads.len() {
             if !self.is_used(self.heads[bucket]) {
                 self.heads[bucket] = self.void();
-            }
-        }
-    }
-
-    /// Compacts the ring in order, so that all gaps are at the end: at least one, because there are more places
-    /// than blocks. All buckets are rebuilt, which costs less than a search for each place.
-    #[cold]
-    fn clear_gaps(&mut self) {
-        self.note_buckets();
-        let WordLayout { link, .. } = self.layout;
-        let mut from = self.oldest;
-        // All places are in use: the age of the oldest is one lap.
-        let taken = std::mem::take(&mut self.taken);
-        self.next = self.void();
-        for _ in 0..taken {
-            let word = std::mem::take(&mut self.ring[from]);
-            if word >> link & MARKS != 0 {
-                let bucket = (word & self.layout.links()) as usize;
-                let older = match self.heads[bucket] {
-                    NONE => self.void(),
-                    head => head,
-                };
-                let to = self.place_of(self.next);
-                self.ring[to] = word >> link << link | u64::from(older);
-                self.heads[bucket] = self.next;
-                self.next = self.step_behind(self.next);
-                self.taken += 1;
-            }
-            from += 1;
-            if from == self.ring.len() {
-                from = 0;
-            }
-        }
-        let void = self.void();
-        for head in self.heads.iter_mut().filter(|head| **head == NONE) {
-            *head = void;
-        }
-    }
-
-    /// Replaces the link of each place in use by its bucket's number, and clears all heads. A place holds only a
-    /// part of its hash, so that only the walk from the head identifies its bucket.
-    fn note_buckets(&mut self) {
-        let links = self.layout.links();
-        for bucket in 0..self.heads.len() {
-            let mut step = std::mem::replace(&mut self.heads[bucket], NONE);
-            while self.is_used(step) {
-                let place = self.place_of(step);
-                let word = &mut self.ring[place];
-                step = (*word & links) as u32;
-                *word = *word & !links | bucket as u64;
             }
         }
     }

@@ -414,7 +414,8 @@ fn look_up(
     found: &mut Vec<Option<FrameId>>,
 ) -> (LookupResult, usize) {
     found.clear();
-    found.extend(native.blocks().map(|block| residency.frame(block)));
+    let mut near = residency.neighbours(native.first);
+    found.extend(native.blocks().map(|block| near.frame(block)));
     let absent = |frames: &[Option<FrameId>]| frames.iter().filter(|frame| frame.is_none()).count();
     let of_native = absent(found);
     let is_all = match seen.first == native.first {

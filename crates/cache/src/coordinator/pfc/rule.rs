@@ -9,7 +9,7 @@ use super::readings::{
 use crate::coordinator::queue::{GroupQueue, Keep, OnHit};
 use crate::coordinator::{RequestPlan, UpperRequest};
 use crate::prefetch::following;
-use crate::residency::{BlockState, Residency};
+use crate::residency::{BlockState, Neighbours, Residency};
 use block::Interval;
 
 /// What the rule knows: of all requests, or of those of one context.
@@ -66,7 +66,7 @@ impl Rule {
             MeanOf::Previous if before.count > 0 => before,
             _ => self.mean,
         };
-        let window = length.max(mean.rounded_up());
+        let window = mean.rounded_up_or(length);
         let (whole, known) = self.adapt(asked, &mean, lower, readings, queues, window);
         // 9.
         if readings.actions == Actions::Bypass {
@@ -135,8 +135,8 @@ impl Rule {
             QueueHit::Remove => OnHit::Remove,
         };
         let is_hit = is_hit(asked.blocks, lower, readings, &mut queues.bypassed);
-        let was_bypassed = queues.bypassed.meets(asked.blocks, on_hit);
-        let was_behind = queues.behind.meets(asked.blocks, on_hit);
+        let both = [&mut queues.bypassed, &mut queues.behind];
+        let [was_bypassed, was_behind] = GroupQueue::both_meet(both, asked.blocks, on_hit);
         // 7.
         if !was_bypassed {
             let most = match readings.bypass_bound {
@@ -239,8 +239,12 @@ impl Mean {
         self.left_out = 0;
     }
 
-    fn rounded_up(&self) -> u64 {
-        self.sum.div_ceil(self.count.max(1))
+    /// The mean, rounded up, or this length if it is no shorter. Most lengths need no division.
+    fn rounded_up_or(&self, length: u64) -> u64 {
+        match u128::from(self.sum) <= u128::from(length) * u128::from(self.count) {
+            true => length,
+            false => self.sum.div_ceil(self.count),
+        }
     }
 
     fn is_less_than(&self, length: u64) -> bool {
@@ -263,12 +267,11 @@ fn is_ahead(asked: &UpperRequest, lower: &Residency, readings: &Readings) -> boo
         Beyond::All | Beyond::Any => following(asked.blocks.last, length),
     };
     let beyond = beyond.intersection(asked.within);
-    let mut blocks = beyond.blocks();
+    let mut near = lower.neighbours(beyond.first);
+    let held = |block| holds(&mut near, block, readings.in_flight);
     match readings.beyond {
-        Beyond::Any => blocks.any(|block| holds(lower, block, readings.in_flight)),
-        Beyond::All | Beyond::WithLast => {
-            !beyond.is_empty() && blocks.all(|block| holds(lower, block, readings.in_flight))
-        }
+        Beyond::Any => beyond.blocks().any(held),
+        Beyond::All | Beyond::WithLast => !beyond.is_empty() && beyond.blocks().all(held),
     }
 }
 
@@ -278,7 +281,8 @@ fn is_hit(
     readings: &Readings,
     bypassed: &mut GroupQueue,
 ) -> bool {
-    let held = |block| holds(lower, block, readings.in_flight);
+    let mut near = lower.neighbours(asked.first);
+    let mut held = |block| holds(&mut near, block, readings.in_flight);
     let mut blocks = asked.blocks();
     match readings.cache_hit {
         CacheHit::Any => blocks.any(held),
@@ -287,7 +291,8 @@ fn is_hit(
     }
 }
 
-fn holds(lower: &Residency, block: u64, in_flight: InFlight) -> bool {
+#[inline]
+fn holds(lower: &mut Neighbours<'_>, block: u64, in_flight: InFlight) -> bool {
     match in_flight {
         InFlight::Counts => lower.is_resident(block),
         InFlight::Absent => lower.state(block) == BlockState::Valid,

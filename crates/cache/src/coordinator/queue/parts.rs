@@ -62,7 +62,7 @@ impl WordLayout {
 
     /// The blocks up to [`MAX_BLOCK`], group by group.
     #[inline]
-    pub(super) fn parts(self, blocks: Interval) -> impl Iterator<Item = GroupPart> {
+    pub(super) fn parts(self, blocks: Interval) -> impl Iterator<Item = GroupPart> + Clone {
         let last = blocks.last.min(MAX_BLOCK);
         let mut first = blocks.first;
         std::iter::from_fn(move || {
@@ -71,13 +71,19 @@ impl WordLayout {
             }
             let group = first >> GROUP_BITS;
             let end = last.min(first | (GROUP - 1));
-            let (from, to) = (first % GROUP, end % GROUP);
+            let (from, to) = ((first % GROUP) as usize, (end % GROUP) as usize);
             first = end + 1;
-            let marks = (MARKS >> (GROUP - 1 - to)) & (MARKS << from);
+            let marks = u64::from(FROM[from] & UP_TO[to]);
             Some(self.part(group, marks))
         })
     }
 }
+
+/// The marks of a block of a group and of all after it, by its place in the group.
+const FROM: [u8; GROUP as usize] = [0xFF, 0xFE, 0xFC, 0xF8, 0xF0, 0xE0, 0xC0, 0x80];
+
+/// The marks of a block of a group and of all before it.
+const UP_TO: [u8; GROUP as usize] = [0x01, 0x03, 0x07, 0x0F, 0x1F, 0x3F, 0x7F, 0xFF];
 
 /// The number of marks, by a table, because not every processor has an instruction for it.
 pub(super) fn counted(marks: u64) -> usize {
