@@ -122,6 +122,13 @@ pub struct Plan {
     pub steps: Vec<Step>,
 }
 
+/// Whoever reads in order, as prefetchers expect.
+struct Reader {
+    next: u64,
+    /// The share of reads that continue the last one, in percent.
+    in_order: u64,
+}
+
 /// The most steps of a run. A choice: enough for caches of hundreds of pages to fill.
 const STEPS: u64 = 400;
 
@@ -132,9 +139,13 @@ impl Plan {
         let count = 1 + dice.below(STEPS);
         // Runs are calm or busy: the mean distance of two steps.
         let mean_us = dice.one(&[20, 500, 10_000, 200_000]);
+        let mut reader = Reader {
+            next: 0,
+            in_order: dice.one(&[0, 30, 80]),
+        };
         let steps = (0..count).map(|_| Step {
             after_us: dice.below(2 * mean_us),
-            action: action(&mut dice, &setting),
+            action: action(&mut dice, &setting, &mut reader),
         });
         let steps = steps.collect();
         Plan { setting, steps }
@@ -179,8 +190,11 @@ fn cache(dice: &mut Dice, background: bool) -> CacheSetting {
         Readmore::Free => dice.one(&["pfc", "adaptive(watch=off)"]),
         Readmore::Ordinary => dice.one(&coordinators),
     };
+    // Small ones evict.
+    let most = dice.one(&[14, 60, 600]);
+    let pages = 2 + dice.below(most);
     CacheSetting {
-        bytes: (2 + dice.below(600)) * PAGE,
+        bytes: pages * PAGE,
         replacement: match coordinator {
             // What it marks, only this one looks at.
             "du" => "du".to_owned(),
@@ -194,12 +208,12 @@ fn cache(dice: &mut Dice, background: bool) -> CacheSetting {
     }
 }
 
-fn action(dice: &mut Dice, setting: &Setting) -> Action {
+fn action(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> Action {
     let who = dice.below(4);
     match dice.below(100) {
         0..6 => Action::Connect(dice.one(&[Style::Simple, Style::Structured, Style::Extended])),
         6..64 => {
-            let (ask, first, count) = asked(dice);
+            let (ask, first, count) = asked(dice, reader);
             Action::Submit {
                 who,
                 ask,
@@ -208,7 +222,7 @@ fn action(dice: &mut Dice, setting: &Setting) -> Action {
             }
         }
         64..88 => {
-            let (ask, first, count) = asked(dice);
+            let (ask, first, count) = asked(dice, reader);
             Action::Post { ask, first, count }
         }
         88..92 => Action::Leave(
@@ -232,7 +246,7 @@ fn action(dice: &mut Dice, setting: &Setting) -> Action {
     }
 }
 
-fn asked(dice: &mut Dice) -> (Ask, u64, u64) {
+fn asked(dice: &mut Dice, reader: &mut Reader) -> (Ask, u64, u64) {
     let durability = match dice.percent(30) {
         true => Durability::Durable,
         false => Durability::Volatile,
@@ -256,6 +270,11 @@ fn asked(dice: &mut Dice) -> (Ask, u64, u64) {
     };
     match ask {
         Ask::Flush => (ask, 0, 0),
+        Ask::Read if dice.percent(reader.in_order) => {
+            let (first, count) = (reader.next % (BLOCKS - 32), 1 + dice.below(32));
+            reader.next = first + count;
+            (ask, first, count)
+        }
         _ => (ask, first, count),
     }
 }
