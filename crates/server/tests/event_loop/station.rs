@@ -8,8 +8,6 @@ use ::drive::{Profile, VirtualDrive};
 use block::Class;
 use engine::explanation::Known;
 use engine::{Engine, Limits};
-use nbd::Context;
-use nbd::offer::{BlockSizes, Features, Offer, Text};
 use scheduler::policy::find;
 use server::cache_setting::CacheSetting;
 use server::capture::{EngineSetting, Recorder};
@@ -31,6 +29,7 @@ use tempfile::TempDir;
 use crate::drives;
 use crate::fickle::{Fickle, Mood};
 use crate::gate::{COARSE, Closed, Gate};
+use crate::offered::offer;
 use crate::shuffled::Shuffled;
 use crate::streams;
 
@@ -105,8 +104,7 @@ pub const FASTEST: f64 = 0.001;
 /// Memory of the loops.
 pub const MEMORY: usize = 16 << 20;
 
-/// The longest read or write: the protocol's least.
-pub const LONGEST: u32 = 1 << 20;
+pub use crate::offered::LONGEST;
 
 impl Served {
     /// So many bytes of memory, or of a file.
@@ -448,26 +446,4 @@ fn volumes(lengths: &[u64]) -> impl Iterator<Item = Export> {
             class: Class::default(),
         }
     })
-}
-
-fn offer(name: &str, size: u64, block: u32) -> Offer {
-    Offer {
-        name: Text::new(name).expect("a name"),
-        description: Text::default(),
-        size,
-        block: BlockSizes::new(block, 4096, LONGEST).expect("sizes"),
-        features: Features {
-            read_only: false,
-            flush: true,
-            fua: true,
-            trim: true,
-            write_zeroes: true,
-            fast_zero: true,
-            multi_conn: true,
-            cache: true,
-            rotational: true,
-            df: true,
-        },
-        contexts: vec![Context::Allocation],
-    }
 }

@@ -8,7 +8,6 @@ use block::operation::Ask;
 use block::{Class, Durability};
 use nbd::client::Session;
 use nbd::negotiation::{Agreed, Sizes};
-use nbd::offer::{BlockSizes, Features, Offer, Text};
 use nbd::request::Asked;
 use nbd::{Context, Style};
 use server::clients::{Accepted, Seat};
@@ -16,6 +15,7 @@ use server::event_loop::mailbox::{Letter, Mailbox};
 use server::volume::Export;
 
 use crate::conversation::{Conversation, End};
+use crate::offered::offer;
 use crate::run::{BLOCK, BLOCKS};
 use crate::world::Wait;
 
@@ -38,16 +38,13 @@ pub struct Client {
     is_closed: bool,
 }
 
-/// The longest read or write of a run.
-const LONGEST: u32 = 1 << 20;
-
 impl Client {
     /// A client after its handshake.
     pub fn connect(number: u64, style: Style, seat: Seat, mailbox: &Mailbox) -> Client {
         let (stream, socket) = UnixStream::pair().expect("sockets");
         stream.set_nonblocking(true).expect("a socket");
         let session = Session {
-            offer: offer(),
+            offer: offer("", BLOCKS * BLOCK, BLOCK as u32),
             agreed: Agreed {
                 export: 0,
                 style,
@@ -207,29 +204,6 @@ impl Client {
             self.out.extend_from_slice(payload);
         }
         self.send();
-    }
-}
-
-/// The volume, as a client sees it.
-fn offer() -> Offer {
-    Offer {
-        name: Text::default(),
-        description: Text::default(),
-        size: BLOCKS * BLOCK,
-        block: BlockSizes::new(BLOCK as u32, 4096, LONGEST).expect("sizes"),
-        features: Features {
-            read_only: false,
-            flush: true,
-            fua: true,
-            trim: true,
-            write_zeroes: true,
-            fast_zero: true,
-            multi_conn: true,
-            cache: true,
-            rotational: true,
-            df: true,
-        },
-        contexts: vec![Context::Allocation],
     }
 }
 

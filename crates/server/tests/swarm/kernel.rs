@@ -38,7 +38,7 @@ pub struct Simulation {
     sockets: Vec<(Ticket, RingOperation)>,
     ends: VecDeque<(Ticket, i32)>,
     submitted: u64,
-    /// Waits at one moment.
+    /// Wakeups since the last completion.
     still: u64,
 }
 
@@ -58,7 +58,7 @@ const IN_PARTS: u64 = 30;
 /// What a turn of the loop takes, so that time passes in every loop.
 const TURN_NS: u64 = 200;
 
-/// A loop that turns so often without a wait is stuck.
+/// A loop that wakes up so often while nothing completes is stuck.
 const STUCK: u64 = 200_000;
 
 /// No run takes longer: an hour.

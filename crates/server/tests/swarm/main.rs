@@ -16,9 +16,13 @@ mod kernel;
 #[path = "../event_loop/model.rs"]
 #[allow(dead_code, reason = "shared with the tests of the loop")]
 mod model;
+#[path = "../event_loop/offered.rs"]
+mod offered;
 mod plan;
 mod run;
 mod scan;
+#[path = "../event_loop/whole.rs"]
+mod whole;
 mod world;
 
 use crate::plan::Plan;

@@ -1,18 +1,17 @@
 //! A background task that reads all blocks, and the check of what is read.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::Receiver;
 
-use block::{Extent, Lba, Sectors};
-use scheduler::background::DeclaredSet;
 use server::event_loop::EventLoop;
 use server::event_loop::mailbox::Mailbox;
-use server::tasks::{Portion, ROOM, SinkHandle, TaskRequest};
+use server::tasks::Portion;
 
 use crate::history::History;
 use crate::model::{Stamp, stamp_of};
 use crate::run::{BLOCK, BLOCKS};
+use crate::whole::task;
 
 /// A task and its sink.
 pub struct Scan {
@@ -27,24 +26,7 @@ pub struct Scan {
 impl Scan {
     /// Begins a task, which the service may refuse because there are many.
     pub fn begin(number: u64, history: &History, mailbox: &Mailbox) -> Scan {
-        let (portions, received) = sync_channel(ROOM);
-        let outstanding = Arc::new(AtomicUsize::new(0));
-        let whole = Extent::new(Lba(0), Sectors(BLOCKS)).expect("blocks");
-        let task = TaskRequest {
-            number,
-            name: "swarm".to_owned(),
-            set: DeclaredSet::all(vec![whole]).expect("a piece"),
-            priority: 0,
-            deadline: None,
-            left: None,
-            sink: SinkHandle {
-                portions,
-                outstanding: Arc::clone(&outstanding),
-                is_cut: Arc::default(),
-                is_enough: Arc::default(),
-                outcome: Arc::new(OnceLock::new()),
-            },
-        };
+        let (task, (received, outstanding)) = task(number, BLOCKS);
         let begun = mailbox.call(|event_loop| {
             if let Err(refused) = event_loop.tasks().begin(task) {
                 assert!(refused.contains("tasks are under way"), "{refused}");

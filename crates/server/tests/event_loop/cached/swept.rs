@@ -1,41 +1,21 @@
 //! Background reads of a volume with a cache.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::Ordering;
 
-use block::{Durability, Extent, Lba, Sectors};
-use scheduler::background::DeclaredSet;
+use block::Durability;
 use server::cache_setting::PAGE;
-use server::tasks::{Portion, ROOM, SinkHandle, TaskRequest};
 
 use super::posted::{Asked, alone, writing_back};
 use crate::random::BLOCKS;
 use crate::station::{BLOCK, Served};
+use crate::whole::{Sink, task};
 
 /// Begins to read the first bytes in the background; what is read, and how much of it was not dealt with.
-pub fn scan(served: &Served, length: u64) -> (Receiver<Portion>, Arc<AtomicUsize>) {
-    let (portions, received) = sync_channel(ROOM);
-    let outstanding = Arc::new(AtomicUsize::new(0));
-    let whole = Extent::new(Lba(0), Sectors(length / BLOCK)).expect("blocks");
-    let scan = TaskRequest {
-        number: 1,
-        name: "a test".to_owned(),
-        set: DeclaredSet::all(vec![whole]).expect("a piece"),
-        priority: 0,
-        deadline: None,
-        left: None,
-        sink: SinkHandle {
-            portions,
-            outstanding: Arc::clone(&outstanding),
-            is_cut: Arc::default(),
-            is_enough: Arc::default(),
-            outcome: Arc::new(OnceLock::new()),
-        },
-    };
+pub fn scan(served: &Served, length: u64) -> Sink {
+    let (scan, sink) = task(1, length / BLOCK);
     let begun = served.ask(move |event_loop| event_loop.tasks().begin(scan));
     begun.expect("there are free blocks");
-    (received, outstanding)
+    sink
 }
 
 /// The drive has not what was acknowledged: it is written when it is a second old, and the scan takes

@@ -1,0 +1,35 @@
+//! A background task that reads the first blocks of a drive, and its sink.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, OnceLock};
+
+use block::{Extent, Lba, Sectors};
+use scheduler::background::DeclaredSet;
+use server::tasks::{Portion, ROOM, SinkHandle, TaskRequest};
+
+/// What a task sends, and how much of it was not dealt with.
+pub type Sink = (Receiver<Portion>, Arc<AtomicUsize>);
+
+/// A task with this number over so many blocks.
+pub fn task(number: u64, blocks: u64) -> (TaskRequest, Sink) {
+    let (portions, received) = sync_channel(ROOM);
+    let outstanding = Arc::new(AtomicUsize::new(0));
+    let whole = Extent::new(Lba(0), Sectors(blocks)).expect("blocks");
+    let task = TaskRequest {
+        number,
+        name: "a test".to_owned(),
+        set: DeclaredSet::all(vec![whole]).expect("a piece"),
+        priority: 0,
+        deadline: None,
+        left: None,
+        sink: SinkHandle {
+            portions,
+            outstanding: Arc::clone(&outstanding),
+            is_cut: Arc::default(),
+            is_enough: Arc::default(),
+            outcome: Arc::new(OnceLock::new()),
+        },
+    };
+    (task, (received, outstanding))
+}
