@@ -242,10 +242,7 @@ impl Free<'_> {
         let finding = self.alike(BANDWIDTH, Label::External, drives, trial, binary)?;
         let decimal = self.of(trial(JUDGED, SW60))?.until(WHOLE);
         let units = OtherSetup::one("1 MB is 10^6 bytes", decimal);
-        let harder = effort::SEARCHES.map(|search| {
-            let found = self.of(effort::trial(search))?.until(WHOLE) / BINARY;
-            Ok(OtherSetup::one(effort::named(search), found))
-        });
+        let harder = effort::SEARCHES.map(|search| effort::setup(self.trials, search));
         let harder = harder.into_iter().collect::<Result<Vec<_>, Failure>>()?;
         Ok(finding
             .read_as(BINARY_READING)

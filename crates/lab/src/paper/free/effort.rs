@@ -1,7 +1,8 @@
 //! The effort of the planner: free bandwidth over the number of examined tracks and of stops.
 
-use super::{GUARD, HALF, JUDGED, PARTS, SW60, WHOLE, outside};
+use super::{BINARY, GUARD, HALF, JUDGED, PARTS, SW60, WHOLE, outside};
 use crate::Failure;
+use crate::paper::grounds::OtherSetup;
 use crate::paper::trial::{ScanTrial, Search, Trials};
 use crate::paper::{Drawing, Table};
 use crate::plot::{Curve, Panel};
@@ -26,11 +27,29 @@ fn part(search: Search) -> u32 {
 
 /// The name of an effort in tables.
 pub(super) fn named(search: Search) -> String {
-    let Search { tracks, stops } = search;
-    match tracks {
-        u32::MAX => format!("search of all tracks, plans of {stops} stops"),
-        _ => format!("search of {tracks} tracks, plans of {stops} stops"),
-    }
+    let tracks = match search.tracks {
+        u32::MAX => "all tracks".to_owned(),
+        1 => "1 track".to_owned(),
+        tracks => format!("{tracks} tracks"),
+    };
+    let stops = match search.stops {
+        1 => "1 stop".to_owned(),
+        stops => format!("{stops} stops"),
+    };
+    format!("search of {tracks}, plans of {stops}")
+}
+
+/// An effort as another setup of a claim: its free bandwidth over what it reads of the scan.
+///
+/// # Errors
+/// If it was not run.
+pub(super) fn setup(trials: &Trials, search: Search) -> Result<OtherSetup, Failure> {
+    let found = trials.get(&trial(search))?.until(part(search)) / BINARY;
+    let name = match part(search) {
+        WHOLE => named(search),
+        _ => format!("{}; the first half of the scan", named(search)),
+    };
+    Ok(OtherSetup::one(name, found))
 }
 
 /// Free bandwidth by effort.
