@@ -14,7 +14,7 @@
 use super::{Advice, Ahead, FetchMode, PrefetchWaiter, Prefetcher, Seen, Site, following};
 use crate::lru_map::LruMap;
 use crate::replacement::{FirstTouch, Verdict};
-use crate::residency::Residency;
+use crate::residency::{Neighbours, Residency};
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
@@ -156,7 +156,7 @@ impl Amp {
         let first = run.first;
         let is_sequential = first >= self.before
             && (first - self.before..first)
-                .all(|page| reading.blocks.contains(page) || reading.residency.is_resident(page));
+                .all(|page| reading.blocks.contains(page) || reading.near.is_resident(page));
         let previous = first
             .checked_sub(1)
             .filter(|_| is_sequential)
@@ -233,16 +233,17 @@ struct StreamRead<'a> {
     within: Interval,
     /// Pages of the request.
     size: u64,
-    residency: &'a Residency,
+    /// The cached pages, looked up in order.
+    near: Neighbours<'a>,
     /// What this request asked for so far begins here.
     from: usize,
     ahead: &'a mut Vec<Ahead>,
 }
 
 impl StreamRead<'_> {
-    fn is_present(&self, page: u64) -> bool {
+    fn is_present(&mut self, page: u64) -> bool {
         let mut asked = self.ahead[self.from..].iter();
-        asked.any(|one| one.blocks.contains(page)) || self.residency.is_resident(page)
+        asked.any(|one| one.blocks.contains(page)) || self.near.is_resident(page)
     }
 }
 
@@ -253,7 +254,7 @@ impl Prefetcher for Amp {
             blocks,
             within: seen.within,
             size: blocks.len(),
-            residency,
+            near: residency.neighbours(blocks.first),
             from: advice.ahead.len(),
             ahead: &mut advice.ahead,
         };

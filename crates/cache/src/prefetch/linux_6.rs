@@ -14,7 +14,7 @@ use super::context::{CONTEXT, ContextState, Contexts};
 use super::{Advice, Ahead, FetchMode, LONGEST_WALK, Prefetcher, Seen, Site};
 use crate::lru_map::LruMap;
 use crate::replacement::Verdict;
-use crate::residency::Residency;
+use crate::residency::{Neighbours, Residency};
 use crate::settings::{AlgorithmSettings, Parameter, Values};
 use block::Interval;
 
@@ -129,7 +129,7 @@ impl Prefetcher for Linux6 {
             kernel: self.rules.kernel,
             most,
             seen,
-            residency,
+            near: residency.neighbours(seen.blocks.first),
             from: advice.ahead.len(),
             ahead: &mut advice.ahead,
             plain: None,
@@ -167,7 +167,8 @@ struct PageRead<'a> {
     kernel: Kernel,
     most: u64,
     seen: &'a Seen,
-    residency: &'a Residency,
+    /// The cached pages, looked up in order.
+    near: Neighbours<'a>,
     /// The index of this request's first fetch.
     from: usize,
     ahead: &'a mut Vec<Ahead>,
@@ -179,12 +180,12 @@ struct PageRead<'a> {
 
 impl PageRead<'_> {
     /// Whether the page is cached, or being read for this request.
-    fn is_present(&self, page: u64) -> bool {
+    fn is_present(&mut self, page: u64) -> bool {
         let is_read = page < self.at || self.plain.is_some_and(|plain| plain <= page);
         let mut asked = self.ahead[self.from..].iter().rev();
         is_read && self.seen.blocks.contains(page)
             || asked.any(|one| one.blocks.contains(page))
-            || self.residency.is_resident(page)
+            || self.near.is_resident(page)
     }
 
     /// `page_cache_sync_ra`: handles an absent page.
@@ -229,8 +230,7 @@ impl PageRead<'_> {
         }
         // The file's state has another stream's window: the next one begins after the cached pages.
         let looked = super::following(page, self.most);
-        let mut absent = looked.blocks().filter(|&at| !self.is_present(at));
-        let Some(start) = absent.next() else {
+        let Some(start) = looked.blocks().find(|&at| !self.is_present(at)) else {
             return;
         };
         self.window.start = start;
@@ -287,7 +287,7 @@ impl PageRead<'_> {
     }
 
     /// The number of cached pages just before this one, at most a window.
-    fn cached_before(&self, page: u64) -> u64 {
+    fn cached_before(&mut self, page: u64) -> u64 {
         let most = self
             .most
             .min(page - self.seen.within.first)
