@@ -1,17 +1,21 @@
 //! A drive of `headtime serve` whose run is written down: with a foreground load and a live scan it
 //! replays to the same decisions.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
+use block::Owner;
+use engine::Input;
 use nbd::Style;
 use serde_json::Value;
-use server::capture::{CaptureReader, Tasks, Tracking};
+use server::capture::{CaptureReader, Event, Tasks, Tracking};
 
 use crate::begun::{SERVES, begin};
 use crate::client::Client;
 use crate::ledger::Ledger;
+use crate::two_writers::has_fuse;
 
 fn config(back_end: &str, policy: &str) -> String {
     format!(
@@ -40,15 +44,33 @@ fn headtime(folder: &Path, words: &[&str]) -> Output {
     program.output().expect("it runs")
 }
 
+/// A service that ends, and whose files are unmounted, also when a test fails.
+struct Serving<'a> {
+    child: Child,
+    folder: &'a Path,
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let mounted = self.folder.join("volumes");
+        let _ = Command::new("umount").arg("--lazy").arg(mounted).output();
+    }
+}
+
 /// Serves as `config` says, does `work` with it, and drains it: what `headtime replay` says then.
 fn recorded(folder: &Path, config: &str, work: impl FnOnce()) -> (Option<i32>, String) {
     std::fs::write(folder.join("c.toml"), config).expect("a configuration");
     let child = begin(folder, &["serve", "c.toml"], Stdio::null(), SERVES);
-    let mut child = child.expect("it serves");
+    let mut serving = Serving {
+        child: child.expect("it serves"),
+        folder,
+    };
     work();
     let drained = headtime(folder, &["ctl", "--socket", "control.sock", "drain"]);
     assert!(drained.status.success());
-    assert!(child.wait().expect("its end").success());
+    assert!(serving.child.wait().expect("its end").success());
     replay(folder, &[])
 }
 
@@ -134,4 +156,50 @@ fn a_served_run_of_memory_replays_to_the_same_decisions() {
     let (code, said) = recorded(folder, &config, || load(folder, 300));
     assert!(said.ends_with("all as captured\n"), "{said}");
     assert_eq!(code, Some(0));
+}
+
+/// Reads a block of the volume's FUSE file past the page cache, in a process of its own: its id.
+fn read_once(folder: &Path, block: u64) -> u32 {
+    let mut dd = Command::new("dd");
+    dd.args(["if=volumes/v", "of=/dev/null", "bs=4096", "count=1"])
+        .args(["iflag=direct", &format!("skip={block}")])
+        .current_dir(folder)
+        .stderr(Stdio::null());
+    let mut child = dd.spawn().expect("dd runs");
+    let process = child.id();
+    assert!(child.wait().expect("its end").success());
+    process
+}
+
+/// Owners of a run: each process that reads a FUSE file, and each NBD connection.
+#[test]
+fn processes_and_connections_are_owners() {
+    if !has_fuse() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    std::fs::create_dir(folder.join("volumes")).expect("a folder");
+    let config =
+        config("{ kind = \"memory\", size = \"128 MiB\" }", "") + "[fuse]\nmount = \"volumes\"\n";
+    let mut expected = BTreeSet::new();
+    let (code, said) = recorded(folder, &config, || {
+        expected.extend([7, 11].map(|block| Owner::process(read_once(folder, block))));
+        load(folder, 20);
+    });
+    assert!(said.ends_with("all as captured\n"), "{said}");
+    assert_eq!(code, Some(0));
+    let file = std::fs::File::open(folder.join("run")).expect("a capture");
+    let mut reader = CaptureReader::open(file).expect("a capture");
+    let mut found = BTreeSet::new();
+    while let Some((_, event)) = reader.next_event().expect("a whole capture") {
+        if let Event::Input(_, Input::Submit(request), _) = event {
+            found.insert(request.owner);
+        }
+    }
+    assert_eq!(expected.len(), 2, "two processes");
+    assert!(expected.is_subset(&found), "{expected:?} of {found:?}");
+    let others: Vec<&Owner> = found.difference(&expected).collect();
+    assert_eq!(others.len(), 1, "one connection: {others:?}");
+    assert!(others[0].is_known());
 }

@@ -121,7 +121,8 @@ impl Drop for Service {
     }
 }
 
-fn has_fuse() -> bool {
+/// Whether there can be FUSE files here. In CI there must be.
+pub(crate) fn has_fuse() -> bool {
     let me = std::fs::metadata("/proc/self").expect("this process");
     let is_here = me.uid() == 0 && File::open("/dev/fuse").is_ok();
     let is_ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");

@@ -1,6 +1,8 @@
 //! The stage alone: when others may have the drive, and which batch goes if they may not.
 
-use block::{Class, Direction, Duration, Sectors, Status, Terms};
+use std::collections::BTreeSet;
+
+use block::{Class, Direction, Duration, Owner, Sectors, Status, Terms};
 use stream::admission::Rules;
 use stream::playout::Standing;
 use stream::quota::Quotas;
@@ -96,8 +98,9 @@ impl StreamBench {
         self.guarantees.check_chosen(cx, PartsInProgress::default())
     }
 
-    /// All that waits is served in no time.
-    fn serve(&mut self) {
+    /// All that waits is served in no time. Returns whose it was.
+    fn serve(&mut self) -> BTreeSet<Owner> {
+        let mut owners = BTreeSet::new();
         let mut cx = self.bench.cx();
         while let Some(piece) = cx.choose() {
             let slot = cx.ordering.request_slot(piece);
@@ -110,9 +113,11 @@ impl StreamBench {
                 waited_order: Duration::ZERO,
                 account: None,
             };
+            owners.insert(cx.intake.slots.get(slot).request.owner);
             assert_eq!(cx.intake.slots.part_ended(slot, end), Parts::All);
             self.guarantees.end_request(&mut cx, slot);
         }
+        owners
     }
 
     /// Fills all buffers, plays, and serves nothing from then on until others must not have the drive:
@@ -197,6 +202,19 @@ fn what_the_buffer_held_before_the_first_stream_is_flushed_before_all_else() {
     let mut bench = StreamBench::new(WriteBack::None);
     bench.attach(film(0)).expect("there is room for one");
     assert_eq!(bench.restrict(), Restriction::None);
+}
+
+#[test]
+fn each_stream_owns_its_reads() {
+    let mut bench = StreamBench::new(WriteBack::None);
+    let mut expected = BTreeSet::new();
+    for number in 0..2 {
+        let attached = bench.attach(film(number)).expect("there is room for two");
+        expected.insert(Owner::stream(attached.stream.0));
+    }
+    bench.bench.now += Duration::from_millis(10);
+    bench.guarantees.freeze_rounds(&mut bench.bench.cx());
+    assert_eq!(bench.serve(), expected);
 }
 
 #[test]
