@@ -207,11 +207,11 @@ impl Client {
     }
 }
 
-/// The volume, as the service has it.
-pub fn export() -> Export {
+/// The volume from a block of its drive on, as the service has it.
+pub fn export(origin: u64) -> Export {
     Export {
         name: String::new(),
-        offset: 0,
+        offset: origin * BLOCK,
         length: BLOCKS * BLOCK,
         class: Class::default(),
     }

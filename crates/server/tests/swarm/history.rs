@@ -79,10 +79,24 @@ impl History {
     /// The drive has lost its power: readers find what the medium has.
     pub fn cut(&mut self) {
         self.cuts += 1;
+        self.lose();
+    }
+
+    /// What is volatile may be lost.
+    fn lose(&mut self) {
         // A later flush makes nothing of it safe: the medium has it, or has lost it.
         self.settled += self.volatile.len();
         self.volatile.clear();
         self.found = self.medium.clone();
+    }
+
+    /// The service was killed. What it wrote is at the drive, and in no danger. Pages that only the service had are
+    /// lost.
+    pub fn kill(&mut self, has_pages: bool) {
+        if !has_pages {
+            self.flushed(self.moment());
+        }
+        self.lose();
     }
 
     /// How often the power was cut.

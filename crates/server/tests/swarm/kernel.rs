@@ -23,6 +23,7 @@ use server::clock::Clock;
 use server::ring::{Owner, Queues, RingOperation, Ticket};
 
 use crate::plan::Dice;
+use crate::run::BLOCK;
 use crate::world::World;
 
 /// The queues of a simulated kernel.
@@ -134,6 +135,23 @@ impl Simulation {
         }
     }
 
+    /// The process is killed: operations on files that are under way are executed, or a part of them, or nothing.
+    fn end_in_the_middle(&mut self) {
+        for operation in std::mem::take(&mut self.files).into_values() {
+            let part = match (operation.part, self.dice.below(3)) {
+                (_, 0) => continue,
+                (RingOperation::Write { .. }, 1) => {
+                    let count = self.dice.below(u64::MAX);
+                    written_part(operation.part, count)
+                }
+                (whole, _) => whole,
+            };
+            // SAFETY: the loop is still there, and with it what the operation names.
+            unsafe { execute(part) };
+        }
+        self.sockets.clear();
+    }
+
     fn put(&mut self, takes: u64, operation: FileOperation) {
         self.submitted += 1;
         self.files
@@ -177,6 +195,10 @@ impl Queues for Simulation {
         loop {
             self.move_files();
             while self.move_sockets() | self.world.borrow_mut().progress(self.now()) {}
+            if self.world.borrow().is_killed() {
+                self.end_in_the_middle();
+                return Err(io::Error::from(io::ErrorKind::Interrupted));
+            }
             if !self.ends.is_empty() {
                 self.still = 0;
                 return Ok(());
@@ -221,6 +243,27 @@ fn divide(operation: RingOperation, at: u64) -> Option<[RingOperation; 2]> {
     };
     let first = (length > 1).then(|| 1 + at % (length - 1))?;
     Some([part(0, first), part(first, length - first)])
+}
+
+/// Some of a write's sectors, from its first one on. A kernel writes no part of a sector.
+fn written_part(operation: RingOperation, count: u64) -> RingOperation {
+    match operation {
+        RingOperation::Write {
+            file,
+            memory,
+            offset,
+            flags,
+        } => RingOperation::Write {
+            file,
+            memory: memory.part(
+                0,
+                (count % (memory.length as u64 / BLOCK + 1) * BLOCK) as usize,
+            ),
+            offset,
+            flags,
+        },
+        other => other,
+    }
 }
 
 /// Executes an operation, if that needs no wait: the kernel's result.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   seed --> plan: setting, steps --> world --operations, cuts--> event loop --> simulated kernel
-//!                                       ^-------- answers ----------'
+//!                                       ^-------- answers ----------'   killed, and begun again
 //!            checks: every byte, power cuts, all ends once and in time, nothing is left
 //! ```
 //!
@@ -13,6 +13,7 @@ mod client;
 mod conversation;
 mod history;
 mod kernel;
+mod legs;
 #[path = "../event_loop/model.rs"]
 #[allow(dead_code, reason = "shared with the tests of the loop")]
 mod model;
@@ -45,7 +46,11 @@ fn try_seed(seed: u64) -> Result<Report, String> {
 
 /// Seeds that find a defect, and the defect: of the past, or planted to try the swarm. Seeds mean other runs once the
 /// drawing of plans changes.
-const CORPUS: [(u64, &str); 3] = [
+const CORPUS: [(u64, &str); 4] = [
+    (
+        427,
+        "an emulated drive reads a part of a sector before it is written, and a part after",
+    ),
     (
         35,
         "a read beside a trim finds a part of a sector zeroed (8817740b)",

@@ -7,8 +7,9 @@ use nbd::Style;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
+use server::mirror::DATA_OFFSET;
 
-use crate::run::BLOCKS;
+use crate::run::{BLOCK, BLOCKS};
 
 /// The dice of one run.
 pub struct Dice(Pcg64Mcg);
@@ -55,10 +56,22 @@ pub enum Belief {
     None,
 }
 
+/// What ends a service, or loses what it has not made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Faults {
+    /// The drives lose their power, and the service goes on.
+    Cuts,
+    /// The process is killed, and another one begins.
+    Kills,
+}
+
 /// The service of a run.
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub medium: Medium,
+    /// Whether there are two of them, with the same data.
+    pub mirrored: bool,
+    pub faults: Faults,
     pub belief: Belief,
     pub policy: &'static str,
     pub cache: Option<CacheSetting>,
@@ -66,6 +79,22 @@ pub struct Setting {
     pub background: bool,
     /// The longest time that the host's files take, in microseconds.
     pub host_us: u64,
+}
+
+impl Setting {
+    /// The first block of the volume on its drive.
+    pub fn origin(&self) -> u64 {
+        match self.mirrored {
+            true => DATA_OFFSET / BLOCK,
+            false => 0,
+        }
+    }
+
+    /// Whether a cache holds pages that are written later.
+    pub fn has_pages(&self) -> bool {
+        let cache = self.cache.as_ref();
+        cache.is_some_and(|cache| cache.writes == Writes::Back)
+    }
 }
 
 /// What happens next.
@@ -94,6 +123,9 @@ pub enum Action {
     /// All blocks are read in the background.
     Scan,
     PowerCut,
+    Kill,
+    /// A leg of a mirror fails all commands from now on, until the next start.
+    BreakLeg(usize),
     /// The host's files take so many milliseconds more, for as long.
     Stall {
         ms: u64,
@@ -170,6 +202,9 @@ fn setting(dice: &mut Dice) -> Setting {
     };
     Setting {
         medium,
+        mirrored: dice.percent(30),
+        // What a cut has torn, an emulated drive does not remember after a restart.
+        faults: dice.one(&[Faults::Cuts, Faults::Kills]),
         belief,
         policy,
         cache: dice.percent(60).then(|| cache(dice, background)),
@@ -239,6 +274,8 @@ fn action(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> Action {
             ms: dice.below(2000),
         },
         95..97 if setting.background => Action::Scan,
+        97 if setting.mirrored => Action::BreakLeg(dice.below(2) as usize),
+        97..99 if setting.faults == Faults::Kills => Action::Kill,
         97..99 if setting.medium != Medium::File => Action::PowerCut,
         _ => Action::Stall {
             ms: dice.below(300),

@@ -2,15 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, OnceLock};
 
 use ::drive::{Imperfections, Profile, VirtualDrive, catalog};
 use block::Duration;
-use engine::{Engine, Limits, Rules};
+use engine::{Engine, Limits, ReadRule, Rules};
 use scheduler::policy::find;
 use server::clients::Bounds;
 use server::clock::Clock;
@@ -23,7 +24,8 @@ use server::ring::Ring;
 
 use crate::client::export;
 use crate::kernel::Simulation;
-use crate::plan::{Belief, Medium, Plan, Setting};
+use crate::legs::{Broken, Images};
+use crate::plan::{Belief, Dice, Medium, Plan, Setting};
 use crate::world::{Counts, World};
 
 /// Bytes of a block.
@@ -79,76 +81,132 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Report, String> {
 
 fn play(plan: &Plan, seed: u64) -> Report {
     let folder = tempfile::tempdir().expect("a folder");
-    let image = folder.path().join("image");
     // The clock of a loop is copied everywhere, and eight bytes a run are few.
     let nanos: &'static AtomicU64 = Box::leak(Box::default());
     let clock = Clock::simulated(nanos);
-    let mailbox = Mailbox::new().expect("a bell");
+    let mut mailbox = Mailbox::new().expect("a bell");
     let world = Rc::new(RefCell::new(World::new(plan, mailbox.clone())));
-    let setting = &plan.setting;
-    let host_us = setting.host_us;
-    let kernel = Simulation::new((clock, nanos), Rc::clone(&world), seed, host_us);
-    let (engine, back_end) = drive(setting, &image, seed);
-    let bounds = Bounds {
-        memory: MEMORY,
-        ..Bounds::default()
-    };
-    let ring = |_: &_| Ok(Ring::over(Box::new(kernel)));
-    let exports = vec![export()];
-    let event_loop = EventLoop::over(clock, ring, engine, back_end, exports, mailbox, bounds);
-    let caches = setting
-        .cache
-        .clone()
-        .map(|cache| (cache, 0, BLOCKS * BLOCK));
-    let caches: Vec<_> = caches.into_iter().collect();
-    let with_caches = event_loop.and_then(|event_loop| event_loop.with_caches(&caches));
-    let mut event_loop = with_caches.expect("a loop");
-    let ended = event_loop.run();
-    // Pages and flushes that were under way when the power went have failed, and the service says so.
-    let may_lose = world.borrow().counts.cuts > 0;
-    assert!(ended.is_ok() || may_lose, "the service ends with {ended:?}");
-    assert_eq!(event_loop.holds(), Holds::default(), "something is left");
-    drop(event_loop);
+    let medium = Storage::create(&plan.setting, folder.path());
+    let mut dice = Dice::new(seed.rotate_left(32));
+    loop {
+        let life = world.borrow().counts.kills;
+        let host_us = plan.setting.host_us;
+        let seed = dice.below(u64::MAX);
+        let kernel = Simulation::new((clock, nanos), Rc::clone(&world), seed, host_us);
+        let back_end = medium.back_end(&plan.setting, &world.borrow().broken(), &mut dice);
+        let event_loop = begin(&plan.setting, (clock, kernel), back_end, mailbox);
+        let mut event_loop = event_loop.expect("a loop");
+        let ended = event_loop.run();
+        if !world.borrow().is_killed() {
+            // Pages and flushes that were under way when the power went have failed, and the service says so.
+            let may_lose = world.borrow().counts.cuts > 0;
+            assert!(
+                ended.is_ok() || may_lose,
+                "service {life} ends with {ended:?}"
+            );
+            assert_eq!(event_loop.holds(), Holds::default(), "something is left");
+            break;
+        }
+        drop(event_loop);
+        mailbox = Mailbox::new().expect("a bell");
+        world.borrow_mut().begin_again(mailbox.clone());
+    }
     let world = world.borrow();
     world.assert_over();
+    if let Storage::Mirror(legs, _) = &medium
+        && world.counts.cuts == 0
+    {
+        legs.assert_alike();
+    }
     Report {
         nanos: nanos.load(Ordering::Relaxed),
         counts: world.counts,
     }
 }
 
-/// The engine and the back end of a setting.
-fn drive(setting: &Setting, image: &Path, seed: u64) -> (Engine, Box<dyn BackEnd>) {
-    let shipped = |name| {
+/// A service that begins.
+fn begin(
+    setting: &Setting,
+    (clock, kernel): (Clock, Simulation),
+    back_end: Box<dyn BackEnd>,
+    mailbox: Mailbox,
+) -> io::Result<EventLoop> {
+    let bounds = Bounds {
+        memory: MEMORY,
+        ..Bounds::default()
+    };
+    let ring = |_: &_| Ok(Ring::over(Box::new(kernel)));
+    let (engine, exports) = (engine(setting), vec![export(setting.origin())]);
+    let event_loop = EventLoop::over(clock, ring, engine, back_end, exports, mailbox, bounds)?;
+    let place = (setting.origin() * BLOCK, BLOCKS * BLOCK);
+    let cache = setting.cache.clone();
+    let caches: Vec<_> = cache
+        .map(|cache| (cache, place.0, place.1))
+        .into_iter()
+        .collect();
+    event_loop.with_caches(&caches)
+}
+
+/// The drive of a setting, if it has one.
+fn truth(setting: &Setting) -> Option<Arc<Profile>> {
+    static PLAIN: OnceLock<Arc<Profile>> = OnceLock::new();
+    static CACHING: OnceLock<Arc<Profile>> = OnceLock::new();
+    let (profile, name) = match setting.medium {
+        Medium::File => return None,
+        Medium::Drive => (&PLAIN, "dec-rz26"),
+        Medium::CachingDrive => (&CACHING, "seagate-cheetah-9lp"),
+    };
+    let shipped = || {
         let entry = catalog::find(name).expect("it is shipped");
-        Some(entry.profile().expect("a profile"))
+        Arc::new(entry.profile().expect("a profile"))
     };
-    let truth = match setting.medium {
-        Medium::File => None,
-        Medium::Drive => shipped("dec-rz26"),
-        Medium::CachingDrive => shipped("seagate-cheetah-9lp"),
-    };
-    let blocks = match &truth {
-        Some(truth) => truth.geometry.sectors().0,
-        None => BLOCKS,
-    };
-    let featureless = server::featureless::profile("a-test", blocks, BLOCK as u32);
-    let belief = match (setting.belief, &truth) {
-        (Belief::True | Belief::Wrong, Some(truth)) => truth.clone(),
-        _ => featureless.expect("a profile"),
-    };
-    let open = Image::open_or_make(image, BLOCK as u32, blocks).expect("an image");
-    let back_end: Box<dyn BackEnd> = match truth {
-        None => {
-            drop(open);
-            Box::new(Image::open(image, BLOCK as u32, Caching::Cached).expect("an image"))
+    Some(Arc::clone(profile.get_or_init(shipped)))
+}
+
+/// Blocks of the drive.
+fn blocks(setting: &Setting) -> u64 {
+    let truth = truth(setting).map(|truth| truth.geometry.sectors().0);
+    truth.unwrap_or(setting.origin() + BLOCKS)
+}
+
+/// What outlives a service: the images of its drives.
+enum Storage {
+    One(PathBuf, u64),
+    Mirror(Images, u64),
+}
+
+impl Storage {
+    fn create(setting: &Setting, folder: &Path) -> Storage {
+        let blocks = blocks(setting);
+        if setting.mirrored {
+            return Storage::Mirror(Images::create(folder, blocks), blocks);
         }
-        Some(truth) => {
-            let drive = VirtualDrive::imperfect(Arc::new(truth), faults(setting), seed);
-            Box::new(Emulated::new(drive, open).with_dice(seed))
+        let path = folder.join("image");
+        Image::open_or_make(&path, BLOCK as u32, blocks).expect("an image");
+        Storage::One(path, blocks)
+    }
+
+    /// The back end of a service that begins.
+    fn back_end(&self, setting: &Setting, broken: &Broken, dice: &mut Dice) -> Box<dyn BackEnd> {
+        let seed = dice.below(u64::MAX);
+        match self {
+            Storage::One(path, blocks) => drive(setting, path, *blocks, seed),
+            Storage::Mirror(legs, blocks) => {
+                legs.mirror(|path| drive(setting, path, *blocks, seed), broken, dice)
+            }
         }
+    }
+}
+
+/// What serves an image.
+fn drive(setting: &Setting, image: &Path, blocks: u64, seed: u64) -> Box<dyn BackEnd> {
+    let Some(truth) = truth(setting) else {
+        let image = Image::open(image, BLOCK as u32, Caching::Cached);
+        return Box::new(image.expect("an image"));
     };
-    (engine(setting, belief), back_end)
+    let image = Image::open_or_make(image, BLOCK as u32, blocks).expect("an image");
+    let drive = VirtualDrive::imperfect(truth, faults(setting), seed);
+    Box::new(Emulated::new(drive, image).with_dice(seed))
 }
 
 /// A wrong belief is a true one of a drive that has changed.
@@ -164,10 +222,24 @@ fn faults(setting: &Setting) -> Imperfections {
     }
 }
 
-fn engine(setting: &Setting, belief: Profile) -> Engine {
+fn engine(setting: &Setting) -> Engine {
+    let belief = match (setting.belief, truth(setting)) {
+        (Belief::True | Belief::Wrong, Some(truth)) => truth,
+        _ => {
+            let profile = server::featureless::profile("a-test", blocks(setting), BLOCK as u32);
+            Arc::new(profile.expect("a profile"))
+        }
+    };
     let policy = find(setting.policy).expect("a policy");
     let limits = Limits::suited_to(policy, &belief);
-    let engine = Engine::new(Arc::new(belief), &|| policy.make(), limits);
+    let engine = match setting.mirrored {
+        false => Engine::new(belief, &|| policy.make(), limits),
+        true => {
+            let beliefs = [Arc::clone(&belief), belief];
+            let engine = Engine::mirrored(beliefs, ReadRule::Nearest, &|| policy.make(), limits);
+            engine.expect("legs that fit")
+        }
+    };
     match setting.background {
         true => engine.with_background(Rules::default()),
         false => engine,

@@ -16,6 +16,8 @@ use crate::whole::task;
 /// A task and its sink.
 pub struct Scan {
     number: u64,
+    /// The first block of the volume on its drive.
+    origin: u64,
     received: Receiver<Portion>,
     outstanding: Arc<AtomicUsize>,
     /// What each block may have, or had since the begin.
@@ -25,8 +27,8 @@ pub struct Scan {
 
 impl Scan {
     /// Begins a task, which the service may refuse because there are many.
-    pub fn begin(number: u64, history: &History, mailbox: &Mailbox) -> Scan {
-        let (task, (received, outstanding)) = task(number, BLOCKS);
+    pub fn begin(number: u64, origin: u64, history: &History, mailbox: &Mailbox) -> Scan {
+        let (task, (received, outstanding)) = task(number, (origin, BLOCKS));
         let begun = mailbox.call(|event_loop| {
             if let Err(refused) = event_loop.tasks().begin(task) {
                 assert!(refused.contains("tasks are under way"), "{refused}");
@@ -35,6 +37,7 @@ impl Scan {
         begun.expect("it runs");
         Scan {
             number,
+            origin,
             received,
             outstanding,
             possible: history.possible(0, BLOCKS),
@@ -47,11 +50,11 @@ impl Scan {
         let mut taken = 0;
         while let Ok(portion) = self.received.try_recv() {
             self.outstanding.fetch_sub(1, Ordering::AcqRel);
-            let first = portion.offset / BLOCK;
+            let first = portion.offset / BLOCK - self.origin;
             taken += portion.bytes.len() as u64 / BLOCK;
             if self.cuts == history.cuts() {
                 let possible = &self.possible[first as usize..];
-                check(first, &portion.bytes, possible, Mixture::BesideZeroes);
+                check(first, &portion.bytes, possible);
             }
         }
         if taken > 0 {
@@ -64,24 +67,11 @@ impl Scan {
     }
 }
 
-/// Whether a block may be found with a part of it zeroed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Mixture {
-    /// Never.
-    No,
-    /// Beside a trim or zeroes, which the engine does not order with reads in the background.
-    BesideZeroes,
-}
-
 /// Every block has one of the values that it may have.
-pub fn check(first: u64, bytes: &[u8], possible: &[Vec<Stamp>], mixture: Mixture) {
+pub fn check(first: u64, bytes: &[u8], possible: &[Vec<Stamp>]) {
     let blocks = bytes.chunks_exact(BLOCK as usize);
     for ((block, bytes), possible) in (first..).zip(blocks).zip(possible) {
         let found = stamp_of(block, bytes);
-        let may_be_mixed = possible.len() > 1 && possible[1..].contains(&0);
-        if found.is_none() && mixture == Mixture::BesideZeroes && may_be_mixed {
-            continue;
-        }
         assert!(
             found.is_some_and(|stamp| possible.contains(&stamp)),
             "block {block} has {found:?}, expected one of {possible:?}"

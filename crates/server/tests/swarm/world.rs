@@ -12,10 +12,15 @@ use server::volume::posted::{Contents, Posted};
 
 use crate::client::Client;
 use crate::history::{History, Moment};
+use crate::legs::{Broken, break_leg};
 use crate::model::{Change, Stamp, contents};
 use crate::plan::{Action, Leaving, Plan};
 use crate::run::{BLOCK, BLOCKS};
-use crate::scan::{Mixture, Scan, check};
+use crate::scan::{Scan, check};
+
+mod losses;
+
+use losses::Departed;
 
 /// An operation takes at most so long, in virtual time, unless its client takes no replies.
 const PATIENCE_NS: u64 = 120_000_000_000;
@@ -49,15 +54,6 @@ enum Told {
 
 type Tell = Arc<Mutex<VecDeque<Told>>>;
 
-/// A client that is gone without its answers. The service may still work for it.
-struct Departed {
-    number: u64,
-    waits: Vec<Wait>,
-}
-
-/// How long after a look at the connections the next one is, in nanoseconds. A choice.
-const LOOK_NS: u64 = 1_000_000;
-
 /// What comes after the last step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -74,6 +70,8 @@ enum Phase {
 pub struct Counts {
     pub operations: u64,
     pub cuts: u64,
+    pub kills: u64,
+    pub breaks: u64,
     pub scanned: u64,
     pub unreadable: u64,
     pub connections: u64,
@@ -83,6 +81,8 @@ impl Counts {
     pub fn add(&mut self, other: &Counts) {
         self.operations += other.operations;
         self.cuts += other.cuts;
+        self.kills += other.kills;
+        self.breaks += other.breaks;
         self.scanned += other.scanned;
         self.unreadable += other.unreadable;
         self.connections += other.connections;
@@ -105,6 +105,13 @@ pub struct World {
     numbers: u64,
     stalled_until: u64,
     phase: Phase,
+    /// The first block of the volume on its drive.
+    origin: u64,
+    /// Whether a cache holds pages that are written later.
+    has_pages: bool,
+    broken: Broken,
+    /// Whether the process ends now.
+    is_killed: bool,
     pub counts: Counts,
 }
 
@@ -129,8 +136,22 @@ impl World {
             numbers: 0,
             stalled_until: 0,
             phase: Phase::Running,
+            origin: plan.setting.origin(),
+            has_pages: plan.setting.has_pages(),
+            broken: Broken::default(),
+            is_killed: false,
             counts: Counts::default(),
         }
+    }
+
+    /// Which leg of a mirror is broken.
+    pub fn broken(&self) -> Broken {
+        Arc::clone(&self.broken)
+    }
+
+    /// Whether the process ends now.
+    pub fn is_killed(&self) -> bool {
+        self.is_killed
     }
 
     /// Until when the host's files are slow.
@@ -148,6 +169,9 @@ impl World {
 
     /// Does what can be done now. The answer is whether anything was.
     pub fn progress(&mut self, now: u64) -> bool {
+        if self.is_killed {
+            return false;
+        }
         let mut is_any = self.listen(now);
         for who in 0..self.clients.len() {
             is_any |= self.move_client(who, now);
@@ -201,56 +225,6 @@ impl World {
         is_any
     }
 
-    /// The power was cut, and all connections with it. Replies that had been sent count as before.
-    fn cut(&mut self, now: u64) {
-        for who in 0..self.clients.len() {
-            self.clients[who].wake();
-            while self.move_client(who, now) {}
-        }
-        self.history.cut();
-        self.counts.cuts += 1;
-        for client in std::mem::take(&mut self.clients) {
-            self.depart(client);
-        }
-    }
-
-    /// A client is gone.
-    fn depart(&mut self, client: Client) {
-        let number = client.number();
-        let waits = client.into_waits().collect();
-        self.departed.push(Departed { number, waits });
-    }
-
-    /// The service has these connections: nothing is done any more for others.
-    fn see(&mut self, present: &[u64]) {
-        let is_gone = |departed: &mut Departed| !present.contains(&departed.number);
-        let gone: Vec<Departed> = self.departed.extract_if(.., is_gone).collect();
-        for wait in gone.iter().flat_map(|departed| &departed.waits) {
-            self.unknown(wait);
-        }
-    }
-
-    /// Asks for the connections that there are.
-    fn look(&mut self, now: u64) {
-        self.look = now + LOOK_NS;
-        let told = Arc::clone(&self.told);
-        let posted = self.mailbox.call(move |event_loop| {
-            let present = event_loop
-                .clients()
-                .iter()
-                .map(|client| client.id)
-                .collect();
-            tell(&told, Told::Present(present));
-        });
-        posted.expect("it runs");
-    }
-
-    fn unknown(&mut self, wait: &Wait) {
-        if let Some(change) = wait.change {
-            self.history.unknown(change);
-        }
-    }
-
     /// Sends and receives for a client. The answer is whether anything moved.
     fn move_client(&mut self, who: usize, now: u64) -> bool {
         let mut is_any = self.clients[who].transfer(now);
@@ -299,7 +273,7 @@ impl World {
             }
             Action::Scan => {
                 self.numbers += 1;
-                let scan = Scan::begin(self.numbers, &self.history, &self.mailbox);
+                let scan = Scan::begin(self.numbers, self.origin, &self.history, &self.mailbox);
                 self.scans.push(scan);
             }
             Action::PowerCut => {
@@ -309,6 +283,11 @@ impl World {
                     tell(&told, Told::Cut);
                 });
                 posted.expect("it runs");
+            }
+            Action::Kill => self.is_killed = true,
+            Action::BreakLeg(leg) => {
+                self.counts.breaks += 1;
+                break_leg(leg, &self.broken, &self.mailbox);
             }
             Action::Stall { ms } => self.stalled_until = now + ms * 1_000_000,
         }
@@ -405,7 +384,7 @@ impl World {
             // What is trimmed may keep its bytes.
             (_, Some(change)) => self.history.unknown(change),
             (Ask::Flush, None) => self.history.flushed(wait.moment),
-            (Ask::Read, None) => check(wait.first, bytes, &wait.possible, Mixture::No),
+            (Ask::Read, None) => check(wait.first, bytes, &wait.possible),
             (_, None) => (),
         }
     }

@@ -19,7 +19,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use block::{Action, Command, CommandId, Direction, Durability, Extent, Instant, Outcome, Status};
+use block::{
+    Action, Command, CommandId, Direction, Durability, Extent, Instant, Lba, Outcome, Sectors,
+    Status,
+};
 use drive::{Lost, VirtualDrive};
 use hdrhistogram::Histogram;
 use tracing::{error, warn};
@@ -31,8 +34,10 @@ use crate::arena::Memory;
 use crate::ring::Ring;
 use block::operation::OperationError;
 
+mod turns;
 mod volatile;
 
+use turns::Turns;
 use volatile::Volatile;
 
 /// An emulated drive.
@@ -50,11 +55,16 @@ pub struct Emulated {
     cut: Option<Lost>,
     /// Commands that arrived since the power cut.
     waiting: VecDeque<DelayedCommand>,
+    turns: Turns,
+    punches: Vec<PendingPunch>,
+    punched: VecDeque<(u32, Result<(), OperationError>)>,
 }
 
 /// A command in flight.
 struct UnderWay {
     id: CommandId,
+    /// Of one that reads or writes.
+    turn: Option<u64>,
     bytes: BytesState,
     /// The model's outcome, once the command has ended there.
     outcome: Option<Outcome>,
@@ -62,6 +72,12 @@ struct UnderWay {
 
 /// The state of a command's bytes.
 enum BytesState {
+    /// Those of others with common blocks move first.
+    Behind {
+        turn: u64,
+        command: Command,
+        memory: Pieces,
+    },
     /// The old bytes are being read. Then the new ones are written.
     Saving {
         extent: Extent,
@@ -73,6 +89,15 @@ enum BytesState {
     Moving(Extent, Direction),
     /// The bytes have moved, or failed to.
     Moved(Result<(), OperationError>),
+}
+
+/// A trim or zeroes that have not ended.
+struct PendingPunch {
+    turn: u64,
+    key: u32,
+    what: Punch,
+    span: Span,
+    has_begun: bool,
 }
 
 /// A command that arrived while the power was off.
@@ -102,6 +127,9 @@ impl Emulated {
             torn: BTreeSet::new(),
             cut: None,
             waiting: VecDeque::new(),
+            turns: Turns::default(),
+            punches: Vec::new(),
+            punched: VecDeque::new(),
         }
     }
 
@@ -130,9 +158,74 @@ impl Emulated {
             warn!(%refused, "the emulated drive refuses a command");
             outcome = Some(undone(command.id, now));
         }
-        let id = command.id;
+        let command = *command;
+        let blocks = match command.action {
+            Action::Read { extent, .. } => Some((extent, Direction::Read)),
+            Action::Write { extent, .. } => Some((extent, Direction::Write)),
+            _ => None,
+        };
+        let turn = blocks.map(|(extent, direction)| self.turns.arrive(extent, direction));
+        let bytes = match turn.filter(|&turn| !self.turns.may_move(turn)) {
+            Some(turn) => BytesState::Behind {
+                turn,
+                command,
+                memory,
+            },
+            // SAFETY: the caller's promise, passed on.
+            None => unsafe { self.begin_bytes(now, &command, memory, ring) },
+        };
+        self.under_way.push(UnderWay {
+            id: command.id,
+            turn,
+            bytes,
+            outcome,
+        });
+    }
+
+    /// Begins with the bytes of what was behind others that have moved.
+    fn follow_up(&mut self, now: Instant, ring: &mut Ring) {
+        for place in 0..self.under_way.len() {
+            let BytesState::Behind { turn, .. } = self.under_way[place].bytes else {
+                continue;
+            };
+            if !self.turns.may_move(turn) {
+                continue;
+            }
+            let begun = BytesState::Moved(Ok(()));
+            let behind = std::mem::replace(&mut self.under_way[place].bytes, begun);
+            if let BytesState::Behind {
+                command, memory, ..
+            } = behind
+            {
+                // SAFETY: the command has been started and has not ended.
+                self.under_way[place].bytes =
+                    unsafe { self.begin_bytes(now, &command, memory, ring) };
+            }
+        }
+        self.begin_punches(ring);
+    }
+
+    /// Begins with punches that may be done now.
+    fn begin_punches(&mut self, ring: &mut Ring) {
+        for punch in &mut self.punches {
+            if !punch.has_begun && self.turns.may_move(punch.turn) {
+                punch.has_begun = true;
+                self.image.punch(punch.key, punch.what, punch.span, ring);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`BackEnd::start`].
+    unsafe fn begin_bytes(
+        &mut self,
+        now: Instant,
+        command: &Command,
+        memory: Pieces,
+        ring: &mut Ring,
+    ) -> BytesState {
         // SAFETY: the caller's promise, passed on; old bytes lie in a vector that the entry keeps.
-        let bytes = unsafe {
+        unsafe {
             match command.action {
                 Action::Read { extent, .. } => {
                     self.move_bytes(now, command, &memory, ring);
@@ -148,8 +241,8 @@ impl Emulated {
                         at: old.as_mut_ptr(),
                         length: old.len(),
                     };
-                    self.image
-                        .start(now, &Command::new(id, save), &[room], ring);
+                    let save = Command::new(command.id, save);
+                    self.image.start(now, &save, &[room], ring);
                     BytesState::Saving {
                         extent,
                         durability,
@@ -159,9 +252,7 @@ impl Emulated {
                 }
                 _ => BytesState::Moved(Ok(())),
             }
-        };
-        let entry = UnderWay { id, bytes, outcome };
-        self.under_way.push(entry);
+        }
     }
 
     /// # Safety
@@ -210,11 +301,15 @@ impl Emulated {
                 }
             }
             (BytesState::Moving(extent, Direction::Write), Ok(())) => {
-                self.torn
-                    .retain(|&block| !extent.contains(block::Lba(block)));
+                self.torn.retain(|&block| !extent.contains(Lba(block)));
             }
             // It is told with the command's end.
-            (_, Err(_)) | (BytesState::Moved(_), Ok(())) => (),
+            (_, Err(_)) | (BytesState::Behind { .. } | BytesState::Moved(_), Ok(())) => (),
+        }
+        let entry = self.entry(ended.id);
+        let turn = entry.turn;
+        if let (BytesState::Moved(_), Some(turn)) = (&entry.bytes, turn) {
+            self.turns.end(turn);
         }
     }
 
@@ -290,6 +385,14 @@ impl BackEnd for Emulated {
         while let Some(ended) = self.image.poll(now) {
             self.image_ended(now, &ended, ring);
         }
+        while let Some((key, result)) = self.image.poll_punched() {
+            let place = self.punches.iter().position(|punch| punch.key == key);
+            if let Some(place) = place {
+                self.turns.end(self.punches.swap_remove(place).turn);
+            }
+            self.punched.push_back((key, result));
+        }
+        self.follow_up(now, ring);
         self.power_up(now, ring);
     }
 
@@ -298,7 +401,9 @@ impl BackEnd for Emulated {
             self.entry(outcome.id).outcome = Some(outcome);
         }
         let place = self.under_way.iter().position(Self::is_over)?;
-        let UnderWay { id, bytes, outcome } = self.under_way.remove(place);
+        let UnderWay {
+            id, bytes, outcome, ..
+        } = self.under_way.remove(place);
         let (BytesState::Moved(moved), outcome) = (bytes, outcome?) else {
             return None;
         };
@@ -321,11 +426,25 @@ impl BackEnd for Emulated {
     }
 
     fn punch(&mut self, key: u32, what: Punch, span: Span, ring: &mut Ring) {
-        self.image.punch(key, what, span, ring);
+        let block = u64::from(self.drive.truth().block_bytes);
+        let first = span.offset / block;
+        let end = (span.offset + span.length).div_ceil(block);
+        let Ok(blocks) = Extent::new(Lba(first), Sectors(end - first)) else {
+            self.punched.push_back((key, Ok(())));
+            return;
+        };
+        self.punches.push(PendingPunch {
+            turn: self.turns.arrive(blocks, Direction::Write),
+            key,
+            what,
+            span,
+            has_begun: false,
+        });
+        self.begin_punches(ring);
     }
 
     fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
-        self.image.poll_punched()
+        self.punched.pop_front()
     }
 
     fn lateness(&self) -> Option<&Histogram<u64>> {

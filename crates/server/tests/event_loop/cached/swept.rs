@@ -12,7 +12,7 @@ use crate::whole::{Sink, task};
 
 /// Begins to read the first bytes in the background; what is read, and how much of it was not dealt with.
 pub fn scan(served: &Served, length: u64) -> Sink {
-    let (scan, sink) = task(1, length / BLOCK);
+    let (scan, sink) = task(1, (0, length / BLOCK));
     let begun = served.ask(move |event_loop| event_loop.tasks().begin(scan));
     begun.expect("there are free blocks");
     sink

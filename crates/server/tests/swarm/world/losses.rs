@@ -1,0 +1,95 @@
+//! What is lost with a connection, with the power, or with the process.
+
+use std::sync::Arc;
+
+use server::clients::Seats;
+use server::event_loop::mailbox::Mailbox;
+
+use super::{Tell, Told, Wait, World, tell};
+use crate::client::Client;
+
+/// A client that is gone without its answers. The service may still work for it.
+pub(super) struct Departed {
+    number: u64,
+    waits: Vec<Wait>,
+}
+
+/// How long after a look at the connections the next one is, in nanoseconds. A choice.
+const LOOK_NS: u64 = 1_000_000;
+
+impl World {
+    /// The process has ended, and another one begins with this mailbox.
+    pub fn begin_again(&mut self, mailbox: Mailbox) {
+        // What had been sent arrives.
+        for who in 0..self.clients.len() {
+            self.clients[who].wake();
+            while self.move_client(who, 0) {}
+        }
+        self.told = Tell::default();
+        let clients = std::mem::take(&mut self.clients);
+        let of_clients = clients.into_iter().flat_map(Client::into_waits);
+        let departed = std::mem::take(&mut self.departed);
+        let of_departed = departed.into_iter().flat_map(|departed| departed.waits);
+        let posted = std::mem::take(&mut self.posted).into_values();
+        let waits: Vec<Wait> = of_clients.chain(of_departed).chain(posted).collect();
+        for wait in &waits {
+            self.unknown(wait);
+        }
+        self.history.kill(self.has_pages);
+        self.scans.clear();
+        self.mailbox = mailbox;
+        self.seats = Seats::default();
+        self.is_killed = false;
+        self.counts.kills += 1;
+    }
+
+    /// The power was cut, and all connections with it. Replies that had been sent count as before.
+    pub(super) fn cut(&mut self, now: u64) {
+        for who in 0..self.clients.len() {
+            self.clients[who].wake();
+            while self.move_client(who, now) {}
+        }
+        self.history.cut();
+        self.counts.cuts += 1;
+        for client in std::mem::take(&mut self.clients) {
+            self.depart(client);
+        }
+    }
+
+    /// A client is gone.
+    pub(super) fn depart(&mut self, client: Client) {
+        let number = client.number();
+        let waits = client.into_waits().collect();
+        self.departed.push(Departed { number, waits });
+    }
+
+    /// The service has these connections: nothing is done any more for others.
+    pub(super) fn see(&mut self, present: &[u64]) {
+        let is_gone = |departed: &mut Departed| !present.contains(&departed.number);
+        let gone: Vec<Departed> = self.departed.extract_if(.., is_gone).collect();
+        for wait in gone.iter().flat_map(|departed| &departed.waits) {
+            self.unknown(wait);
+        }
+    }
+
+    /// Asks for the connections that there are.
+    pub(super) fn look(&mut self, now: u64) {
+        self.look = now + LOOK_NS;
+        let told = Arc::clone(&self.told);
+        let posted = self.mailbox.call(move |event_loop| {
+            let present = event_loop
+                .clients()
+                .iter()
+                .map(|client| client.id)
+                .collect();
+            tell(&told, Told::Present(present));
+        });
+        posted.expect("it runs");
+    }
+
+    pub(super) fn unknown(&mut self, wait: &Wait) {
+        if let Some(change) = wait.change {
+            self.history.unknown(change);
+        }
+    }
+}
