@@ -7,6 +7,7 @@ mod bench;
 mod cache;
 mod ctl;
 mod demo;
+mod doctor;
 mod drives;
 mod emulate;
 mod experiment;
@@ -64,6 +65,8 @@ enum HeadtimeCommand {
     Ctl(ctl::CtlArgs),
     /// Demonstrate the service live in a minute: a load over NBD, without and with a scan.
     Demo(demo::DemoArgs),
+    /// Say what is wrong with a running service, a configuration or a path, and what to do.
+    Doctor(doctor::DoctorArgs),
     /// List the known drives, draw one, or locate blocks.
     Drives(drives::DrivesArgs),
     /// Serve an emulated drive over NBD, with the drive's timing.
@@ -122,6 +125,7 @@ fn main() -> ExitCode {
         }
         HeadtimeCommand::Ctl(arguments) => ctl::run(&arguments),
         HeadtimeCommand::Demo(arguments) => demo::run(&arguments),
+        HeadtimeCommand::Doctor(arguments) => doctor::run(&arguments),
         HeadtimeCommand::Drives(arguments) => drives::print(&arguments),
         HeadtimeCommand::Emulate(arguments) => emulate::run(&arguments),
         HeadtimeCommand::Experiment(arguments) => experiment::run(&arguments),

@@ -14,6 +14,7 @@ use tracing::{error, warn};
 use crate::output::{Exit, print};
 
 mod check;
+mod init;
 mod signals;
 
 use signals::Stage;
@@ -29,6 +30,17 @@ pub struct ServeArgs {
     /// Print the default configuration, as a starting point, and exit
     #[arg(long)]
     print_default: bool,
+    /// Write a commented configuration for a disk, and exit: a block device, a loop device, an image, or the URI of
+    /// an NBD export. It is neither opened nor changed
+    #[arg(
+        long,
+        value_name = "PATH",
+        conflicts_with_all = ["config", "print_default", "check"]
+    )]
+    init: Option<String>,
+    /// Write it to this new file [default: standard output]
+    #[arg(short, long, value_name = "FILE", requires = "init")]
+    out: Option<PathBuf>,
     /// Say what a start would open, make, change and refuse, do nothing of it, and exit. Exit code 2: it would refuse
     #[arg(long, conflicts_with = "print_default")]
     check: bool,
@@ -44,6 +56,9 @@ pub struct ServeArgs {
 pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     if arguments.print_default {
         return print(config::DEFAULT);
+    }
+    if let Some(path) = &arguments.init {
+        return init::run(path, arguments.out.as_deref());
     }
     let config = read(arguments.config.as_deref())?;
     if arguments.check {
@@ -181,5 +196,7 @@ const EXAMPLES: &str = "Examples:
       serve an emulated drive
   headtime serve --print-default > my.toml; headtime serve my.toml
       serve a configuration of your own
+  headtime serve --init /dev/sdb --out sdb.toml
+      write a commented configuration for a disk
   headtime serve --check my.toml
       say what that would do, without doing it";

@@ -29,10 +29,13 @@ pub mod export;
 pub mod facts;
 pub mod forecast;
 pub mod fresh_pairs;
+pub mod initial_settings;
 pub mod link;
+pub mod look;
 pub mod report;
 pub mod sampling;
 pub mod settings_file;
+pub mod suitability;
 pub mod verdict;
 
 use facts::{PathFacts, PathKind};

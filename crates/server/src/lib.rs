@@ -19,6 +19,7 @@ pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod control;
+pub mod diagnosis;
 pub mod disk;
 pub mod event_loop;
 pub mod featureless;

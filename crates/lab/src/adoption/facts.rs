@@ -91,6 +91,25 @@ impl PathFacts {
         }
     }
 
+    /// What is known of an export of an NBD server that was not asked.
+    pub fn of_unasked_export() -> Self {
+        PathFacts {
+            kind: PathKind::Nbd,
+            rotational: None,
+            logical_block: 512,
+            physical_block: None,
+            capacity_bytes: 0,
+            model: None,
+            transport: Some("nbd".to_owned()),
+            queue_depth: None,
+            scheduler: None,
+            write_cache: None,
+            users: Vec::new(),
+            no_disk: None,
+            notes: Vec::new(),
+        }
+    }
+
     /// What the file system says of a regular file of this size.
     pub fn of_file(path: &Path, bytes: u64) -> Self {
         let kind = statfs(path).ok().map(|found| found.f_type as u64);

@@ -13,15 +13,7 @@ impl Adoption {
     /// # Errors
     /// If the findings contradict each other.
     pub fn configuration(&self, belief: &str, stem: &str) -> Result<String, Failure> {
-        let target = quoted(&self.target);
-        let back_end = match self.facts.kind {
-            PathKind::Device | PathKind::Partition | PathKind::Loop => format!(
-                "kind = \"device\"\npath = {target}\n# Named twice, because clients may overwrite all that is on it.\n\
-                 confirm = {target}"
-            ),
-            PathKind::File => format!("kind = \"file\"\npath = {target}"),
-            PathKind::Nbd => format!("kind = \"nbd\"\nuri = {target}"),
-        };
+        let back_end = back_end(self.facts.kind, &self.target);
         let mut text = format!(
             "# Serves {} with the profile that `headtime adopt` found. Start it with: headtime serve FILE\n",
             self.target.replace('\n', " ")
@@ -71,8 +63,21 @@ socket = {control}
     }
 }
 
+/// The lines of `[drive.back_end]` for a path or URI.
+pub(super) fn back_end(kind: PathKind, target: &str) -> String {
+    let target = quoted(target);
+    match kind {
+        PathKind::Device | PathKind::Partition | PathKind::Loop => format!(
+            "kind = \"device\"\npath = {target}\n# Named twice, because clients may overwrite all that is on it.\n\
+             confirm = {target}"
+        ),
+        PathKind::File => format!("kind = \"file\"\npath = {target}"),
+        PathKind::Nbd => format!("kind = \"nbd\"\nuri = {target}"),
+    }
+}
+
 /// A text as TOML.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     // A JSON string is a basic string of TOML, but for DEL, which JSON leaves as it is.
     let json = serde_json::Value::from(text).to_string();
     json.replace('\u{7f}', "\\u007f")

@@ -9,6 +9,7 @@
 //!
 //! Switches are turned until power off or reset only. After a restart of the machine a record means nothing.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -19,7 +20,7 @@ use headtime_client::private::{create_folder, temporary_folder};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::cache_switch::CacheSwitch;
+use super::cache_switch::{CacheSwitch, word};
 
 /// A switch that was turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,22 @@ pub enum RecordError {
     },
 }
 
+impl fmt::Display for TurnedSwitch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, now, before) = (self.switch.name(), word(self.now), word(self.before));
+        write!(f, "its {name} is {now} and was {before}")
+    }
+}
+
+/// The record that a killed process has left, and that no process has now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbandonedRecord {
+    /// The drive, by the letters of the record's name.
+    pub drive: String,
+    /// The switches that are turned.
+    pub turned: Vec<TurnedSwitch>,
+}
+
 /// The text of a record: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct RecordLine {
@@ -91,6 +108,30 @@ pub fn folder() -> PathBuf {
 pub fn this_boot() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id");
     text.map_or_else(|_| String::new(), |text| text.trim().to_owned())
+}
+
+/// The records of this boot in a folder that no process has, in the order of their names. Nothing is changed. A folder
+/// that cannot be read has none.
+pub fn abandoned(folder: &Path, boot: &str) -> Vec<AbandonedRecord> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let record = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        let drive = name.strip_prefix("switches-")?.strip_suffix(".json")?;
+        let file = File::open(&path).ok()?;
+        // A process that has the record has locked it; this lock ends with the file.
+        flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
+        let turned = left_over(&fs::read_to_string(&path).ok()?, boot);
+        (!turned.is_empty()).then(|| AbandonedRecord {
+            drive: drive.to_owned(),
+            turned,
+        })
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut records: Vec<AbandonedRecord> = paths.filter_map(record).collect();
+    records.sort_by(|a, b| a.drive.cmp(&b.drive));
+    records
 }
 
 impl SwitchRecord {
@@ -230,6 +271,28 @@ mod tests {
         drop(record);
         let names = fs::read_dir(folder.path()).expect("the folder");
         assert_eq!(names.count(), 0, "nothing stays");
+    }
+
+    #[test]
+    fn only_a_record_that_no_process_has_is_abandoned() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("other.json"), "{}").expect("a file");
+        let (record, _) = open(folder.path(), "today").expect("a record");
+        record.write(&[TURNED]).expect("written");
+        assert_eq!(abandoned(folder.path(), "today"), []);
+        drop(record);
+        let left = AbandonedRecord {
+            drive: "ACME-disk----1".to_owned(),
+            turned: vec![TURNED],
+        };
+        assert_eq!(abandoned(folder.path(), "today"), [left]);
+        assert_eq!(TURNED.to_string(), "its look-ahead is off and was on");
+        assert_eq!(abandoned(folder.path(), "tomorrow"), []);
+        assert_eq!(abandoned(&folder.path().join("none"), "today"), []);
+        assert!(
+            open(folder.path(), "today").is_ok(),
+            "looking locks nothing"
+        );
     }
 
     #[test]

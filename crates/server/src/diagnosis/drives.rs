@@ -1,0 +1,289 @@
+//! The findings about the drives of a running service.
+
+use super::Finding;
+use crate::status::{DriveStatus, Mode, ScrubStatus, Task, TaskState};
+
+/// Largest lateness of an emulated drive's commands that does not upset plans, at time scale 1. A choice: about the guard
+/// under the noise of `headtime demo`, which says the same of its own drive.
+const LATE_US: f64 = 300.0;
+
+/// The findings about one drive.
+pub(super) fn of_drive(drive: &DriveStatus) -> Vec<Finding> {
+    let about = format!("drive {}", drive.name);
+    let parts = [
+        of_mode(drive, &about),
+        of_impact(drive, &about),
+        of_lateness(drive, &about),
+        of_errors(drive, &about),
+        of_strain(drive, &about),
+        of_lost_pages(drive, &about),
+    ];
+    let mut findings: Vec<Finding> = parts.into_iter().flatten().collect();
+    findings.extend(of_legs(drive, &about));
+    findings.extend(drive.tasks.iter().flat_map(|task| of_task(task, drive)));
+    findings
+}
+
+fn of_mode(drive: &DriveStatus, about: &str) -> Option<Finding> {
+    let (name, reason) = (&drive.name, &drive.mode_reason);
+    match drive.mode {
+        Mode::Following => None,
+        Mode::Safe => Some(Finding::wrong(
+            "safe-mode",
+            about,
+            format!("safe mode: {reason}"),
+            "the drive does not behave as its profile says: requests go in block order, and scans, scrubs and backups \
+             get idle time only",
+            format!(
+                "wait a minute: it ends by itself if a load of the host was the cause. Otherwise learn the drive again: \
+                 `headtime ctl profile {name}` while it serves, or `headtime adopt` before. See `headtime why` for \
+                 commands that ended late"
+            ),
+        )),
+        Mode::Learning => Some(
+            Finding::wrong(
+                "learning",
+                about,
+                format!("still learning: {reason}"),
+                "gaps stay unused until then, so that scans, scrubs and backups are slow",
+                "wait: each command of a client brings it further. A drive without any load learns nothing",
+            )
+            .noticed(),
+        ),
+        Mode::Plain if drive.model.is_none() => Some(
+            Finding::wrong(
+                "no-profile",
+                about,
+                format!("no profile is followed: {reason}"),
+                "without a profile nothing is read in gaps, and no stream is guaranteed",
+                format!(
+                    "learn one: `headtime ctl profile {name}` while it serves, or `headtime adopt` before, and name its \
+                     file as `belief`"
+                ),
+            )
+            .noticed(),
+        ),
+        Mode::Plain => Some(
+            Finding::wrong(
+                "not-followed",
+                about,
+                format!("its profile is not followed: {reason}"),
+                "nothing is read in gaps, and no stream is guaranteed",
+                "choose a policy that orders by position, such as policy = \"sptf-sw60\"",
+            )
+            .noticed(),
+        ),
+    }
+}
+
+fn of_impact(drive: &DriveStatus, about: &str) -> Option<Finding> {
+    let (name, budget) = (&drive.name, drive.impact.budget_percent);
+    let measured = drive.impact.measured_percent?;
+    (measured > budget).then(|| {
+        Finding::wrong(
+            "over-budget",
+            about,
+            format!(
+                "background reads lengthen the requests of the foreground by {measured:.2} %: the budget is {budget:.2} %"
+            ),
+            "clients wait longer than was agreed",
+            format!(
+                "wait a minute: background reads are held back until the mean is within the budget. If it stays so: \
+                 `headtime ctl suspend TASK`, or allow more: `headtime ctl impact {name} {}`",
+                measured.ceil()
+            ),
+        )
+    })
+}
+
+fn of_lateness(drive: &DriveStatus, about: &str) -> Option<Finding> {
+    let late = drive.lateness?;
+    let scale = drive.time_scale.unwrap_or(1.0);
+    (late.p99_us > LATE_US * scale).then(|| {
+        Finding::wrong(
+            "emulation-late",
+            about,
+            format!(
+                "the emulated drive ends one command in a hundred {:.0} us late or more, the latest by {:.0} us",
+                late.p99_us, late.max_us
+            ),
+            "this machine is too busy for the drive's timing: measured times are those of the machine",
+            format!(
+                "end other programs, or slow the drive down: time_scale = {} in [drive.back_end]",
+                (scale * 4.0).max(1.0)
+            ),
+        )
+    })
+}
+
+fn of_errors(drive: &DriveStatus, about: &str) -> Option<Finding> {
+    let errors = drive.errors;
+    let all = errors.reads_total + errors.writes_total + errors.flushes_total;
+    (all > 0).then(|| {
+        Finding::wrong(
+            "failed-commands",
+            about,
+            format!(
+                "commands have failed: {} reads, {} writes, {} flushes",
+                errors.reads_total, errors.writes_total, errors.flushes_total
+            ),
+            "data may be lost: the disk, its cable or its power may be failing",
+            "save what is on it; then see the log, `dmesg` and `smartctl -a`",
+        )
+    })
+}
+
+fn of_strain(drive: &DriveStatus, about: &str) -> Option<Finding> {
+    let streams = &drive.streams;
+    let broken = streams.late_total + streams.lapsed_total;
+    (streams.strained || broken > 0).then(|| {
+        let now = match streams.strained {
+            true => "; it is slower now than when these were granted, and refuses others",
+            false => "",
+        };
+        Finding::wrong(
+            "late-streams",
+            about,
+            format!(
+                "guaranteed streams: {} batches were late, and {} guarantees have lapsed{now}",
+                streams.late_total, streams.lapsed_total
+            ),
+            "players stutter, and recorders lose what does not fit into their buffers",
+            "see `headtime streams` for the streams, and `headtime why` for what was before them; larger margins in \
+             [drive.streams] help, or a new profile",
+        )
+    })
+}
+
+fn of_lost_pages(drive: &DriveStatus, about: &str) -> Option<Finding> {
+    let lost: u64 = drive
+        .caches
+        .iter()
+        .map(|cache| cache.lost_bytes_total)
+        .sum();
+    (lost > 0).then(|| {
+        Finding::wrong(
+            "lost-writes",
+            about,
+            format!("{lost} bytes that a cache had acknowledged could not be written"),
+            "they are lost, unless their client writes them again",
+            "check the file system on it; save what is on the disk, and see the log and `dmesg`",
+        )
+    })
+}
+
+fn of_legs(drive: &DriveStatus, about: &str) -> Vec<Finding> {
+    let Some(mirror) = &drive.mirror else {
+        return Vec::new();
+    };
+    let bad = mirror.legs.iter().filter(|leg| !leg.is_in_sync());
+    bad.map(|leg| {
+        let finding = Finding::wrong(
+            "leg-not-in-sync",
+            about,
+            format!("leg {} is {}", leg.path, leg.state),
+            "until it is in sync, the other leg has the only complete copy",
+            "see `headtime mirror status` and docs/how-to/mirror-two-disks.md; a leg that is out needs \
+             `headtime mirror attach`, or a new disk and `headtime mirror replace`",
+        );
+        match leg.state == "being filled" {
+            true => finding.noticed(),
+            false => finding,
+        }
+    })
+    .collect()
+}
+
+/// A task that cannot read, or does not get on.
+fn of_task(task: &Task, drive: &DriveStatus) -> Vec<Finding> {
+    let about = format!("task {} ({}) on drive {}", task.id, task.name, drive.name);
+    let mut findings = Vec::new();
+    if task.failed_bytes > 0 {
+        findings.push(Finding::wrong(
+            "unreadable",
+            about.clone(),
+            format!("{} bytes could not be read", task.failed_bytes),
+            "they are lost, unless there is a copy",
+            "save what is on the disk; see the log, `dmesg` and `smartctl -a`",
+        ));
+    }
+    if let Some(problem) = &task.problem {
+        findings.push(Finding::wrong(
+            "task-failed",
+            about.clone(),
+            format!("its program or file failed: {problem}"),
+            "its result is incomplete",
+            "mend that, and begin it again",
+        ));
+    }
+    let is_stuck =
+        task.state == TaskState::Active && task.mb_per_s == 0.0 && task.elapsed_s > STUCK_S;
+    if is_stuck {
+        let reason = match drive.mode {
+            Mode::Following if drive.impact.budget_percent == 0.0 => "the impact budget is 0",
+            Mode::Following => "the foreground leaves neither gaps nor idle time within the budget",
+            Mode::Learning => {
+                "gaps stay unused while the drive is still learned, and there is no idle time"
+            }
+            Mode::Safe | Mode::Plain => {
+                "gaps stay unused without a profile that fits, and there is no idle time"
+            }
+        };
+        findings.push(Finding::wrong(
+            "no-progress",
+            about,
+            format!("it reads 0.00 MB/s: {reason}"),
+            "it never ends like this",
+            format!(
+                "allow more: `headtime ctl impact {} PERCENT`; or let it take turns with the foreground: `headtime ctl \
+                 promote {} --foreground`",
+                drive.name, task.id
+            ),
+        ));
+    }
+    findings
+}
+
+/// A task that has read nothing is given so long before that is said. A choice: rates are of the last ten seconds.
+const STUCK_S: f64 = 20.0;
+
+/// The findings about the scrub of a volume.
+pub(super) fn of_scrub(scrub: &ScrubStatus) -> Vec<Finding> {
+    let about = format!("volume {}", scrub.volume);
+    let mut findings = Vec::new();
+    if scrub.changed + scrub.unreadable > 0 {
+        findings.push(Finding::wrong(
+            "damaged",
+            about.clone(),
+            format!(
+                "checksums: {} places differ from what was written, and {} cannot be read",
+                scrub.changed, scrub.unreadable
+            ),
+            "these bytes are wrong or lost",
+            format!(
+                "`headtime scrub {} --status` lists the places; write them again from a backup",
+                scrub.volume
+            ),
+        ));
+    }
+    if let Some(problem) = &scrub.problem {
+        findings.push(Finding::wrong(
+            "scrub-failed",
+            about.clone(),
+            format!("its scrub was given up: {problem}"),
+            "the rest of the volume was not verified",
+            "mend that, and begin it again: `headtime scrub`",
+        ));
+    }
+    if scrub.late_by_s > 0 {
+        let finding = Finding::wrong(
+            "scrub-late",
+            about,
+            format!("its scrubs are {} s behind their schedule", scrub.late_by_s),
+            "damage is found later than was wanted",
+            "allow a larger impact (`headtime ctl impact`), or a longer `every`; docs/how-to/plan-a-scrub.md computes both",
+        );
+        findings.push(finding.noticed());
+    }
+    findings
+}
