@@ -140,7 +140,7 @@ fn main() -> ExitCode {
         HeadtimeCommand::Scan(arguments) => scan::run(&arguments),
         HeadtimeCommand::Scrub(arguments) => scrub::run(&arguments),
         HeadtimeCommand::Serve(arguments) => serve::run(&arguments),
-        HeadtimeCommand::Simulate(arguments) => simulate::run(&arguments),
+        HeadtimeCommand::Simulate(mut arguments) => simulate::run(&mut arguments),
         HeadtimeCommand::Streams(arguments) => streams::run(&arguments),
         HeadtimeCommand::Trace(arguments) => trace::run(&arguments).map_err(Exit::from),
         HeadtimeCommand::Validate(arguments) => validate::run(&arguments),

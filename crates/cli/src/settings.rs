@@ -1,5 +1,6 @@
 //! The flags that several commands share, and their settings of the lab.
 
+pub mod columns;
 pub mod load;
 pub mod preempt;
 pub mod scan;

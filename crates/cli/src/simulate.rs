@@ -158,7 +158,8 @@ impl From<MirrorWord> for ReadRule {
 ///
 /// # Errors
 /// If the input is invalid, or the output cannot be written.
-pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
+pub fn run(arguments: &mut SimulateArgs) -> Result<(), Exit> {
+    let _kept = arguments.load.keep_standard_input()?;
     if !arguments.cache.is_empty() {
         return caches::run(arguments);
     }

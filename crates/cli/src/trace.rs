@@ -1,13 +1,14 @@
 //! `headtime trace`: statistics and conversion of traces.
 
 use crate::output::UNENDED;
+use crate::settings::columns::ColumnArguments;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use simulator::trace::{
-    ALL, Format, IfExists, OnBad, Quantiles, SkippedLines, Statistics, TraceReader, TraceSummary,
-    TraceWriter,
+    ALL, Format, IfExists, LayoutError, OnBad, Quantiles, SkippedLines, Statistics, TraceForm,
+    TraceReader, TraceSummary, TraceWriter,
 };
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -35,7 +36,7 @@ enum TraceAction {
 #[derive(Debug, Args)]
 #[command(after_help = STAT_EXAMPLES)]
 struct Stat {
-    /// The trace, plain or zstd.
+    /// The trace, plain or zstd; - is standard input.
     file: PathBuf,
     /// Print the statistics as JSON.
     #[arg(long)]
@@ -45,12 +46,14 @@ struct Stat {
     format: Option<String>,
     #[command(flatten)]
     bad_lines: BadLines,
+    #[command(flatten)]
+    columns: ColumnArguments,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = CONVERT_EXAMPLES)]
 struct Convert {
-    /// The trace, plain or zstd.
+    /// The trace, plain or zstd; - is standard input.
     input: PathBuf,
     /// The output file. A name ending in .zst is compressed.
     output: PathBuf,
@@ -65,6 +68,8 @@ struct Convert {
     device: Option<String>,
     #[command(flatten)]
     bad_lines: BadLines,
+    #[command(flatten)]
+    columns: ColumnArguments,
     /// Replace an existing output file.
     #[arg(long)]
     force: bool,
@@ -98,7 +103,8 @@ pub fn run(trace: &TraceArgs) -> Result<(), Box<dyn Error>> {
 }
 
 fn run_stat(stat: &Stat) -> Result<(), Box<dyn Error>> {
-    let mut reader = TraceReader::open(&stat.file, format(&stat.format), stat.bad_lines.policy())?;
+    let form = form(&stat.format, &stat.columns)?;
+    let mut reader = TraceReader::open(&stat.file, form, stat.bad_lines.policy())?;
     let mut statistics = Statistics::default();
     let progress = TraceProgress::of(&reader);
     while let Some(record) = reader.next() {
@@ -139,7 +145,8 @@ fn run_convert(convert: &Convert) -> Result<(), Box<dyn Error>> {
         IfExists::Refuse
     };
     let bad = convert.bad_lines.policy();
-    let mut reader = TraceReader::open(&convert.input, format(&convert.from), bad)?;
+    let form = form(&convert.from, &convert.columns)?;
+    let mut reader = TraceReader::open(&convert.input, form, bad)?;
     let mut writer = TraceWriter::create(&convert.output, to, if_exists)?;
     let progress = TraceProgress::of(&reader);
     let mut written = 0_u64;
@@ -283,6 +290,12 @@ fn table(file: &Path, reader: &TraceReader, summary: &TraceSummary) -> Result<St
     if let Some(further @ 1..) = summary.devices.len().checked_sub(SHOWN_DEVICES) {
         writeln!(out, "and {further} more (--json lists them)")?;
     }
+    remarks(&mut out, reader, summary)?;
+    Ok(out)
+}
+
+/// What is to be known of the lines and of the units.
+fn remarks(out: &mut String, reader: &TraceReader, summary: &TraceSummary) -> fmt::Result {
     if reader.passed_over() > 0 {
         let lines = grouped(reader.passed_over() as f64, 0);
         writeln!(out, "\n{lines} lines of the format that are no requests")?;
@@ -293,8 +306,15 @@ fn table(file: &Path, reader: &TraceReader, summary: &TraceSummary) -> Result<St
     if reader.is_unended() {
         writeln!(out, "\n{UNENDED}")?;
     }
-    Ok(out)
+    for doubt in &summary.doubts {
+        writeln!(out, "\nwarning: {doubt}: {REMEDY}")?;
+    }
+    Ok(())
 }
+
+/// What to do if units look wrong.
+const REMEDY: &str = "name another --format, or state the columns and units with --columns, --block-bytes, --size-unit \
+                      and --time-unit";
 
 fn row(out: &mut String, what: &str, figure: &str, rest: &str) -> fmt::Result {
     writeln!(out, "{what:<12} {figure:>12} {rest}")
@@ -333,8 +353,9 @@ fn skipped_line(skipped: &SkippedLines) -> Option<String> {
     (skipped.total() > 0).then(|| skipped.to_string())
 }
 
-fn format(name: &Option<String>) -> Option<&'static Format> {
-    Format::named(name.as_deref()?)
+fn form(name: &Option<String>, columns: &ColumnArguments) -> Result<TraceForm, LayoutError> {
+    let format = name.as_deref().and_then(Format::named);
+    TraceForm::new(format, &columns.stated())
 }
 
 fn names(wanted: impl Fn(&Format) -> bool) -> Vec<&'static str> {
@@ -370,6 +391,7 @@ fn formats_help() -> String {
 
 const STAT_EXAMPLES: &str = "Examples:
   headtime trace stat websearch.csv.zst
+  zcat mine.csv.gz | headtime trace stat - --columns time,offset,size,op --time-unit us
   headtime trace stat --format spc --skip-bad --json Financial1.spc";
 
 const CONVERT_EXAMPLES: &str = "Examples:

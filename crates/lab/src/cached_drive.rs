@@ -188,8 +188,8 @@ impl CachedSettings {
         plan: &ReplayPlan,
         progress: &dyn Progress,
     ) -> Result<(Vec<Record>, u64), Failure> {
-        let mut reader =
-            TraceReader::open(&plan.path, plan.format, plan.on_bad).map_err(Failure::input)?;
+        let mut reader = TraceReader::open(&plan.path, plan.form.clone(), plan.on_bad)
+            .map_err(Failure::input)?;
         let most = self.requests.unwrap_or(u64::MAX);
         let mut records = Vec::new();
         while (records.len() as u64) < most {

@@ -16,15 +16,15 @@ use block::{Class, Extent, Finished, Instant, Lba, Sectors};
 use serde::Serialize;
 
 use crate::load::{Arrival, Demand, Load, LoadError, LoadPart};
-use crate::trace::{Format, OnBad, Record, TraceError, TraceReader};
+use crate::trace::{OnBad, Record, TraceError, TraceForm, TraceReader};
 
 /// A trace and the parameters of its replay.
 #[derive(Clone, Debug)]
 pub struct ReplayPlan {
     /// The file.
     pub path: PathBuf,
-    /// The format; `None`: detected from the file.
-    pub format: Option<&'static Format>,
+    /// The format or the columns; by default detected from the file.
+    pub form: TraceForm,
     /// Treatment of bad lines.
     pub on_bad: OnBad,
     /// The devices whose requests are replayed.
@@ -142,7 +142,7 @@ impl Replay {
         block_bytes: NonZeroU64,
         capacity: u64,
     ) -> Result<Self, ReplayError> {
-        let reader = TraceReader::open(&plan.path, plan.format, plan.on_bad)?;
+        let reader = TraceReader::open(&plan.path, plan.form.clone(), plan.on_bad)?;
         let unasked = match plan.pace {
             ReplayPace::Timed { .. } => 0,
             ReplayPace::Closed { depth } => depth,
@@ -180,7 +180,8 @@ impl Replay {
 
     /// The block after the last one that the trace touches, from a first pass over all of it.
     fn measured(&self) -> Result<Option<u64>, ReplayError> {
-        let mut reader = TraceReader::open(&self.plan.path, self.plan.format, self.plan.on_bad)?;
+        let mut reader =
+            TraceReader::open(&self.plan.path, self.plan.form.clone(), self.plan.on_bad)?;
         let mut end = None;
         while let Some(record) = reader.next() {
             let record = record?;

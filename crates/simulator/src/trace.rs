@@ -10,6 +10,7 @@
 //! [`TraceWriter`] gives its file its name only when it is complete. A new format is one file
 //! beside this one, one line in [`ALL`], and one fuzz target; the tests then include it.
 
+mod baleen;
 mod blkparse;
 mod canonical;
 mod clouds;
@@ -20,6 +21,7 @@ mod error;
 mod fields;
 mod fio;
 mod headed;
+mod layout;
 mod lines;
 mod msr;
 pub mod objects;
@@ -32,7 +34,8 @@ mod writer;
 
 pub use devices::DeviceTable;
 pub use error::{Fault, Reason, SkippedLines, TraceError};
-pub use reader::{OnBad, TraceReader};
+pub use layout::{ColumnOptions, Delimiter, LayoutError, SizeUnit, TimeUnit, TraceForm};
+pub use reader::{OnBad, STANDARD_INPUT, TraceReader};
 pub use record::{ByteRange, CacheAction, DeviceIndex, MeasuredService, RangeError, Record};
 pub use statistics::{DeviceSummary, Quantiles, Statistics, TraceSummary};
 pub use writer::{IfExists, TraceWriter, UnencodableField, WriteError};
@@ -83,9 +86,11 @@ pub static ALL: &[Format] = &[
     msr::FORMAT,
     clouds::ALIBABA,
     clouds::TENCENT,
+    clouds::CLOUDPHYSICS,
     headed::FORMAT,
     disksim::FORMAT,
     validate::FORMAT,
+    baleen::FORMAT,
     blkparse::FORMAT,
     fio::V3,
     fio::V2,

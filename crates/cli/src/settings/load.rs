@@ -1,10 +1,16 @@
 //! The flags of a load: synthetic, or a trace.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use lab::comparison::load::LoadSettings;
 use simulator::replay::AddressFit;
+use simulator::trace::STANDARD_INPUT;
+use tempfile::NamedTempFile;
+
+use super::columns::ColumnArguments;
+use crate::output::Exit;
 
 /// The load of a drive.
 #[derive(Clone, Debug, Default, Args)]
@@ -12,7 +18,7 @@ pub struct LoadArguments {
     /// A synthetic load: a built-in name, or a TOML file
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "trace")]
     pub workload: Option<String>,
-    /// A trace, in any of the formats that `headtime trace` reads
+    /// A trace, in any of the formats that `headtime trace` reads; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     pub trace: Option<PathBuf>,
     /// The seed of a synthetic load, and of the drive's random events
@@ -59,6 +65,8 @@ pub struct LoadArguments {
     /// Skip and count bad lines and requests past the end of the drive
     #[arg(long, conflicts_with = "workload")]
     pub skip_bad: bool,
+    #[command(flatten)]
+    pub columns: ColumnArguments,
 }
 
 /// The names of [`AddressFit`].
@@ -97,6 +105,23 @@ impl LoadArguments {
             scale_time: self.scale_time,
             fit: self.fit.map(Into::into),
             skip_bad: self.skip_bad,
+            columns: self.columns.stated(),
         }
+    }
+
+    /// Replaces standard input as the trace by a file with its bytes, because each policy reads the trace from its
+    /// beginning. The file ends with the result.
+    ///
+    /// # Errors
+    /// If standard input cannot be read, or the temporary folder is full.
+    pub fn keep_standard_input(&mut self) -> Result<Option<NamedTempFile>, Exit> {
+        if self.trace.as_deref() != Some(Path::new(STANDARD_INPUT)) {
+            return Ok(None);
+        }
+        let failed = |error| Exit::failed(format!("standard input: {error}"));
+        let mut file = NamedTempFile::with_prefix("headtime-standard-input-").map_err(failed)?;
+        io::copy(&mut io::stdin().lock(), &mut file).map_err(failed)?;
+        self.trace = Some(file.path().to_owned());
+        Ok(Some(file))
     }
 }

@@ -247,3 +247,139 @@ fn the_output_has_the_permissions_of_any_new_file() {
     let mode = |path: &Path| path.metadata().expect("there").permissions().mode();
     assert_eq!(mode(&scene.path("out.csv")), mode(&scene.path("t.csv")));
 }
+
+/// A trace without a header, whose times are microseconds and whose addresses are blocks of 4 KiB.
+const BARE: &[u8] = b"5 x 10 2 R\n1005 y 20 1 W\n";
+
+#[test]
+fn columns_and_units_are_stated_where_there_is_no_header() {
+    let scene = Scene::with(&[("t.txt", BARE)]);
+    let stated = [
+        "--columns",
+        "time,-,lba,blocks,op",
+        "--delimiter",
+        "space",
+        "--block-bytes",
+        "4096",
+        "--time-unit",
+        "us",
+    ];
+    let words = [
+        &["convert", "t.txt", "out.csv", "--to", "canonical"][..],
+        &stated,
+    ]
+    .concat();
+    let output = scene.run(&words);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        scene.read("out.csv"),
+        "0.000000,0,R,40960,8192\n0.001000,0,W,81920,4096\n"
+    );
+    for (words, problem) in [
+        (
+            &["stat", "t.txt", "--columns", "time,offset"][..],
+            "--columns: no column of lengths (size or sectors)",
+        ),
+        (
+            &["stat", "t.txt", "--columns", "time,ofset,size"],
+            "--columns: \"ofset\": expected time",
+        ),
+        (
+            &["stat", "t.txt", "--format", "msr", "--block-bytes", "512"],
+            "--format msr: it has columns and units of its own",
+        ),
+        (
+            &[
+                "stat",
+                "t.txt",
+                "--columns",
+                "time,-,lba,blocks,op",
+                "--delimiter",
+                "space",
+                "--time-unit",
+                "ms",
+                "--block-bytes",
+                "0",
+            ],
+            "--block-bytes 0: expected 1 to",
+        ),
+        (
+            &[
+                "stat",
+                "t.txt",
+                "--columns",
+                "time,lba,blocks,-,op",
+                "--delimiter",
+                "space",
+            ],
+            "t.txt:1: bad field: address: found \"x\" in column 2, expected a whole number",
+        ),
+    ] {
+        let said = scene.refuses(words);
+        assert!(said.contains(problem), "{problem}: {said}");
+    }
+}
+
+#[test]
+fn a_dash_is_standard_input_also_of_a_simulation_of_several_policies() {
+    let scene = Scene::with(&[]);
+    let with_input = |words: &[&str], input: &[u8]| {
+        Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
+            .current_dir(scene.directory.path())
+            .args(words)
+            .write_stdin(input)
+            .output()
+            .expect("it ran")
+    };
+    let output = with_input(&["trace", "stat", "-", "--json"], GOOD);
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(
+        (&figures["requests"], &figures["format"]),
+        (&3.into(), &"canonical".into())
+    );
+    let output = with_input(&["trace", "stat", "-"], b"nonsense\n");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.contains("standard input:1: unknown format"), "{said}");
+    let simulated = [
+        "simulate",
+        "--drive",
+        "hp-c2247a",
+        "--policy",
+        "fcfs,sptf",
+        "--trace",
+        "-",
+        "--device",
+        "all",
+        "--json",
+    ];
+    let output = with_input(&simulated, GOOD);
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    assert_eq!(
+        figures["results"].as_array().map(Vec::len),
+        Some(2),
+        "{figures}"
+    );
+    assert_eq!(scene.files(), Vec::<String>::new());
+}
+
+#[test]
+fn stat_warns_where_units_look_wrong() {
+    // Blocks that a header takes for bytes, and microseconds that it takes for seconds.
+    let lines = (0..20).map(|at| format!("{},{},8\n", at * 40_000_000, at * 17 + 1));
+    let text = format!("time,offset,size\n{}", lines.collect::<String>());
+    let scene = Scene::with(&[("t.csv", text.as_bytes())]);
+    let table = scene.prints(&["stat", "t.csv"]);
+    for part in [
+        "warning: the longest request has 8 bytes: sizes look like a number of blocks: name another --format",
+        "warning: 20 of 20 addresses are no multiples of 512 bytes",
+        "warning: the trace has 24 years: times look like a smaller unit",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    let doubts = scene.json(&["stat", "t.csv", "--json"])["doubts"].clone();
+    assert_eq!(doubts.as_array().map(Vec::len), Some(3));
+    let good = text.replace("time,offset,size", "time_us,lba,sectors");
+    let scene = Scene::with(&[("t.csv", good.as_bytes())]);
+    assert!(!scene.prints(&["stat", "t.csv"]).contains("warning"));
+}

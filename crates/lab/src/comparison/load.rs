@@ -9,7 +9,7 @@ use simulator::replay::{
     AddressFit, DeviceChoice, Replay, ReplayCounts, ReplayError, ReplayPace, ReplayPlan,
 };
 use simulator::run::{Arrival, Load, LoadError, LoadPart, PastEnd};
-use simulator::trace::{Format, OnBad};
+use simulator::trace::{ColumnOptions, Format, OnBad, TraceForm};
 use simulator::workload::{
     self, BuiltInWorkload, LoadDescription, MixedLoad, Mixture, Overrides, Synthetic, Workload,
 };
@@ -47,6 +47,8 @@ pub struct LoadSettings {
     pub fit: Option<AddressFit>,
     /// Whether bad lines and requests past the end of the drive are skipped and counted.
     pub skip_bad: bool,
+    /// The columns and units of the trace, if it is text that does not state them.
+    pub columns: ColumnOptions,
 }
 
 /// A load or a trace, before its start on a drive.
@@ -166,7 +168,7 @@ impl LoadSettings {
         }
         Ok(ReplayPlan {
             path,
-            format,
+            form: TraceForm::new(format, &self.columns).map_err(Failure::input)?,
             on_bad: match self.skip_bad {
                 true => OnBad::Skip,
                 false => OnBad::Refuse,

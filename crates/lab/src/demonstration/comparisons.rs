@@ -14,7 +14,7 @@ use crate::comparison::{ComparisonSettings, ComparisonSetup};
 use scheduler::ordering::Phases;
 use simulator::replay::{AddressFit, DeviceChoice, ReplayPace, ReplayPlan};
 use simulator::run::PastEnd;
-use simulator::trace::OnBad;
+use simulator::trace::{OnBad, TraceForm};
 use simulator::workload::{BuiltInWorkload, Overrides};
 
 use crate::{Failure, lent, named};
@@ -73,7 +73,7 @@ pub fn scanned() -> Result<ComparisonSetup, Failure> {
 pub fn replayed(path: PathBuf) -> Result<ComparisonSetup, Failure> {
     let plan = ReplayPlan {
         path,
-        format: None,
+        form: TraceForm::default(),
         on_bad: OnBad::Refuse,
         devices: DeviceChoice::Named(DEVICE.to_owned()),
         pace: ReplayPace::Timed { factor: FACTOR },

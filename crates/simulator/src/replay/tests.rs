@@ -20,7 +20,7 @@ fn trace(lines: &str) -> NamedTempFile {
 fn plan(file: &NamedTempFile) -> ReplayPlan {
     ReplayPlan {
         path: file.path().to_owned(),
-        format: None,
+        form: TraceForm::default(),
         on_bad: OnBad::Refuse,
         devices: DeviceChoice::Only,
         pace: ReplayPace::Timed { factor: 1.0 },

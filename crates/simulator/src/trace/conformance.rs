@@ -2,7 +2,10 @@
 //!
 //! The property tests and the fuzz targets call it; it panics where a promise is broken.
 
-use super::{ALL, Format, MAX_DEVICES, OnBad, Reason, Record, TraceError, TraceReader};
+use super::{
+    ALL, ColumnOptions, Delimiter, Format, MAX_DEVICES, OnBad, Reason, Record, TimeUnit,
+    TraceError, TraceForm, TraceReader,
+};
 use block::Instant;
 use std::io::Cursor;
 
@@ -13,12 +16,42 @@ use std::io::Cursor;
 /// If a reader panics, goes back in time, hands out anything after its end or a device without a
 /// name, counts wrongly, or if a written trace does not come back.
 pub fn check(format: &'static Format, bytes: &[u8]) {
-    read(None, bytes, OnBad::Skip);
-    let format = Some(format);
-    let Some(refusing) = read(format, bytes, OnBad::Refuse) else {
+    read(&TraceForm::default(), bytes, OnBad::Skip);
+    check_form(&Some(format).into(), bytes);
+}
+
+/// The same of stated columns. The first line of `bytes` has them, the delimiter, the bytes of a block and the unit of
+/// times between semicolons; the other lines are the trace.
+///
+/// # Panics
+/// As [`check`].
+pub fn check_columns(bytes: &[u8]) {
+    let mut parts = bytes.splitn(2, |&byte| byte == b'\n');
+    let options = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+    let mut words = options.split(';');
+    let mut next = || words.next().unwrap_or_default();
+    let (columns, delimiter, block, unit) = (next(), next(), next(), next());
+    let stated = ColumnOptions {
+        columns: (!columns.is_empty()).then(|| columns.to_owned()),
+        delimiter: Delimiter::parse(delimiter).ok(),
+        block_bytes: block.parse().ok(),
+        size_unit: None,
+        time_unit: TimeUnit::ALL
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .map(|(_, unit)| *unit),
+    };
+    match TraceForm::new(None, &stated) {
+        Ok(form) => check_form(&form, parts.next().unwrap_or_default()),
+        Err(error) => assert!(!error.to_string().contains('\n'), "an error is one line"),
+    }
+}
+
+fn check_form(form: &TraceForm, bytes: &[u8]) {
+    let Some(refusing) = read(form, bytes, OnBad::Refuse) else {
         return;
     };
-    let skipping = read(format, bytes, OnBad::Skip).expect("it was opened before");
+    let skipping = read(form, bytes, OnBad::Skip).expect("it was opened before");
     assert!(
         skipping.records.starts_with(&refusing.records),
         "what is good before the first bad line is the same under both policies"
@@ -42,9 +75,9 @@ struct Reading {
     skipped: u64,
 }
 
-fn read(format: Option<&'static Format>, bytes: &[u8], on_bad: OnBad) -> Option<Reading> {
+fn read(form: &TraceForm, bytes: &[u8], on_bad: OnBad) -> Option<Reading> {
     let input = Cursor::new(bytes.to_vec());
-    let mut reader = match TraceReader::new("memory", input, format, on_bad) {
+    let mut reader = match TraceReader::new("memory", input, form.clone(), on_bad) {
         Ok(reader) => reader,
         Err(error) => {
             assert!(!error.to_string().contains('\n'), "an error is one line");
@@ -101,7 +134,7 @@ fn check_written(format: &'static Format, original: &Reading) {
     if held.is_empty() {
         return;
     }
-    let back = read(Some(format), &text, OnBad::Refuse).expect("memory can be read");
+    let back = read(&Some(format).into(), &text, OnBad::Refuse).expect("memory can be read");
     assert_eq!(back.error, None, "{} reads what it wrote", format.name);
     assert_eq!(back.records.len(), held.len());
     for (back, record) in back.records.iter().zip(held) {

@@ -23,6 +23,8 @@ pub(super) enum Unit {
     Milliseconds,
     /// 10^3.
     Microseconds,
+    /// 10^2, the unit of Windows file times.
+    FileTimes,
     /// 1.
     Nanoseconds,
 }
@@ -111,6 +113,15 @@ impl Field {
             field: self,
             text,
             unit_bytes: 1,
+        }
+    }
+
+    /// A count of units of `unit_bytes` bytes.
+    pub(super) fn units(self, text: &[u8], unit_bytes: u64) -> Cell<'_> {
+        Cell {
+            field: self,
+            text,
+            unit_bytes,
         }
     }
 
@@ -266,6 +277,7 @@ fn decimal(text: &[u8], unit: Unit) -> Result<u64, Reason> {
         Unit::Seconds => 9,
         Unit::Milliseconds => 6,
         Unit::Microseconds => 3,
+        Unit::FileTimes => 2,
         Unit::Nanoseconds => 0,
     };
     let point = text.iter().position(|&byte| byte == b'.');
@@ -316,6 +328,7 @@ mod tests {
             ("20935.440364", Unit::Microseconds, 20_935_440),
             ("14095.370", Unit::Microseconds, 14_095_370),
             ("1.5", Unit::Milliseconds, 1_500_000),
+            ("3.25", Unit::FileTimes, 325),
             ("1577808144360767", Unit::Nanoseconds, 1_577_808_144_360_767),
             ("2.5", Unit::Nanoseconds, 3),
         ] {

@@ -1,20 +1,25 @@
-//! CSV with a header line, as `pandas` and spreadsheets write it: `time,op,offset,size`.
+//! CSV with a header line, as `pandas` and spreadsheets write it: `time,op,offset,size`. Or without one, if the user
+//! names the columns (`--columns`).
 //!
 //! The header names the columns, in any order; others are ignored. A name may have its unit behind it:
 //!
 //! | Column | Names | Without a unit |
 //! |---|---|---|
-//! | time | `time`, `timestamp`, `ts`, `arrival` with `_s`, `_ms`, `_us`, `_ns` | seconds |
-//! | address | `offset`, `address` with `_bytes`, `_sectors`; `lba`, `lbn`, `sector`, `block`, `blkno` | bytes; the others sectors of 512 bytes |
-//! | length | `size`, `length`, `len` with `_bytes`, `_sectors`; `bytes`; `sectors`, `blocks`, `bcount` | bytes; the last three sectors |
+//! | time | `time`, `timestamp`, `ts`, `arrival` with `_s`, `_ms`, `_us`, `_ns` | `--time-unit`, else seconds |
+//! | address | `offset`, `address` with `_bytes`, `_sectors`, `_blocks`; `lba`, `lbn`, `sector`, `block`, `blkno` | bytes; the last five blocks of `--block-bytes`, else 512 bytes |
+//! | length | `size`, `length`, `len` with `_bytes`, `_sectors`, `_blocks`; `bytes`; `sectors`, `blocks`, `bcount` | `--size-unit`, else bytes; the last three blocks |
 //! | direction | `op`, `type`, `rw`, `direction`, `opcode`, `io_type`, `operation`; `is_write` | all are reads |
 //! | device | `device`, `dev`, `disk`, `volume`, `device_id`, `volume_id` | one device |
 //!
-//! Fields are separated by commas, semicolons or tabs, whichever the header has, and may be in double quotes. The
-//! first request is the start of the trace, because such files often have times since 1970.
+//! The headers of the traces of Alibaba, Tencent, MSR Cambridge and CloudPhysics have the units of these traces.
+//!
+//! Fields are separated by commas, semicolons or tabs, whichever the header has, and may be in double quotes. Whole
+//! numbers may end with `.0`, and times may have an exponent, as `pandas` writes columns of floating point. The first
+//! request is the start of the trace, because such files often have times since 1970.
 
-use super::error::{Reason, quoted};
-use super::fields::{Cell, Field, FirstTime, Unit, byte_range, missing, one_too_many};
+use super::error::Reason;
+use super::fields::{Field, FirstTime, blank_separated, byte_range, missing, one_too_many};
+use super::layout::{Columns, Delimiter, HeadedLayout};
 use super::{DeviceTable, Fault, Format, Parse, Parsed, Record};
 use block::{Direction, Instant};
 
@@ -52,65 +57,119 @@ const ONE: &[u8] = b"0";
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Default)]
-struct Headed {
+pub(super) struct Headed {
+    layout: HeadedLayout,
     columns: Option<Columns>,
+    is_begun: bool,
     /// In nanoseconds.
     first: FirstTime,
 }
 
-/// The places of the columns, from 0, and their units.
-struct Columns {
-    separator: u8,
-    count: usize,
-    time: (usize, Unit),
-    address: (usize, Grain),
-    length: (usize, Grain),
-    direction: Option<usize>,
-    device: Option<usize>,
-}
+impl Headed {
+    /// The parser of a trace of which this is known.
+    pub(super) fn new(layout: HeadedLayout) -> Self {
+        Headed {
+            columns: layout.columns.clone(),
+            layout,
+            ..Headed::default()
+        }
+    }
 
-/// The unit of an address or a length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Grain {
-    Bytes,
-    Sectors,
-}
-
-/// What a name of the header stands for.
-enum Meaning {
-    Time(Unit),
-    Address(Grain),
-    Length(Grain),
-    Direction,
-    Device,
-    Other,
-}
-
-impl Parse for Headed {
-    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
-        let Some(columns) = &self.columns else {
-            self.columns = Some(Columns::of(line)?);
-            return Ok(Parsed::Other);
-        };
+    fn record(
+        &self,
+        line: &[u8],
+        columns: &Columns,
+        devices: &mut DeviceTable,
+    ) -> Result<(Record, u64), Fault> {
         let fields = columns.fields(line)?;
-        let nanos = TIME.nanos(fields.time, columns.time.1)?;
-        let since = self.first.since(TIME, fields.time, nanos, " ns")?;
-        let direction = match fields.direction {
-            Some(text) => DIRECTION.direction(text, &READS, &WRITES)?,
-            None => Direction::Read,
+        let at = |place: usize| move |fault| in_column(fault, place);
+        let (place, unit) = columns.time;
+        let plain = plain_time(fields.time);
+        let time = plain.as_deref().unwrap_or(fields.time);
+        let nanos = TIME.nanos(time, unit).map_err(at(place))?;
+        let since = (self.first.since(TIME, fields.time, nanos, " ns")).map_err(at(place))?;
+        let direction = match (fields.direction, columns.direction) {
+            (Some(text), Some(place)) => {
+                (DIRECTION.direction(text, &READS, &WRITES)).map_err(at(place))?
+            }
+            _ => Direction::Read,
         };
-        let address = columns.address.1.cell(ADDRESS, fields.address);
-        let bytes = byte_range(address, columns.length.1.cell(LENGTH, fields.length))?;
+        let (address, length) = (whole(fields.address), whole(fields.length));
+        ADDRESS.number(address).map_err(at(columns.address.0))?;
+        LENGTH.number(length).map_err(at(columns.length.0))?;
+        let address = ADDRESS.units(address, columns.address.1);
+        let bytes = byte_range(address, LENGTH.units(length, columns.length.1))?;
         let device = devices.index(DEVICE, fields.device.unwrap_or(ONE))?;
-        self.first.note(nanos);
-        Ok(Parsed::Request(Record {
+        let record = Record {
             at: Instant::from_nanos(since),
             device,
             direction,
             bytes,
             owner: block::Owner::NOBODY,
             measured: None,
-        }))
+        };
+        Ok((record, nanos))
+    }
+}
+
+impl Parse for Headed {
+    fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
+        let is_first = !std::mem::replace(&mut self.is_begun, true);
+        let Some(columns) = &self.columns else {
+            self.columns = Some(header(line, &self.layout)?);
+            return Ok(Parsed::Other);
+        };
+        match self.record(line, columns, devices) {
+            Ok((record, nanos)) => {
+                self.first.note(nanos);
+                Ok(Parsed::Request(record))
+            }
+            // A header whose columns the user has named otherwise.
+            Err(_) if is_first && is_heading(line, columns) => Ok(Parsed::Other),
+            Err(fault) => Err(fault),
+        }
+    }
+}
+
+/// Whether the first line names the columns: its time has no digit.
+fn is_heading(line: &[u8], columns: &Columns) -> bool {
+    let fields = columns.fields(line);
+    fields.is_ok_and(|fields| !fields.time.iter().any(u8::is_ascii_digit))
+}
+
+/// The columns of a header.
+fn header(line: &[u8], layout: &HeadedLayout) -> Result<Columns, Fault> {
+    let line = line.strip_prefix(MARK).unwrap_or(line);
+    let marks = SEPARATORS.into_iter().find(|mark| line.contains(mark));
+    let delimiter = layout.delimiter.or(marks.map(Delimiter::Byte));
+    let delimiter = delimiter.ok_or_else(|| HEADER.fault(Reason::Malformed, line))?;
+    let names = split(line, delimiter).map(bare);
+    let names: Vec<String> = names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Columns::of(&names, delimiter, layout.units).map_err(|why| {
+        let fault = HEADER.fault(Reason::Malformed, line);
+        Fault {
+            found: format!("{why} in {}", fault.found),
+            ..fault
+        }
+    })
+}
+
+/// The fault of a field, with the number of its column from 1.
+fn in_column(fault: Fault, place: usize) -> Fault {
+    Fault {
+        found: format!("{} in column {}", fault.found, place + 1),
+        ..fault
+    }
+}
+
+/// The fields of a line.
+fn split(line: &[u8], delimiter: Delimiter) -> Box<dyn Iterator<Item = &[u8]> + '_> {
+    match delimiter {
+        Delimiter::Byte(mark) => Box::new(line.split(move |&byte| byte == mark)),
+        Delimiter::Blanks => Box::new(blank_separated(line)),
     }
 }
 
@@ -125,49 +184,10 @@ struct Fields<'a> {
 }
 
 impl Columns {
-    /// The columns of a header.
-    fn of(header: &[u8]) -> Result<Columns, Fault> {
-        let header = header.strip_prefix(MARK).unwrap_or(header);
-        let separator = SEPARATORS.into_iter().find(|mark| header.contains(mark));
-        let separator = separator.ok_or_else(|| HEADER.fault(Reason::Malformed, header))?;
-        let (mut time, mut address, mut length) = (None, None, None);
-        let (mut direction, mut device) = (None, None);
-        let mut count = 0;
-        for name in header.split(|&byte| byte == separator) {
-            let is_new = match Meaning::of(bare(name)) {
-                Meaning::Time(unit) => time.replace((count, unit)).is_none(),
-                Meaning::Address(grain) => address.replace((count, grain)).is_none(),
-                Meaning::Length(grain) => length.replace((count, grain)).is_none(),
-                Meaning::Direction => direction.replace(count).is_none(),
-                Meaning::Device => device.replace(count).is_none(),
-                Meaning::Other => true,
-            };
-            if !is_new {
-                return Err(Fault {
-                    found: format!("a second column of its kind, {}", quoted(name)),
-                    ..HEADER.fault(Reason::Malformed, header)
-                });
-            }
-            count += 1;
-        }
-        match (time, address, length) {
-            (Some(time), Some(address), Some(length)) => Ok(Columns {
-                separator,
-                count,
-                time,
-                address,
-                length,
-                direction,
-                device,
-            }),
-            _ => Err(HEADER.fault(Reason::Malformed, header)),
-        }
-    }
-
     fn fields<'a>(&self, line: &'a [u8]) -> Result<Fields<'a>, Fault> {
         let mut found = Fields::default();
         let mut count = 0;
-        for text in line.split(|&byte| byte == self.separator) {
+        let mut take = |text: &'a [u8]| {
             let text = bare(text);
             if count == self.count {
                 return Err(one_too_many(text));
@@ -184,6 +204,11 @@ impl Columns {
                 found.device = Some(text);
             }
             count += 1;
+            Ok(())
+        };
+        match self.delimiter {
+            Delimiter::Byte(mark) => line.split(|&byte| byte == mark).try_for_each(&mut take)?,
+            Delimiter::Blanks => blank_separated(line).try_for_each(&mut take)?,
         }
         match count == self.count {
             true => Ok(found),
@@ -192,56 +217,43 @@ impl Columns {
     }
 }
 
-impl Meaning {
-    fn of(name: &[u8]) -> Meaning {
-        let name = name.to_ascii_lowercase();
-        let Ok(name) = std::str::from_utf8(&name) else {
-            return Meaning::Other;
-        };
-        let (stem, unit) = match name.rsplit_once('_') {
-            Some((stem, unit)) => (stem, unit),
-            None => (name, ""),
-        };
-        match (name, stem, unit) {
-            ("time" | "timestamp" | "ts" | "arrival", ..) => Meaning::Time(Unit::Seconds),
-            (_, "time" | "timestamp" | "ts" | "arrival", unit) => match unit {
-                "s" | "seconds" => Meaning::Time(Unit::Seconds),
-                "ms" => Meaning::Time(Unit::Milliseconds),
-                "us" => Meaning::Time(Unit::Microseconds),
-                "ns" => Meaning::Time(Unit::Nanoseconds),
-                _ => Meaning::Other,
-            },
-            ("offset" | "address" | "byte_offset", ..) | (_, "offset" | "address", "bytes") => {
-                Meaning::Address(Grain::Bytes)
-            }
-            ("lba" | "lbn" | "sector" | "block" | "blkno", ..)
-            | (_, "offset" | "address", "sectors") => Meaning::Address(Grain::Sectors),
-            ("size" | "length" | "len" | "bytes" | "byte_length" | "io_size", ..)
-            | (_, "size" | "length" | "len", "bytes") => Meaning::Length(Grain::Bytes),
-            ("sectors" | "blocks" | "bcount", ..) | (_, "size" | "length" | "len", "sectors") => {
-                Meaning::Length(Grain::Sectors)
-            }
-            (
-                "op" | "type" | "rw" | "direction" | "opcode" | "io_type" | "operation"
-                | "is_write",
-                ..,
-            ) => Meaning::Direction,
-            ("device" | "dev" | "disk" | "volume" | "device_id" | "volume_id", ..) => {
-                Meaning::Device
-            }
-            _ => Meaning::Other,
-        }
-    }
+/// A whole number without the `.0` of a column of floating point.
+fn whole(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b".0").unwrap_or(text)
 }
 
-impl Grain {
-    fn cell(self, field: Field, text: &[u8]) -> Cell<'_> {
-        match self {
-            Grain::Bytes => field.bytes(text),
-            Grain::Sectors => field.blocks(text),
-        }
+/// A time with an exponent, such as `5e-05`, without it. `None` for other texts.
+fn plain_time(text: &[u8]) -> Option<Vec<u8>> {
+    let mark = text.iter().position(|byte| matches!(byte, b'e' | b'E'))?;
+    let (mantissa, exponent) = (&text[..mark], &text[mark + 1..]);
+    let exponent: i32 = std::str::from_utf8(exponent).ok()?.parse().ok()?;
+    if exponent.unsigned_abs() > MOST_EXPONENT || mantissa.len() > MOST_DIGITS {
+        return None;
     }
+    let point = mantissa.iter().position(|&byte| byte == b'.');
+    let whole = &mantissa[..point.unwrap_or(mantissa.len())];
+    let decimals = point.map_or(&b""[..], |point| &mantissa[point + 1..]);
+    let digits = [whole, decimals].concat();
+    if whole.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let point = whole.len() as i32 + exponent;
+    let leading = usize::try_from(1 - point).unwrap_or(0);
+    let mut plain = vec![b'0'; leading];
+    plain.extend_from_slice(&digits);
+    let point = usize::try_from(point).unwrap_or(0).max(1);
+    while plain.len() < point + 1 {
+        plain.push(b'0');
+    }
+    plain.insert(point, b'.');
+    Some(plain)
 }
+
+/// The largest exponent of a time. A choice: 64 bits of nanoseconds have 20 digits.
+const MOST_EXPONENT: u32 = 20;
+
+/// The most digits of a time with an exponent. A choice: floating point of 64 bits has 17.
+const MOST_DIGITS: usize = 40;
 
 /// A field without blanks around it and without its quotes.
 fn bare(text: &[u8]) -> &[u8] {

@@ -1,6 +1,8 @@
 //! Reads a trace, one record at a time.
 
 use super::error::{Fault, Reason, SkippedLines, TraceError, quoted};
+use super::headed::{self, Headed};
+use super::layout::{Form, TraceForm};
 use super::lines::{Lines, NextLine};
 use super::{ALL, BLOCK_BYTES, DeviceTable, Format, MAX_LINE_BYTES, Parse, Parsed, Record};
 use block::Instant;
@@ -28,6 +30,8 @@ pub struct TraceReader {
     lines: Lines<Box<dyn Read + Send>>,
     format: &'static Format,
     parser: Box<dyn Parse>,
+    /// The user has named the columns: no other format is meant.
+    has_own_columns: bool,
     devices: DeviceTable,
     on_bad: OnBad,
     /// The time of the previous record.
@@ -43,16 +47,20 @@ pub struct TraceReader {
 }
 
 impl TraceReader {
-    /// Opens the trace in `path`. Without a `format`, the first lines or else the file name
-    /// determine it.
+    /// Opens the trace in `path`; `-` is the standard input. Without a format, the first lines or else the file
+    /// name determine it.
     ///
     /// # Errors
     /// If the file cannot be read, or its format is unknown.
     pub fn open(
         path: &Path,
-        format: Option<&'static Format>,
+        form: impl Into<TraceForm>,
         on_bad: OnBad,
     ) -> Result<Self, TraceError> {
+        let form = form.into();
+        if path == Path::new(STANDARD_INPUT) {
+            return TraceReader::new("standard input", io::stdin(), form, on_bad);
+        }
         let name = path.display().to_string();
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
         let (metadata, file) = match opened {
@@ -64,12 +72,12 @@ impl TraceReader {
             Err(error) => return Err(unreadable(&name, &error)),
         };
         let by_name = || Format::by_extension(path, |_| true);
-        let mut reader = TraceReader::begin(&name, file, format, by_name, on_bad)?;
+        let mut reader = TraceReader::begin(&name, file, form, by_name, on_bad)?;
         reader.size = metadata.is_file().then_some(metadata.len());
         Ok(reader)
     }
 
-    /// Reads a trace from `input`, with `name` for messages. Without a `format`, the first lines
+    /// Reads a trace from `input`, with `name` for messages. Without a format, the first lines
     /// determine it.
     ///
     /// # Errors
@@ -77,16 +85,16 @@ impl TraceReader {
     pub fn new(
         name: &str,
         input: impl Read + Send + 'static,
-        format: Option<&'static Format>,
+        form: impl Into<TraceForm>,
         on_bad: OnBad,
     ) -> Result<Self, TraceError> {
-        TraceReader::begin(name, input, format, || None, on_bad)
+        TraceReader::begin(name, input, form.into(), || None, on_bad)
     }
 
     fn begin(
         name: &str,
         input: impl Read + Send + 'static,
-        format: Option<&'static Format>,
+        form: TraceForm,
         by_name: impl FnOnce() -> Option<&'static Format>,
         on_bad: OnBad,
     ) -> Result<Self, TraceError> {
@@ -100,9 +108,10 @@ impl TraceReader {
         if let Some(what) = columns(lines.head()) {
             return Err(columnar(name, what));
         }
-        let format = match format {
-            Some(format) => format,
-            None => Format::sniff(lines.head())
+        let format = match &form.0 {
+            Form::Named(format) => format,
+            Form::Headed(_) => &headed::FORMAT,
+            Form::Detected => Format::sniff(lines.head())
                 .or_else(by_name)
                 .ok_or_else(|| match lines.failure() {
                     Some(error) => unreadable(name, error),
@@ -113,7 +122,11 @@ impl TraceReader {
             file: name.into(),
             lines,
             format,
-            parser: (format.parser)(),
+            has_own_columns: matches!(form.0, Form::Headed(_)),
+            parser: match form.0 {
+                Form::Headed(layout) => Box::new(Headed::new(layout)),
+                _ => (format.parser)(),
+            },
             devices: DeviceTable::default(),
             on_bad,
             now: Instant::ZERO,
@@ -206,6 +219,7 @@ impl TraceReader {
                 Ok(None)
             }
             Err(fault) if is_last => Err(cut_off(fault)),
+            Err(fault) if self.has_own_columns => Err(fault),
             Err(fault) => Err(foreign(self.format, line).unwrap_or(fault)),
         })
     }
@@ -267,6 +281,9 @@ impl Iterator for TraceReader {
         None
     }
 }
+
+/// The path of the standard input.
+pub const STANDARD_INPUT: &str = "-";
 
 /// Counts the bytes of a reader.
 struct Counted<R> {

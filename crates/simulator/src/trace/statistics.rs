@@ -1,10 +1,14 @@
 //! Statistics of a trace: sizes, gaps, footprint and randomness.
 
-use super::{DeviceIndex, DeviceTable, Record};
+use super::{BLOCK_BYTES, DeviceIndex, DeviceTable, Record};
 use block::{Direction, Instant};
 use hdrhistogram::Histogram;
 use roaring::RoaringTreemap;
 use serde::Serialize;
+
+mod doubts;
+
+use doubts::UnitFigures;
 
 /// The page size of footprints (shared/traces/README.md).
 const PAGE_BYTES: u64 = 4096;
@@ -33,6 +37,9 @@ pub struct Statistics {
     continued: u64,
     first: Instant,
     last: Instant,
+    /// Requests whose address, and whose length, is a multiple of a sector.
+    whole_addresses: u64,
+    whole_sizes: u64,
     ends: RecentEnds,
     devices: Vec<OneDevice>,
     sizes: Distribution,
@@ -65,6 +72,8 @@ pub struct TraceSummary {
     pub gap_nanos: Option<Quantiles>,
     /// The devices, in order of first appearance.
     pub devices: Vec<DeviceSummary>,
+    /// Why sizes, addresses or times look like those of another unit.
+    pub doubts: Vec<String>,
 }
 
 /// The distribution of a quantity; percentiles are within 0.1 %.
@@ -111,6 +120,8 @@ impl Default for Statistics {
             continued: 0,
             first: Instant::ZERO,
             last: Instant::ZERO,
+            whole_addresses: 0,
+            whole_sizes: 0,
             ends: RecentEnds::default(),
             devices: Vec::new(),
             sizes: Distribution::default(),
@@ -135,6 +146,9 @@ impl Statistics {
             self.reads += 1;
             self.read_bytes += length;
         }
+        let is_whole = |bytes: u64| u64::from(bytes.is_multiple_of(BLOCK_BYTES));
+        self.whole_addresses += is_whole(record.bytes.offset());
+        self.whole_sizes += is_whole(length);
         self.sizes.add(length);
         self.continued += u64::from(self.ends.contains(record.device, record.bytes.offset()));
         self.ends.push(record.device, record.bytes.end());
@@ -157,14 +171,25 @@ impl Statistics {
             .filter(|(_, device)| device.requests > 0)
             .map(|(name, device)| device.summary(name))
             .collect();
+        let span_seconds = self.last.since(self.first).as_nanos() as f64 / 1e9;
+        let end_byte = devices.iter().map(|device| device.end_byte).max();
+        let doubts = doubts::of(&UnitFigures {
+            requests: self.requests,
+            whole_sizes: self.whole_sizes,
+            whole_addresses: self.whole_addresses,
+            size_bytes: self.sizes.spread(),
+            end_byte: end_byte.unwrap_or(0),
+            span_seconds,
+        });
         Some(TraceSummary {
+            doubts,
             requests: self.requests,
             reads: self.reads,
             read_percent: percent(self.reads),
             bytes: self.bytes,
             read_bytes: self.read_bytes,
             footprint_bytes: devices.iter().map(|device| device.footprint_bytes).sum(),
-            span_seconds: self.last.since(self.first).as_nanos() as f64 / 1e9,
+            span_seconds,
             random_percent: percent(self.requests - self.continued),
             size_bytes: self.sizes.spread(),
             gap_nanos: (self.requests > 1).then(|| self.gaps.spread()),

@@ -294,6 +294,7 @@ pub(super) fn push_decimal(out: &mut Vec<u8>, nanos: u64, unit: Unit) {
         ),
         Unit::Milliseconds => write!(out, "{}.{:06}", nanos / 1_000_000, nanos % 1_000_000),
         Unit::Microseconds => write!(out, "{}.{:03}", nanos / 1_000, nanos % 1_000),
+        Unit::FileTimes => write!(out, "{}.{:02}", nanos / 100, nanos % 100),
         Unit::Nanoseconds => write!(out, "{nanos}"),
     };
     written.expect("memory takes every byte");

@@ -1,6 +1,9 @@
 //! CSV whose columns have names, or the places of a published trace.
 
-use super::{Direction, OnBad, error, reader};
+use super::{
+    ColumnOptions, Delimiter, Direction, Format, OnBad, SizeUnit, TimeUnit, TraceForm, TraceReader,
+    conformance, error, reader,
+};
 
 #[test]
 fn what_the_columns_do_not_allow_is_refused() {
@@ -19,7 +22,21 @@ fn what_the_columns_do_not_allow_is_refused() {
             "time,offset,lba,size\n",
             "found a second column of its kind, \"lba\"",
         ),
-        ("headed", "time,offset,size\n1e3,0,512\n", "bad field: time"),
+        (
+            "headed",
+            "time,offset,size\n1e,0,512\n",
+            "t:2: bad field: time: found \"1e\" in column 1, expected",
+        ),
+        (
+            "headed",
+            "op,time,offset,size\nR,1,0x,512\n",
+            "t:2: bad field: address: found \"0x\" in column 3, expected",
+        ),
+        (
+            "headed",
+            "time,offset\n",
+            "found no column of lengths (size or sectors) in \"time,offset\"",
+        ),
         (
             "headed",
             "time,offset,size\n1,0\n",
@@ -31,6 +48,55 @@ fn what_the_columns_do_not_allow_is_refused() {
             "bad field: direction",
         ),
         ("headed", "time,offset,size\n", "empty trace"),
+    ] {
+        let error = error(format, text);
+        assert!(error.contains(message), "{format}: {error}");
+    }
+}
+
+#[test]
+fn lines_that_are_none_of_a_cloud_are_refused() {
+    for (format, text, message) in [
+        (
+            "cloudphysics",
+            "1,8,r,4096\n1,8,R,4096\n",
+            "t:2: bad field: op",
+        ),
+        (
+            "cloudphysics",
+            "1,8,r,4096\n2,8,r,0\n",
+            "t:2: zero length: size",
+        ),
+        (
+            "baleen",
+            "1 0 1 2.5 2 1 1 1\n1 8388608 1 2.5 2 1 1 1\n",
+            "t:2: bad field: io_offset",
+        ),
+        (
+            "baleen",
+            "1 0 1 2.5 2 1 1 1\n1 8388607 2 2.5 2 1 1 1\n",
+            "t:2: request too long: io_size",
+        ),
+        (
+            "baleen",
+            "1 0 1 2.5 2 1 1 1\n1 0 1 2.5 7 1 1 1\n",
+            "t:2: bad field: op_name",
+        ),
+        (
+            "baleen",
+            "1 0 1 2.5 2 1 1 1\n1 0 1 2.5 2 1 1\n",
+            "t:2: wrong number of fields",
+        ),
+        (
+            "baleen",
+            "1 0 1 2.5 2 1 1 1\n1 0 1 2.5 2 1 1 1 1 1 1\n",
+            "t:2: wrong number of fields",
+        ),
+        (
+            "baleen",
+            "1 0 1 2.5 2 1 1 1\n2199023255552 0 1 2.5 2 1 1 1\n",
+            "t:2: number too large: block_id",
+        ),
     ] {
         let error = error(format, text);
         assert!(error.contains(message), "{format}: {error}");
@@ -63,4 +129,140 @@ fn columns_come_in_any_order_and_with_their_units() {
         assert_eq!(found, expected, "{text}");
         assert_eq!(last.direction, Direction::Read, "no column says otherwise");
     }
+}
+
+/// The records of a text in a form: nanoseconds, offset, length.
+fn read(form: TraceForm, text: &str) -> Result<Vec<(u64, u64, u64)>, String> {
+    let input = std::io::Cursor::new(text.as_bytes().to_vec());
+    let reader = TraceReader::new("t", input, form, OnBad::Refuse).expect("a form");
+    let plain = reader.map(|record| {
+        let record = record.map_err(|error| error.to_string())?;
+        let bytes = record.bytes;
+        Ok((record.at.as_nanos(), bytes.offset(), bytes.length()))
+    });
+    plain.collect()
+}
+
+fn stated(options: ColumnOptions) -> TraceForm {
+    TraceForm::new(None, &options).expect("good options")
+}
+
+fn columns(names: &str) -> ColumnOptions {
+    ColumnOptions {
+        columns: Some(names.to_owned()),
+        ..ColumnOptions::default()
+    }
+}
+
+#[test]
+fn stated_columns_and_units_are_those_of_the_trace() {
+    for (options, text, expected) in [
+        (
+            columns("time,offset,size,op"),
+            "5,0,512,R\n6,4096,8,W\n",
+            (1_000_000_000, 4096, 8),
+        ),
+        (
+            ColumnOptions {
+                delimiter: Some(Delimiter::Blanks),
+                block_bytes: Some(4096),
+                ..columns("-,time_us,lba,sectors")
+            },
+            "x  1 0 1\nx 3\t2   2\n",
+            (2000, 8192, 8192),
+        ),
+        (
+            ColumnOptions {
+                delimiter: Some(Delimiter::Byte(b'|')),
+                size_unit: Some(SizeUnit::Kibibytes),
+                time_unit: Some(TimeUnit::FileTimes),
+                ..columns("time,offset,size")
+            },
+            "1|0|1\n4|512|2\n",
+            (300, 512, 2048),
+        ),
+        (
+            ColumnOptions {
+                size_unit: Some(SizeUnit::Blocks),
+                time_unit: Some(TimeUnit::Milliseconds),
+                ..ColumnOptions::default()
+            },
+            "time,lba,size\n1,0,1\n3,1,2\n",
+            (2_000_000, 512, 1024),
+        ),
+        // A header that is there all the same is passed over.
+        (
+            columns("time,offset,size"),
+            "when,where,what\n1,0,1\n2,2,2\n",
+            (1_000_000_000, 2, 2),
+        ),
+    ] {
+        let records = read(stated(options), text).expect("good");
+        assert_eq!(records.len(), 2, "{text}");
+        assert_eq!(records[1], expected, "{text}");
+    }
+}
+
+#[test]
+fn a_line_that_the_stated_columns_do_not_fit_is_told_with_its_column() {
+    let form = || stated(columns("time,offset,size,op"));
+    // In the format canonical the line is good: the user says that it is none.
+    for (text, message) in [
+        (
+            "1,0,1,R\n2,x,1,R\n",
+            "t:2: bad field: address: found \"x\" in column 2",
+        ),
+        (
+            "1,0,1,R\n2,0,1,Q\n",
+            "t:2: bad field: direction: found \"Q\" in column 4",
+        ),
+        ("1,0,1,R\n0.000,0,R,0,1\n", "t:2: wrong number of fields"),
+        ("1,0,1,R\nwhen,where,what,how\n", "t:2: bad field: time"),
+    ] {
+        let error = read(form(), text).expect_err("an error");
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn headers_of_published_traces_have_their_units() {
+    for (text, expected) in [
+        (
+            "device_id,opcode,offset,length,timestamp\n1,R,0,512,7\n1,W,512,512,9\n",
+            (2_000, 512, 512),
+        ),
+        (
+            "Timestamp,Offset,Size,IOType,VolumeID\n1,0,1,0,5\n3,2,8,1,5\n",
+            (2_000_000_000, 1024, 4096),
+        ),
+        (
+            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n5,h,0,Read,0,512,1\n8,h,0,Write,512,512,1\n",
+            (300, 512, 512),
+        ),
+        ("ts,lba,op,size\n1,0,r,512\n4,1,w,512\n", (3_000, 512, 512)),
+    ] {
+        let records = read(TraceForm::default(), text).expect("good");
+        assert_eq!(records[1], expected, "{text}");
+    }
+}
+
+#[test]
+fn numbers_are_read_as_pandas_writes_them() {
+    let text = ",time,offset,size\n0,0.0,0.0,512.0\n1,5e-05,4096.0,512.0\n2,1.25e-04,8192,512\n3,1.5E+01,0,1\n";
+    let records = read(TraceForm::default(), text).expect("good");
+    let times: Vec<u64> = records.iter().map(|record| record.0).collect();
+    assert_eq!(times, [0, 50_000, 125_000, 15_000_000_000]);
+    assert_eq!(records[1].1, 4096);
+    for time in ["1e", "e5", "1e21", "-1e3", "1.2.3e1", "1e1.5", "0x1e5"] {
+        let text = format!("time,offset,size\n{time},0,512\n");
+        assert!(read(TraceForm::default(), &text).is_err(), "{time}");
+    }
+}
+
+#[test]
+fn stated_columns_keep_the_promises_of_a_format() {
+    conformance::check_columns(b"time,offset,size,op;,;512;s\n1,0,1,R\n2,x,1,R\n3,0,1,W\n");
+    conformance::check_columns(b"time,offset,size;space;4096;ms\n1 0 1\n2 1e400 1\n");
+    conformance::check_columns(b"no line");
+    assert!(Format::named("headed").is_some());
 }

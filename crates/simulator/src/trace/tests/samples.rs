@@ -69,6 +69,27 @@ pub(super) static SAMPLES: &[Sample] = &[
         passed_over: 0,
     },
     Sample {
+        format: "cloudphysics",
+        text: "1315000000000,24,r,4096\n\
+               1315000000250,16,w,8704\n",
+        records: &[
+            (0, "0", READ, 24 * 512, 4096),
+            (250_000, "0", WRITE, 16 * 512, 8704),
+        ],
+        passed_over: 0,
+    },
+    Sample {
+        format: "baleen",
+        text: "block_id io_offset io_size op_time op_name user_namespace user_name rs_shard_id op_count host_name\n\
+               3151 1048576 131072 1631059214.25 2 4 7 0 1 12\n\
+               7 0 4096 1631059214.5 3 4 7 0\n",
+        records: &[
+            (0, "0", READ, 3151 * (8 << 20) + (1 << 20), 131_072),
+            (250_000_000, "0", WRITE, 7 * (8 << 20), 4096),
+        ],
+        passed_over: 1,
+    },
+    Sample {
         format: "headed",
         text: "\u{feff};\"Timestamp_us\";lba;Size;is_write;volume;latency\n\
                0;1700000000000000;8;4096;False;sda;12.5\n\
