@@ -16,9 +16,10 @@ use crate::streams;
 mod checkpoint;
 mod learn;
 mod mirrors;
-mod progress;
+pub(crate) mod progress;
 mod scrubs;
 mod task;
+mod watch;
 
 use checkpoint::{BitmapArgs, CheckpointArgs};
 use learn::LearnArgs;
@@ -50,8 +51,21 @@ const EXAMPLE: &str = "Examples:
 #[derive(Debug, Subcommand)]
 enum CtlAction {
     /// Drives, rates, latencies, head time and connections
-    #[command(after_help = "Example:\n  headtime ctl status")]
-    Status,
+    #[command(
+        after_help = "Examples:\n  headtime ctl status\n  headtime ctl status --watch=5 --json | jq .drives[0].mode"
+    )]
+    Status {
+        /// Print it again every so many seconds, until Ctrl-C or the end of the service. With --json, a line each time
+        #[arg(
+            long,
+            value_name = "S",
+            num_args = 0..=1,
+            require_equals = true,
+            default_missing_value = "1",
+            value_parser = watch::seconds
+        )]
+        watch: Option<f64>,
+    },
     /// Background tasks and their progress
     #[command(after_help = "Example:\n  headtime ctl tasks --json")]
     Tasks,
@@ -123,7 +137,7 @@ impl CtlAction {
     fn ask(&self) -> Result<Ask, Exit> {
         let steer = |task, action| Ask::Steer { task, action };
         Ok(match *self {
-            CtlAction::Status => Ask::Status,
+            CtlAction::Status { .. } => Ask::Status,
             CtlAction::Tasks => Ask::Tasks,
             CtlAction::Streams => Ask::Streams,
             CtlAction::Checkpoint(ref checkpoint) => checkpoint.ask(),
@@ -165,12 +179,18 @@ fn parts_per_million(percent: f64) -> Result<u32, Exit> {
 /// If no service listens on the socket, or the service refuses.
 pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
     let socket = arguments.socket.clone().unwrap_or_else(default_socket);
+    let format = match arguments.json {
+        true => Format::Json,
+        false => Format::Text,
+    };
     if let CtlAction::Profile(learn) = &arguments.action {
-        let format = match arguments.json {
-            true => Format::Json,
-            false => Format::Text,
-        };
         return learn.run(&socket, format);
+    }
+    if let CtlAction::Status {
+        watch: Some(seconds),
+    } = arguments.action
+    {
+        return watch::run(&socket, seconds, format);
     }
     let outcome = asked(&socket, &arguments.action.ask()?)?;
     if arguments.json {
@@ -179,7 +199,7 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
     let text = match &arguments.action {
         CtlAction::Checkpoint(checkpoint) => checkpoint.describe(&socket, outcome)?,
         CtlAction::Bitmap(bitmap) => bitmap.describe(&socket, outcome)?,
-        CtlAction::Status => describe(&understood::<Status>(&socket, outcome)?),
+        CtlAction::Status { .. } => describe(&understood::<Status>(&socket, outcome)?),
         CtlAction::Tasks => progress::list(&understood::<Vec<DriveTasks>>(&socket, outcome)?),
         CtlAction::Streams => streams::table(&understood::<Vec<Listed>>(&socket, outcome)?),
         CtlAction::Task(_) => task::begun(&outcome),

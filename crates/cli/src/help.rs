@@ -7,8 +7,8 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     (
         "Serve and operate",
         &[
-            "adopt", "serve", "doctor", "ctl", "why", "streams", "play", "record", "scan", "scrub",
-            "backup", "mirror", "emulate", "replay", "demo",
+            "adopt", "serve", "doctor", "top", "ctl", "why", "streams", "play", "record", "scan",
+            "scrub", "backup", "mirror", "emulate", "replay", "demo",
         ],
     ),
     (

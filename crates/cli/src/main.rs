@@ -27,6 +27,7 @@ mod service;
 mod settings;
 mod simulate;
 mod streams;
+mod top;
 mod trace;
 mod validate;
 mod why;
@@ -100,6 +101,8 @@ enum HeadtimeCommand {
     Simulate(Box<simulate::SimulateArgs>),
     /// List the streams of a running service: terms, status, late batches.
     Streams(streams::StreamsArgs),
+    /// Show a running service in the terminal: head time, drives, tasks, clients, slow requests.
+    Top(top::TopArgs),
     /// Show the statistics of a trace of block requests, or convert it.
     Trace(trace::TraceArgs),
     /// Compare the drive models with service times of real drives, and with DiskSim.
@@ -142,6 +145,7 @@ fn main() -> ExitCode {
         HeadtimeCommand::Serve(arguments) => serve::run(&arguments),
         HeadtimeCommand::Simulate(mut arguments) => simulate::run(&mut arguments),
         HeadtimeCommand::Streams(arguments) => streams::run(&arguments),
+        HeadtimeCommand::Top(arguments) => top::run(&arguments),
         HeadtimeCommand::Trace(arguments) => trace::run(&arguments).map_err(Exit::from),
         HeadtimeCommand::Validate(arguments) => validate::run(&arguments),
         HeadtimeCommand::Why(arguments) => why::run(&arguments),

@@ -64,6 +64,15 @@ impl Exit {
         Exit::Verdict { code, answer }
     }
 
+    /// What went wrong, in words.
+    pub fn problem(&self) -> &str {
+        match self {
+            Exit::Failure(Failure::Input(problem) | Failure::Failed(problem)) => problem,
+            Exit::Verdict { answer, .. } => answer,
+            Exit::Unread => "nobody reads the output",
+        }
+    }
+
     /// Prints the error on standard error, and returns the exit code.
     pub fn report(&self) -> ExitCode {
         let (problem, code) = match self {
@@ -272,6 +281,21 @@ pub fn time_left(seconds: f64) -> String {
     }
 }
 
+/// So many bytes in the largest decimal unit that fits: 512 B, 1.3 MB, 184 GB.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let mut amount = count as f64;
+    let mut unit = 0;
+    while amount >= 1000.0 && unit + 1 < UNITS.len() {
+        amount /= 1000.0;
+        unit += 1;
+    }
+    match unit == 0 || amount >= 100.0 {
+        true => format!("{amount:.0} {}", UNITS[unit]),
+        false => format!("{amount:.1} {}", UNITS[unit]),
+    }
+}
+
 /// A count with commas between thousands: 1,234,567.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
@@ -298,6 +322,19 @@ mod tests {
             ("tab\tand return\r", "tab\\u0009and return\\u000d"),
         ] {
             assert_eq!(without_controls(text), safe);
+        }
+    }
+
+    #[test]
+    fn bytes_have_the_unit_that_fits() {
+        for (count, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.0 kB"),
+            (184_700_000_000, "185 GB"),
+            (u64::MAX, "18.4 EB"),
+        ] {
+            assert_eq!(bytes(count), text);
         }
     }
 

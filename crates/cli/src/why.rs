@@ -119,6 +119,14 @@ fn heading(slow: &Slow) -> String {
     text
 }
 
+/// The largest part of a request's time, and its share: `62 %: waited for priority: ...`.
+pub fn most_of(slow: &Slow) -> Option<String> {
+    let parts = parts(slow);
+    let (us, what) = parts.iter().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    let percent = us * 100.0 / slow.response_us.max(1e-3);
+    Some(format!("{percent:.0} %: {what}"))
+}
+
 /// All waits with their time in us.
 fn parts(slow: &Slow) -> Vec<(f64, String)> {
     let of = |how: How| slow.others.iter().find(|others| others.how == how);

@@ -85,7 +85,7 @@ fn means(task: &Task) -> Option<String> {
 
 /// The milliseconds for which the foreground waited for a megabyte of the task, if all background reads beside it
 /// were its own.
-fn cost(task: &Task) -> Option<f64> {
+pub(crate) fn cost(task: &Task) -> Option<f64> {
     let beside = task.impact.beside?;
     let share = task.impact.measured_percent? / 100.0;
     let waited_ms = share * beside.mean_us / 1e3 * beside.requests as f64;

@@ -19,6 +19,7 @@ mod scanned;
 mod scrubbed;
 mod serve;
 mod streams;
+mod topped;
 mod two_writers;
 mod users;
 mod why;
