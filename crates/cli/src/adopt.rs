@@ -14,6 +14,7 @@ use lab::adoption::settings_file::beside;
 use lab::adoption::{Adoption, AdoptionObserver, OpenPath};
 use profiler::{DriveIdentity, Findings};
 
+use crate::bar::ProgressLines;
 use crate::interrupt::stop_flag;
 use crate::output::{Exit, NewFile, json, print, remark};
 use crate::profile::known;
@@ -227,6 +228,7 @@ fn check_name(path: &Path) -> Result<(), Exit> {
 /// Progress on the terminal, and the state file.
 struct AdoptProgress<'a> {
     bar: ProgressBar,
+    _lines: ProgressLines,
     state: &'a Path,
     saved: SavedTracks,
     last: std::cell::Cell<Instant>,
@@ -245,6 +247,7 @@ impl<'a> AdoptProgress<'a> {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
         AdoptProgress {
+            _lines: ProgressLines::of(&bar),
             bar,
             state,
             saved,

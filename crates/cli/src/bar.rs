@@ -1,13 +1,23 @@
-//! Progress bars of the lab's measurements. They are drawn only if standard error is a terminal.
+//! Progress bars of the lab's measurements. They are drawn only if standard error is a terminal; otherwise a line is
+//! printed every half minute.
 
 use std::io::{self, Write as _};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::Progress;
 
+mod lines;
+
+pub use lines::ProgressLines;
+
 /// A progress bar on standard error.
-pub struct Bar(ProgressBar);
+pub struct Bar {
+    bar: ProgressBar,
+    /// Dropped before the result is printed.
+    lines: Mutex<Option<ProgressLines>>,
+}
 
 impl Bar {
     /// Creates a bar with this template. The measurement sets the length.
@@ -17,42 +27,54 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
-        Bar(bar)
+        Bar::of(bar)
+    }
+
+    fn of(bar: ProgressBar) -> Bar {
+        let lines = Mutex::new(Some(ProgressLines::of(&bar)));
+        Bar { bar, lines }
     }
 
     /// Creates a spinner for a measurement of unknown length.
     pub fn spinner() -> Bar {
-        Bar(ProgressBar::new_spinner())
+        Bar::of(ProgressBar::new_spinner())
     }
 
     /// Returns the bar with a prefix.
     pub fn with_prefix(self, prefix: String) -> Bar {
-        Bar(self.0.with_prefix(prefix))
+        self.bar.set_prefix(prefix);
+        self
     }
 
     /// Returns the bar, redrawn by a separate thread ten times a second.
     pub fn ticking(self) -> Bar {
-        self.0.enable_steady_tick(Duration::from_millis(100));
+        self.bar.enable_steady_tick(Duration::from_millis(100));
         self
     }
 
-    /// Removes the bar.
+    /// Removes the bar, and ends its lines.
     pub fn finish(&self) {
-        self.0.finish_and_clear();
+        drop(
+            self.lines
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        self.bar.finish_and_clear();
     }
 }
 
 impl Progress for Bar {
     fn begin(&self, part: &str) {
-        self.0.set_message(part.to_owned());
+        self.bar.set_message(part.to_owned());
     }
 
     fn expect(&self, units: u64) {
-        self.0.inc_length(units);
+        self.bar.inc_length(units);
     }
 
     fn advance(&self, units: u64) {
-        self.0.inc(units);
+        self.bar.inc(units);
     }
 
     fn remark(&self, text: &str) {

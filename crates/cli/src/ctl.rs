@@ -6,10 +6,11 @@ use clap::{Args, Subcommand};
 use headtime_client::{Listed, default_socket};
 use server::control::Changes;
 use server::control::protocol::{Ask, DriveTasks};
+use server::diagnosis::of_status;
 use server::status::{self, HeadKind, Status};
 use server::tasks::Steer;
 
-use crate::output::{self, Exit, grouped};
+use crate::output::{self, Exit, grouped, micros};
 use crate::service::{asked, understood};
 use crate::streams;
 
@@ -206,7 +207,23 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
         CtlAction::Reload => report(&understood::<Changes>(&socket, outcome)?),
         CtlAction::Drain => String::from("draining: it stops when what was begun has ended\n"),
         CtlAction::Stop => String::from("stopping\n"),
-        _ => String::from("done\n"),
+        CtlAction::Impact { drive, percent } => format!(
+            "{drive}: background tasks may lengthen the foreground by {percent} %, until a restart or a reload\n"
+        ),
+        CtlAction::Suspend { task } => {
+            format!("task {task} is suspended: `headtime ctl resume {task}` goes on with it\n")
+        }
+        CtlAction::Resume { task } => format!("task {task} goes on\n"),
+        CtlAction::Abort { task } => format!("task {task} is aborted\n"),
+        CtlAction::Promote {
+            task,
+            foreground: true,
+            ..
+        } => format!("task {task} takes turns with the foreground\n"),
+        CtlAction::Promote { task, priority, .. } => {
+            format!("task {task} has priority {priority}\n")
+        }
+        CtlAction::Profile(_) => String::new(),
     };
     output::print_answer(&text)
 }
@@ -233,6 +250,14 @@ fn describe(status: &Status) -> String {
         status.version,
         status.connections.len()
     );
+    let mut findings = of_status(status);
+    findings.sort_by_key(|finding| finding.severity);
+    for finding in &findings {
+        text += &format!(
+            "{}: {}: {} (headtime doctor)\n",
+            finding.severity, finding.about, finding.what
+        );
+    }
     for drive in &status.drives {
         text += &describe_drive(drive);
     }
@@ -303,8 +328,10 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
     );
     if let Some(late) = drive.lateness {
         text += &format!(
-            "  lateness     p50 {:.0} p99 {:.0} at most {:.0} us\n",
-            late.p50_us, late.p99_us, late.max_us
+            "  lateness     p50 {}, p99 {}, at most {}\n",
+            micros(late.p50_us),
+            micros(late.p99_us),
+            micros(late.max_us)
         );
     }
     text += &describe_errors(drive.errors);

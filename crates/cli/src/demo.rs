@@ -20,7 +20,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tracing::Level;
 
 use crate::bar::Bar;
-use crate::output::{Exit, NewFile, grouped, json, print};
+use crate::output::{Exit, NewFile, grouped, json, micros, print};
 use crate::serve;
 
 /// The arguments of `headtime demo`.
@@ -181,9 +181,10 @@ fn text(figures: &DemoFigures) -> String {
     );
     if let Some(late) = &figures.lateness {
         text += &format!(
-            "emulation         later than the model by {:.0} us (median), {:.0} us (99 %), {:.0} us \
-                 (worst)\n",
-            late.p50_us, late.p99_us, late.max_us
+            "emulation         later than the model by {} (median), {} (99 %), {} (worst)\n",
+            micros(late.p50_us),
+            micros(late.p99_us),
+            micros(late.max_us)
         );
         if late.p99_us > LATE_US * figures.time_scale {
             text += "                  plans do not allow for that: this machine was too busy for \

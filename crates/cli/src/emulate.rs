@@ -28,7 +28,7 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use tracing::Level;
 
-use crate::output::{Exit, print, warn};
+use crate::output::{Exit, micros, print, warn};
 use crate::serve;
 use crate::settings::truth::TruthArguments;
 
@@ -281,8 +281,10 @@ fn lateness(station: &Station) -> String {
     });
     match asked.ok().and_then(|()| receiver.recv().ok()).flatten() {
         Some((commands, [median, most, worst])) => format!(
-            "{commands} commands; later than the model by {median} us (median), {most} us (99 %), \
-             {worst} us (worst), in real time\n"
+            "{commands} commands; later than the model by {} (median), {} (99 %), {} (worst), in real time\n",
+            micros(median as f64),
+            micros(most as f64),
+            micros(worst as f64)
         ),
         None => String::new(),
     }

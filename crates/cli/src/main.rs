@@ -170,12 +170,37 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let end = ["\nUsage:", "\nFor more information", "\n  tip:"];
     let end = end.into_iter().filter_map(|mark| text.find(mark)).min();
-    let problem = text[..end.unwrap_or(text.len())].trim_end();
+    let problem = in_plain_words(text[..end.unwrap_or(text.len())].trim_end());
     let meant = match meant(error).as_slice() {
         [] => String::new(),
         names => format!(", did you mean {}?", names.join(" or ")),
     };
     Exit::input(format!("{problem}{meant}; --help says more")).report()
+}
+
+/// The error of a number in the words of all others: found, and expected. The texts are those of the standard library.
+fn in_plain_words(problem: &str) -> String {
+    let known = [
+        (
+            "invalid digit found in string",
+            "expected a whole number, not negative",
+        ),
+        ("invalid float literal", "expected a number"),
+        (
+            "cannot parse integer from empty string",
+            "expected a whole number",
+        ),
+        ("cannot parse float from empty string", "expected a number"),
+        (
+            "number too large to fit in target type",
+            "expected a smaller number",
+        ),
+    ];
+    let found = known.iter().find(|(words, _)| problem.ends_with(words));
+    match found {
+        Some((words, plain)) => problem[..problem.len() - words.len()].to_owned() + plain,
+        None => problem.to_owned(),
+    }
 }
 
 /// The names that are similar to the one that was not understood.
@@ -213,6 +238,31 @@ mod tests {
             assert_eq!(times, 1, "{name}");
         }
         assert_eq!(grouped.len(), names.len());
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_told_in_plain_words() {
+        for (words, plain) in [
+            (
+                &["headtime", "simulate", "--seed=-1"][..],
+                "expected a whole number, not negative",
+            ),
+            (
+                &["headtime", "simulate", "--seed="],
+                "expected a whole number",
+            ),
+            (&["headtime", "simulate", "--rate=x"], "expected a number"),
+            (
+                &["headtime", "simulate", "--tasks=5000000000"],
+                "4294967295",
+            ),
+        ] {
+            let error = Headtime::try_parse_from(words).unwrap_err();
+            let text = error.render().to_string();
+            let line = text.lines().next().unwrap();
+            let said = in_plain_words(line);
+            assert!(said.contains(plain), "{said}");
+        }
     }
 
     #[test]

@@ -296,6 +296,16 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
+/// A time in the unit that fits: 12 us, 31.4 ms, 2.6 s.
+pub fn micros(us: f64) -> String {
+    match us {
+        ..1e3 => format!("{us:.0} us"),
+        ..1e5 => format!("{:.1} ms", us / 1e3),
+        ..1e6 => format!("{:.0} ms", us / 1e3),
+        _ => format!("{:.1} s", us / 1e6),
+    }
+}
+
 /// A count with commas between thousands: 1,234,567.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
@@ -322,6 +332,19 @@ mod tests {
             ("tab\tand return\r", "tab\\u0009and return\\u000d"),
         ] {
             assert_eq!(without_controls(text), safe);
+        }
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        for (us, text) in [
+            (0.0, "0 us"),
+            (999.4, "999 us"),
+            (31_400.0, "31.4 ms"),
+            (228_590.0, "229 ms"),
+            (2_600_000.0, "2.6 s"),
+        ] {
+            assert_eq!(micros(us), text);
         }
     }
 

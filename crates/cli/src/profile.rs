@@ -207,6 +207,9 @@ pub fn run(arguments: &ProfileArgs) -> Result<(), Exit> {
         file.write(&found::file_text(&founds)?)?;
     } else if arguments.device.is_some() {
         founds.iter().try_for_each(FoundDrive::needs_belief)?;
+    } else if arguments.resume.is_none() {
+        let mut empty = founds.iter().filter(|found| found.findings.clock.is_none());
+        empty.try_for_each(FoundDrive::needs_belief)?;
     }
     Ok(())
 }

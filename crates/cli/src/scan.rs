@@ -12,6 +12,7 @@ use server::control::protocol::{Ask, DriveTasks};
 use server::control::{Conversation, Scan, ScanState, Sink, TaskLifetime};
 use server::status::{Foreground, Task, TaskState};
 
+use crate::bar::ProgressLines;
 use crate::output::{Exit, grouped, print_answer, time_left};
 use crate::service::{failure, understood};
 
@@ -125,6 +126,7 @@ fn followed((service, socket): (&mut Conversation, &Path), number: u64) -> Resul
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
+    let _lines = ProgressLines::of(&bar);
     loop {
         let tasks = service.ask(&Ask::Tasks).map_err(failure)?;
         let drives: Vec<DriveTasks> = understood(socket, tasks)?;

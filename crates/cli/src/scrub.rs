@@ -1,5 +1,6 @@
 //! `headtime scrub`: verifies the checksums of a live volume in the gaps of its drive.
 
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use server::checksums::schedule::SLICES;
 use server::control::protocol::Ask;
 use server::control::{ScrubBlocks, ScrubOrder};
 
+use crate::bar::ProgressLines;
 use crate::output::{Exit, grouped, print_answer};
 use crate::service::{asked, understood};
 
@@ -67,6 +69,15 @@ pub fn run(arguments: &ScrubArgs) -> Result<(), Exit> {
     if arguments.detach {
         return Ok(());
     }
+    if !arguments.status && io::stderr().is_terminal() {
+        let volume = &arguments.volume;
+        // A closed standard error has no reader.
+        let _ = writeln!(
+            io::stderr(),
+            "the scrub of {volume} goes on after Ctrl-C: `headtime scrub {volume} --status` shows it, and `headtime ctl \
+             abort TASK` ends it (`headtime ctl tasks` has its number)"
+        );
+    }
     let report = match arguments.status {
         true => looked(&socket, &arguments.volume)?,
         false => followed(&socket, &arguments.volume)?,
@@ -105,6 +116,7 @@ fn followed(socket: &Path, volume: &str) -> Result<ScrubReport, Exit> {
     {
         bar.set_style(style);
     }
+    let _lines = ProgressLines::of(&bar);
     loop {
         let report = looked(socket, volume)?;
         bar.set_length(report.asked_bytes);

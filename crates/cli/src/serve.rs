@@ -1,5 +1,6 @@
 //! `headtime serve`: serves drives, volumes and exports of a configuration until a signal ends it.
 
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -182,13 +183,20 @@ fn feed_watchdog(running: &Arc<Running>) -> Result<(), Exit> {
 /// Sends the log to standard error from now on.
 pub(crate) fn log_as(log: &config::Log) {
     let to = tracing_subscriber::fmt()
+        .with_ansi(has_colours())
         .with_max_level(log.level)
-        .with_writer(std::io::stderr);
+        .with_writer(io::stderr);
     // In tests the first log stays.
     let _ = match log.format {
         LogFormat::Text => to.try_init(),
         LogFormat::Json => to.json().try_init(),
     };
+}
+
+/// Whether the log has colours: on a terminal, unless `NO_COLOR` is set (no-color.org).
+fn has_colours() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stderr().is_terminal() && !refused
 }
 
 const EXAMPLES: &str = "Examples:

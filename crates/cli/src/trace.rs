@@ -1,5 +1,6 @@
 //! `headtime trace`: statistics and conversion of traces.
 
+use crate::bar::ProgressLines;
 use crate::output::UNENDED;
 use crate::settings::columns::ColumnArguments;
 use clap::builder::PossibleValuesParser;
@@ -404,6 +405,7 @@ The output appears under its name when it is whole. An interrupted command leave
 /// A progress bar over the bytes of the file.
 struct TraceProgress {
     bar: ProgressBar,
+    _lines: ProgressLines,
 }
 
 impl TraceProgress {
@@ -417,7 +419,8 @@ impl TraceProgress {
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        TraceProgress { bar }
+        let _lines = ProgressLines::of(&bar);
+        TraceProgress { bar, _lines }
     }
 
     fn show(&self, reader: &TraceReader) {

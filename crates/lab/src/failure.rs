@@ -47,8 +47,9 @@ impl Failure {
     }
 }
 
-/// Smallest similarity of a mistyped name. A choice: half of the letters.
-const SIMILAR: f64 = 0.5;
+/// Smallest similarity of a mistyped name. A choice: more than half of the letters, so that "foo" is not taken for
+/// "look".
+const SIMILAR: f64 = 0.6;
 
 #[cfg(test)]
 mod tests {
@@ -64,9 +65,11 @@ mod tests {
             problem,
             "no policy is called \"c-lok\": expected one of fcfs, c-look; did you mean \"c-look\"?"
         );
-        let Failure::Input(problem) = Failure::unknown("policy", "zzz", &["fcfs"]) else {
-            panic!("a wrong name is wrong input");
-        };
-        assert!(!problem.contains("mean"));
+        for (name, known) in [("zzz", "fcfs"), ("foo", "look")] {
+            let Failure::Input(problem) = Failure::unknown("policy", name, &[known]) else {
+                panic!("a wrong name is wrong input");
+            };
+            assert!(!problem.contains("mean"), "{problem}");
+        }
     }
 }

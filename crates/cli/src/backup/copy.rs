@@ -13,6 +13,7 @@ use server::checksums::record::crc;
 
 use super::moment::{DEPTH, Moment};
 use super::state::sync_folder;
+use crate::bar::ProgressLines;
 use crate::output::Exit;
 
 /// An image that is being written.
@@ -109,6 +110,7 @@ pub fn copy(
 ) -> Result<Copied, Exit> {
     let asked = extents.iter().map(|extent| extent.end - extent.start).sum();
     let bar = bar(asked);
+    let _lines = ProgressLines::of(&bar);
     let (mut pieces, mut sums) = (pieces(extents, moment.longest()), Vec::new());
     let mut copied = Copied {
         asked_bytes: asked,

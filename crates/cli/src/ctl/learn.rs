@@ -10,6 +10,7 @@ use server::control::protocol::Ask;
 use server::control::{self, AskError, Learn, LearningReport};
 
 use super::{Format, parts_per_million};
+use crate::bar::ProgressLines;
 use crate::output::{self, Exit, NewFile, grouped};
 use crate::service::{asked, understood};
 
@@ -139,6 +140,7 @@ impl LearnArgs {
             bar.set_style(style);
         }
         bar.set_prefix(self.drive.clone());
+        let _lines = ProgressLines::of(&bar);
         let report = loop {
             let report = self.report(socket)?;
             if !report.active {

@@ -8,11 +8,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::profiling::ProfilingObserver;
 use profiler::{DriveIdentity, Findings};
 
+use crate::bar::ProgressLines;
 use crate::output::remark;
 
 /// A bar of the budget, with the findings so far.
 pub struct ProfileBar {
     bar: ProgressBar,
+    _lines: ProgressLines,
     /// The flag that stops the measurement of a real drive.
     stop: Option<Arc<AtomicBool>>,
 }
@@ -26,7 +28,8 @@ impl ProfileBar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
-        ProfileBar { bar, stop }
+        let _lines = ProgressLines::of(&bar);
+        ProfileBar { bar, _lines, stop }
     }
 
     /// Removes the bar.

@@ -12,6 +12,7 @@ use lab::trace_events::TraceEvents;
 use simulator::requests_file::{RequestsFile, RequestsFormat};
 use simulator::run::{self, EndedCommand, ScanPoint, Watch};
 
+use crate::bar::ProgressLines;
 use crate::output::{Exit, NewFile, warn};
 
 /// The whole of the bar.
@@ -28,6 +29,7 @@ enum BarLength {
 /// A progress bar that watches a run.
 pub struct RunBar {
     bar: ProgressBar,
+    _lines: ProgressLines,
     share: BarLength,
     requests: Option<(String, RequestsOutput)>,
     events: Option<(String, TraceEvents<BufWriter<NewFile>>)>,
@@ -61,6 +63,7 @@ impl RunBar {
         }
         bar.set_prefix(name.to_owned());
         RunBar {
+            _lines: ProgressLines::of(&bar),
             bar,
             share,
             requests: None,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::pace::PacedRun;
 use super::{connect, failure};
-use crate::output::{Exit, print, write_file};
+use crate::output::{Exit, micros, print, write_file};
 use lab::amount::amount;
 
 /// The arguments that `play` and `record` share.
@@ -162,7 +162,9 @@ impl Events {
                 ));
             }
             StreamUpdate::Behind => self.say(String::from("written faster than the rate")),
-            StreamUpdate::Late { us } => self.say(format!("a batch came {us} us too late")),
+            StreamUpdate::Late { us } => {
+                self.say(format!("a batch came {} too late", micros(us as f64)))
+            }
             StreamUpdate::WriteFailed { from, to } => {
                 self.say(format!("bytes {from} to {to} could not be written"));
             }

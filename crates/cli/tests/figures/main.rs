@@ -12,6 +12,7 @@ mod hostile;
 mod installed;
 mod paper;
 mod profile;
+mod reported;
 mod scan;
 mod scene;
 mod shards;

@@ -113,10 +113,15 @@ fn the_same_seed_finds_the_same_and_the_budget_ends_it() {
     // So much that revolutions are missed, now and then.
     let noisy = |seed| run(&format!("--seek-noise-us 4000 --seed {seed} --json"));
     assert_ne!(noisy(5), noisy(6));
-    let short: Value = serde_json::from_str(&run("--budget 5s --json")).expect("JSON");
+    // Nothing was found in so short a time: it is said, and is no success.
+    let output = scene.run("profile --drive hp-c2247a --budget 5s --json");
+    assert_eq!(output.status.code(), Some(1));
+    let short: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(short["finished"], false);
     assert_eq!(short["drive_seconds"], 5.0);
-    assert!(run("--budget 5s").contains("the budget is spent"));
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.contains("too small for any profile"), "{said}");
+    assert!(run("--budget 60s").contains("the budget is spent"));
     let (code, said) = refused(&scene, "profile --drive hp-c2247a --budget 50ms -o no.toml");
     assert!(said.contains("--budget"), "{said}");
     assert_eq!(code, Some(2));

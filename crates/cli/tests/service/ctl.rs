@@ -70,7 +70,7 @@ fn status_and_tasks_are_told_to_people_and_to_programs() {
         "foreground   read 1.3 MB/s 155/s, write 0.6 MB/s 74/s; p50 31.40 p95 96.10 p99 141.70 p99.9 388.90 ms\n",
         "foreground 61.0 %, real-time 4.5 %, free 19.0 %, idle 5.0 %, calibration 0.5 %, lost 5.0 %, unused 5.0 %\n",
         "impact       1.37 % of 2.00 %\n",
-        "lateness     p50 12 p99 74 at most 312 us\n",
+        "lateness     p50 12 us, p99 74 us, at most 312 us\n",
         "errors       5 reads, 8 writes, 11 flushes\n",
         "readmore     32,768 bytes wanted, 5,000,192 read in free time, 1,000,448 in idle time, 512 could not be read; 4,001,792 satisfied, 802,816 dropped\n",
         "task 3: scan db, active, 42.6 % of 8,000,000,000 bytes at 2.31 MB/s, 33 minutes left, 4,096 bytes could not be read\n",
@@ -96,12 +96,25 @@ fn the_service_is_told_what_was_said() {
     let scene = scene();
     let reload = "now: export db-idle is new\nafter a restart: drive disk has another back end\n";
     assert_eq!(scene.ctl("reload"), reload);
-    assert_eq!(scene.ctl("suspend 3"), "done\n");
-    assert_eq!(scene.ctl("resume 3"), "done\n");
-    assert_eq!(scene.ctl("promote 3 --priority 2"), "done\n");
-    assert_eq!(scene.ctl("promote 3 --foreground"), "done\n");
-    assert_eq!(scene.ctl("abort 3"), "done\n");
-    assert_eq!(scene.ctl("impact disk 0.25"), "done\n");
+    for (words, said) in [
+        (
+            "suspend 3",
+            "task 3 is suspended: `headtime ctl resume 3` goes on with it\n",
+        ),
+        ("resume 3", "task 3 goes on\n"),
+        ("promote 3 --priority 2", "task 3 has priority 2\n"),
+        (
+            "promote 3 --foreground",
+            "task 3 takes turns with the foreground\n",
+        ),
+        ("abort 3", "task 3 is aborted\n"),
+        (
+            "impact disk 0.25",
+            "disk: background tasks may lengthen the foreground by 0.25 %, until a restart or a reload\n",
+        ),
+    ] {
+        assert_eq!(scene.ctl(words), said);
+    }
     scene.ctl("drain");
     scene.ctl("stop");
     let told = [

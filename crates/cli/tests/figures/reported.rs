@@ -1,0 +1,41 @@
+//! Progress where standard error is no terminal: lines at an interval, none of them on standard output.
+
+use std::process::Output;
+
+use assert_cmd::Command;
+
+/// A simulation that takes at least some milliseconds, with lines at this interval in seconds.
+fn simulated(interval: &str) -> (Output, String) {
+    let words = "simulate --drive hp-c2247a --workload oltp --requests 20000 --policy fcfs --json";
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
+        .env("HEADTIME_PROGRESS_S", interval)
+        .args(words.split_whitespace())
+        .output()
+        .expect("it ran");
+    let said = String::from_utf8(output.stderr.clone()).expect("text");
+    assert!(output.status.success(), "{said}");
+    (output, said)
+}
+
+#[test]
+fn a_log_gets_lines_of_progress_and_the_result_stays_what_it_is() {
+    let (often, said) = simulated("0.001");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(!lines.is_empty());
+    for line in &lines {
+        let is_progress = line.starts_with("progress: fcfs: ") && line.contains(" %, ");
+        assert!(is_progress && line.contains(" so far"), "{line}");
+    }
+    let (never, said) = simulated("0");
+    assert_eq!(said, "");
+    assert!(often.stdout == never.stdout, "lines change no result");
+}
+
+#[test]
+fn an_interval_that_is_none_is_told_and_the_usual_one_taken() {
+    for interval in ["x", "-1", "1e9", "nan"] {
+        let (_, said) = simulated(interval);
+        let expected = format!("warning: HEADTIME_PROGRESS_S={interval}: expected seconds from 0");
+        assert!(said.starts_with(&expected), "{said}");
+    }
+}
