@@ -16,6 +16,7 @@ use server::volume::Export;
 
 use crate::conversation::{Conversation, End};
 use crate::offered::offer;
+use crate::plan::Setting;
 use crate::run::{BLOCK, BLOCKS};
 use crate::world::Wait;
 
@@ -40,11 +41,16 @@ pub struct Client {
 
 impl Client {
     /// A client after its handshake.
-    pub fn connect(number: u64, style: Style, seat: Seat, mailbox: &Mailbox) -> Client {
+    pub fn connect(
+        number: u64,
+        (style, setting): (Style, &Setting),
+        seat: Seat,
+        mailbox: &Mailbox,
+    ) -> Client {
         let (stream, socket) = UnixStream::pair().expect("sockets");
         stream.set_nonblocking(true).expect("a socket");
         let session = Session {
-            offer: offer("", BLOCKS * BLOCK, BLOCK as u32),
+            offer: offer("", BLOCKS * BLOCK, setting.sector),
             agreed: Agreed {
                 export: 0,
                 style,
@@ -52,7 +58,10 @@ impl Client {
                     Style::Simple => Vec::new(),
                     Style::Structured | Style::Extended => vec![(1, Context::Allocation)],
                 },
-                sizes: Sizes::Asked,
+                sizes: match setting.in_sectors {
+                    true => Sizes::Asked,
+                    false => Sizes::NotAsked,
+                },
             },
         };
         let accepted = Accepted {
@@ -193,13 +202,13 @@ impl Client {
         self.send();
     }
 
-    /// Sends a write of 100 blocks, but not all of its payload.
+    /// Sends a write of 52 KiB, but not all of its payload.
     pub fn send_a_part(&mut self, payload: &[u8]) {
         let durability = Durability::Volatile;
         let write = Asked::Of(Ask::Write { durability });
         if !self.is_leaving {
             let mut out = Vec::new();
-            self.conversation.submit(&mut out, write, 0, 100 * BLOCK);
+            self.conversation.submit(&mut out, write, 0, 416 * BLOCK);
             self.out.extend(out);
             self.out.extend_from_slice(payload);
         }
@@ -207,11 +216,11 @@ impl Client {
     }
 }
 
-/// The volume from a block of its drive on, as the service has it.
+/// The volume from a byte of its drive on, as the service has it.
 pub fn export(origin: u64) -> Export {
     Export {
         name: String::new(),
-        offset: origin * BLOCK,
+        offset: origin,
         length: BLOCKS * BLOCK,
         class: Class::default(),
     }

@@ -23,7 +23,6 @@ use server::clock::Clock;
 use server::ring::{Owner, Queues, RingOperation, Ticket};
 
 use crate::plan::Dice;
-use crate::run::BLOCK;
 use crate::world::World;
 
 /// The queues of a simulated kernel.
@@ -52,6 +51,9 @@ struct FileOperation {
     /// The bytes that earlier parts have moved.
     moved: i32,
 }
+
+/// Bytes that a kernel writes as a whole, or more.
+const SECTOR: u64 = 512;
 
 /// The share of reads of files that come in two parts, in percent. A choice.
 const IN_PARTS: u64 = 30;
@@ -257,7 +259,7 @@ fn written_part(operation: RingOperation, count: u64) -> RingOperation {
             file,
             memory: memory.part(
                 0,
-                (count % (memory.length as u64 / BLOCK + 1) * BLOCK) as usize,
+                (count % (memory.length as u64 / SECTOR + 1) * SECTOR) as usize,
             ),
             offset,
             flags,

@@ -22,7 +22,7 @@ use server::mirror::superblock::LegRecord;
 use server::mirror::{DATA_OFFSET, storage};
 use server::ring::Ring;
 
-use crate::plan::Dice;
+use crate::plan::{Dice, PLACE, Setting};
 use crate::run::{BLOCK, BLOCKS};
 
 /// Which leg fails all its commands: one more than its number, or 0.
@@ -114,15 +114,16 @@ impl BackEnd for Breakable {
 pub struct Images([PathBuf; 2]);
 
 impl Images {
-    /// New legs of so many blocks, whose data are one volume.
-    pub fn create(folder: &Path, blocks: u64) -> Images {
+    /// New legs of so many sectors.
+    pub fn create(folder: &Path, setting: &Setting, sectors: u64) -> Images {
         let paths = ["one", "other"].map(|name| folder.join(name));
         for path in &paths {
             let file = File::create(path).expect("a leg");
-            file.set_len(blocks * BLOCK).expect("a leg");
+            file.set_len(sectors * u64::from(setting.sector))
+                .expect("a leg");
         }
-        let data = [DATA_OFFSET + BLOCKS * BLOCK; 2];
-        storage::create([&paths[0], &paths[1]], data).expect("a mirror");
+        let lengths = [setting.leg_bytes(); 2];
+        storage::create([&paths[0], &paths[1]], lengths).expect("a mirror");
         Images(paths)
     }
 
@@ -180,7 +181,8 @@ impl Images {
         let data = self.paths().map(|path| {
             let mut bytes = vec![0; (BLOCKS * BLOCK) as usize];
             let file = File::open(path).expect("a leg");
-            file.read_exact_at(&mut bytes, DATA_OFFSET).expect("data");
+            let origin = file.read_exact_at(&mut bytes, DATA_OFFSET + PLACE);
+            origin.expect("data");
             bytes
         });
         let blocks = data[0]

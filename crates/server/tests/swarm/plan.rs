@@ -56,6 +56,9 @@ pub enum Belief {
     None,
 }
 
+/// Bytes before the volume in the data of a mirror, so that a border of regions of 1 MiB is within it.
+pub const PLACE: u64 = 512 << 10;
+
 /// What ends a service, or loses what it has not made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Faults {
@@ -69,6 +72,10 @@ pub enum Faults {
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub medium: Medium,
+    /// Bytes of a sector.
+    pub sector: u32,
+    /// Whether clients keep to sectors.
+    pub in_sectors: bool,
     /// Whether there are two of them, with the same data.
     pub mirrored: bool,
     pub faults: Faults,
@@ -82,12 +89,17 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The first block of the volume on its drive.
+    /// The first byte of the volume on its drive.
     pub fn origin(&self) -> u64 {
         match self.mirrored {
-            true => DATA_OFFSET / BLOCK,
+            true => DATA_OFFSET + PLACE,
             false => 0,
         }
+    }
+
+    /// Bytes of a drive that are used: the volume, or a mirror with two regions.
+    pub fn leg_bytes(&self) -> u64 {
+        self.origin() + BLOCKS * BLOCK + if self.mirrored { PLACE } else { 0 }
     }
 
     /// Whether a cache holds pages that are written later.
@@ -202,6 +214,11 @@ fn setting(dice: &mut Dice) -> Setting {
     };
     Setting {
         medium,
+        sector: match medium {
+            Medium::File => dice.one(&[512, 4096]),
+            Medium::Drive | Medium::CachingDrive => 512,
+        },
+        in_sectors: dice.percent(50),
         mirrored: dice.percent(30),
         // What a cut has torn, an emulated drive does not remember after a restart.
         faults: dice.one(&[Faults::Cuts, Faults::Kills]),
@@ -217,7 +234,7 @@ fn cache(dice: &mut Dice, background: bool) -> CacheSetting {
     let replacements: Vec<&str> = replacement::ALL.iter().map(|entry| entry.name).collect();
     let prefetches: Vec<&str> = prefetch::ALL.iter().map(|entry| entry.name).collect();
     let coordinators: Vec<&str> = coordinator::ALL.iter().map(|entry| entry.name).collect();
-    let readmore = match background && dice.percent(50) {
+    let readmore = match background && dice.percent(75) {
         true => Readmore::Free,
         false => Readmore::Ordinary,
     };
@@ -248,7 +265,7 @@ fn action(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> Action {
     match dice.below(100) {
         0..6 => Action::Connect(dice.one(&[Style::Simple, Style::Structured, Style::Extended])),
         6..64 => {
-            let (ask, first, count) = asked(dice, reader);
+            let (ask, first, count) = asked(dice, setting, reader);
             Action::Submit {
                 who,
                 ask,
@@ -257,7 +274,7 @@ fn action(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> Action {
             }
         }
         64..88 => {
-            let (ask, first, count) = asked(dice, reader);
+            let (ask, first, count) = asked(dice, setting, reader);
             Action::Post { ask, first, count }
         }
         88..92 => Action::Leave(
@@ -283,7 +300,7 @@ fn action(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> Action {
     }
 }
 
-fn asked(dice: &mut Dice, reader: &mut Reader) -> (Ask, u64, u64) {
+fn asked(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> (Ask, u64, u64) {
     let durability = match dice.percent(30) {
         true => Durability::Durable,
         false => Durability::Volatile,
@@ -300,18 +317,28 @@ fn asked(dice: &mut Dice, reader: &mut Reader) -> (Ask, u64, u64) {
         20..23 => Ask::Flush,
         _ => Ask::Cache,
     };
+    // In blocks: the first pages, anywhere, a quarter of all.
     let (first, count) = match dice.below(9) {
-        0..6 => (dice.below(64), 1 + dice.below(32)),
-        6..8 => (dice.below(BLOCKS - 300), 1 + dice.below(300)),
+        0..6 => (dice.below(256), 1 + dice.below(128)),
+        6..8 => (dice.below(BLOCKS - 1200), 1 + dice.below(1200)),
         _ => (dice.below(BLOCKS - 2048), 2048),
     };
-    match ask {
-        Ask::Flush => (ask, 0, 0),
+    let (first, count) = match ask {
+        Ask::Flush => return (ask, 0, 0),
         Ask::Read if dice.percent(reader.in_order) => {
-            let (first, count) = (reader.next % (BLOCKS - 32), 1 + dice.below(32));
+            let (first, count) = (reader.next % (BLOCKS - 128), 1 + dice.below(128));
             reader.next = first + count;
-            (ask, first, count)
+            (first, count)
         }
-        _ => (ask, first, count),
+        _ => (first, count),
+    };
+    if !setting.in_sectors {
+        return (ask, first, count);
     }
+    let sector = u64::from(setting.sector) / BLOCK;
+    let (first, end) = (
+        first / sector * sector,
+        (first + count).next_multiple_of(sector),
+    );
+    (ask, first, end.min(BLOCKS) - first)
 }

@@ -28,11 +28,11 @@ use crate::legs::{Broken, Images};
 use crate::plan::{Belief, Dice, Medium, Plan, Setting};
 use crate::world::{Counts, World};
 
-/// Bytes of a block.
-pub const BLOCK: u64 = 512;
+/// Bytes that have one value in the models: a part of a sector.
+pub const BLOCK: u64 = 128;
 
-/// Blocks of the volume: few, so that operations overlap.
-pub const BLOCKS: u64 = 4096;
+/// Blocks of the volume, which has 1 MiB: few, so that operations overlap.
+pub const BLOCKS: u64 = 8192;
 
 /// Memory of the loop.
 const MEMORY: usize = 16 << 20;
@@ -138,7 +138,7 @@ fn begin(
     let ring = |_: &_| Ok(Ring::over(Box::new(kernel)));
     let (engine, exports) = (engine(setting), vec![export(setting.origin())]);
     let event_loop = EventLoop::over(clock, ring, engine, back_end, exports, mailbox, bounds)?;
-    let place = (setting.origin() * BLOCK, BLOCKS * BLOCK);
+    let place = (setting.origin(), BLOCKS * BLOCK);
     let cache = setting.cache.clone();
     let caches: Vec<_> = cache
         .map(|cache| (cache, place.0, place.1))
@@ -163,10 +163,10 @@ fn truth(setting: &Setting) -> Option<Arc<Profile>> {
     Some(Arc::clone(profile.get_or_init(shipped)))
 }
 
-/// Blocks of the drive.
+/// Sectors of the drive.
 fn blocks(setting: &Setting) -> u64 {
     let truth = truth(setting).map(|truth| truth.geometry.sectors().0);
-    truth.unwrap_or(setting.origin() + BLOCKS)
+    truth.unwrap_or(setting.leg_bytes() / u64::from(setting.sector))
 }
 
 /// What outlives a service: the images of its drives.
@@ -179,10 +179,10 @@ impl Storage {
     fn create(setting: &Setting, folder: &Path) -> Storage {
         let blocks = blocks(setting);
         if setting.mirrored {
-            return Storage::Mirror(Images::create(folder, blocks), blocks);
+            return Storage::Mirror(Images::create(folder, setting, blocks), blocks);
         }
         let path = folder.join("image");
-        Image::open_or_make(&path, BLOCK as u32, blocks).expect("an image");
+        Image::open_or_make(&path, setting.sector, blocks).expect("an image");
         Storage::One(path, blocks)
     }
 
@@ -201,10 +201,10 @@ impl Storage {
 /// What serves an image.
 fn drive(setting: &Setting, image: &Path, blocks: u64, seed: u64) -> Box<dyn BackEnd> {
     let Some(truth) = truth(setting) else {
-        let image = Image::open(image, BLOCK as u32, Caching::Cached);
+        let image = Image::open(image, setting.sector, Caching::Cached);
         return Box::new(image.expect("an image"));
     };
-    let image = Image::open_or_make(image, BLOCK as u32, blocks).expect("an image");
+    let image = Image::open_or_make(image, setting.sector, blocks).expect("an image");
     let drive = VirtualDrive::imperfect(truth, faults(setting), seed);
     Box::new(Emulated::new(drive, image).with_dice(seed))
 }
@@ -226,7 +226,7 @@ fn engine(setting: &Setting) -> Engine {
     let belief = match (setting.belief, truth(setting)) {
         (Belief::True | Belief::Wrong, Some(truth)) => truth,
         _ => {
-            let profile = server::featureless::profile("a-test", blocks(setting), BLOCK as u32);
+            let profile = server::featureless::profile("a-test", blocks(setting), setting.sector);
             Arc::new(profile.expect("a profile"))
         }
     };

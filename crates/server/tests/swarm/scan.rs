@@ -10,13 +10,14 @@ use server::tasks::Portion;
 
 use crate::history::History;
 use crate::model::{Stamp, stamp_of};
+use crate::plan::Setting;
 use crate::run::{BLOCK, BLOCKS};
 use crate::whole::task;
 
 /// A task and its sink.
 pub struct Scan {
     number: u64,
-    /// The first block of the volume on its drive.
+    /// The first byte of the volume on its drive.
     origin: u64,
     received: Receiver<Portion>,
     outstanding: Arc<AtomicUsize>,
@@ -27,8 +28,10 @@ pub struct Scan {
 
 impl Scan {
     /// Begins a task, which the service may refuse because there are many.
-    pub fn begin(number: u64, origin: u64, history: &History, mailbox: &Mailbox) -> Scan {
-        let (task, (received, outstanding)) = task(number, (origin, BLOCKS));
+    pub fn begin(number: u64, setting: &Setting, history: &History, mailbox: &Mailbox) -> Scan {
+        let (origin, sector) = (setting.origin(), u64::from(setting.sector));
+        let sectors = (origin / sector, BLOCKS * BLOCK / sector);
+        let (task, (received, outstanding)) = task(number, sectors);
         let begun = mailbox.call(|event_loop| {
             if let Err(refused) = event_loop.tasks().begin(task) {
                 assert!(refused.contains("tasks are under way"), "{refused}");
@@ -50,7 +53,7 @@ impl Scan {
         let mut taken = 0;
         while let Ok(portion) = self.received.try_recv() {
             self.outstanding.fetch_sub(1, Ordering::AcqRel);
-            let first = portion.offset / BLOCK - self.origin;
+            let first = (portion.offset - self.origin) / BLOCK;
             taken += portion.bytes.len() as u64 / BLOCK;
             if self.cuts == history.cuts() {
                 let possible = &self.possible[first as usize..];

@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::history::{History, Moment};
 use crate::legs::{Broken, break_leg};
 use crate::model::{Change, Stamp, contents};
-use crate::plan::{Action, Leaving, Plan};
+use crate::plan::{Action, Leaving, Plan, Setting};
 use crate::run::{BLOCK, BLOCKS};
 use crate::scan::{Scan, check};
 
@@ -105,10 +105,7 @@ pub struct World {
     numbers: u64,
     stalled_until: u64,
     phase: Phase,
-    /// The first block of the volume on its drive.
-    origin: u64,
-    /// Whether a cache holds pages that are written later.
-    has_pages: bool,
+    setting: Setting,
     broken: Broken,
     /// Whether the process ends now.
     is_killed: bool,
@@ -136,8 +133,7 @@ impl World {
             numbers: 0,
             stalled_until: 0,
             phase: Phase::Running,
-            origin: plan.setting.origin(),
-            has_pages: plan.setting.has_pages(),
+            setting: plan.setting.clone(),
             broken: Broken::default(),
             is_killed: false,
             counts: Counts::default(),
@@ -273,7 +269,7 @@ impl World {
             }
             Action::Scan => {
                 self.numbers += 1;
-                let scan = Scan::begin(self.numbers, self.origin, &self.history, &self.mailbox);
+                let scan = Scan::begin(self.numbers, &self.setting, &self.history, &self.mailbox);
                 self.scans.push(scan);
             }
             Action::PowerCut => {
@@ -297,7 +293,7 @@ impl World {
         self.numbers += 1;
         self.counts.connections += 1;
         let seat = self.seats.take().expect("a seat");
-        let client = Client::connect(self.numbers, style, seat, &self.mailbox);
+        let client = Client::connect(self.numbers, (style, &self.setting), seat, &self.mailbox);
         self.clients.push(client);
     }
 
@@ -398,7 +394,7 @@ impl World {
                 if matches!(how, Leaving::WithinPayload) {
                     let stamp = self.history.stamp();
                     // Nothing of a write whose payload never comes may be done.
-                    client.send_a_part(&contents(0, 100, stamp)[..30_000]);
+                    client.send_a_part(&contents(0, 416, stamp)[..30_000]);
                 }
                 self.depart(client);
             }

@@ -35,7 +35,7 @@ impl World {
         for wait in &waits {
             self.unknown(wait);
         }
-        self.history.kill(self.has_pages);
+        self.history.kill(self.setting.has_pages());
         self.scans.clear();
         self.mailbox = mailbox;
         self.seats = Seats::default();
