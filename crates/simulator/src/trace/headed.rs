@@ -148,7 +148,8 @@ fn header(line: &[u8], layout: &HeadedLayout) -> Result<Columns, Fault> {
         .map(|name| String::from_utf8_lossy(name).into_owned())
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    Columns::of(&names, delimiter, layout.units).map_err(|why| {
+    let units = layout.units.of_header(&names);
+    Columns::of(&names, delimiter, units).map_err(|why| {
         let fault = HEADER.fault(Reason::Malformed, line);
         Fault {
             found: format!("{why} in {}", fault.found),

@@ -108,6 +108,8 @@ pub(super) struct StatedUnits {
     block_bytes: u64,
     size: Option<SizeUnit>,
     time: Option<TimeUnit>,
+    /// Of addresses that do not state theirs, in a published trace.
+    address: Option<SizeUnit>,
 }
 
 impl Default for StatedUnits {
@@ -116,6 +118,7 @@ impl Default for StatedUnits {
             block_bytes: super::BLOCK_BYTES,
             size: None,
             time: None,
+            address: None,
         }
     }
 }
@@ -151,28 +154,43 @@ enum Meaning {
 enum Grain {
     Bytes,
     Blocks,
-    /// Of a length: bytes, unless the user says otherwise.
+    /// Bytes, unless the user or a published trace says otherwise.
     Unstated,
 }
 
-/// Headers of published traces whose units their names do not state.
-const PUBLISHED: [(&str, TimeUnit, SizeUnit); 4] = [
-    (
-        "device_id,opcode,offset,length,timestamp",
-        TimeUnit::Microseconds,
-        SizeUnit::Bytes,
-    ),
-    (
-        "timestamp,offset,size,iotype,volumeid",
-        TimeUnit::Seconds,
-        SizeUnit::Blocks,
-    ),
-    (
-        "timestamp,hostname,disknumber,type,offset,size,responsetime",
-        TimeUnit::FileTimes,
-        SizeUnit::Bytes,
-    ),
-    ("ts,lba,op,size", TimeUnit::Microseconds, SizeUnit::Bytes),
+/// A header of a published trace, with the units that its names do not state.
+struct PublishedHeader {
+    header: &'static str,
+    time: TimeUnit,
+    address: SizeUnit,
+    size: SizeUnit,
+}
+
+const PUBLISHED: [PublishedHeader; 4] = [
+    PublishedHeader {
+        header: "device_id,opcode,offset,length,timestamp",
+        time: TimeUnit::Microseconds,
+        address: SizeUnit::Bytes,
+        size: SizeUnit::Bytes,
+    },
+    PublishedHeader {
+        header: "timestamp,offset,size,iotype,volumeid",
+        time: TimeUnit::Seconds,
+        address: SizeUnit::Blocks,
+        size: SizeUnit::Blocks,
+    },
+    PublishedHeader {
+        header: "timestamp,hostname,disknumber,type,offset,size,responsetime",
+        time: TimeUnit::FileTimes,
+        address: SizeUnit::Bytes,
+        size: SizeUnit::Bytes,
+    },
+    PublishedHeader {
+        header: "ts,lba,op,size",
+        time: TimeUnit::Microseconds,
+        address: SizeUnit::Blocks,
+        size: SizeUnit::Bytes,
+    },
 ];
 
 /// The name of the format whose columns have names.
@@ -213,6 +231,7 @@ impl TraceForm {
             block_bytes,
             size: stated.size_unit,
             time: stated.time_unit,
+            address: None,
         };
         let columns = match &stated.columns {
             None => None,
@@ -314,7 +333,6 @@ impl Columns {
         delimiter: Delimiter,
         units: StatedUnits,
     ) -> Result<Columns, String> {
-        let units = units.of_header(names);
         let (mut time, mut address, mut length) = (None, None, None);
         let (mut direction, mut device) = (None, None);
         for (place, name) in names.iter().enumerate() {
@@ -347,12 +365,13 @@ impl Columns {
 
 impl StatedUnits {
     /// These, or where nothing is stated those of a published trace with this header.
-    fn of_header(self, names: &[&str]) -> Self {
+    pub(super) fn of_header(self, names: &[&str]) -> Self {
         let header = names.join(",").to_ascii_lowercase();
-        let known = PUBLISHED.iter().find(|(known, ..)| *known == header);
+        let known = PUBLISHED.iter().find(|known| known.header == header);
         StatedUnits {
-            time: self.time.or(known.map(|(_, time, _)| *time)),
-            size: self.size.or(known.map(|(_, _, size)| *size)),
+            time: self.time.or(known.map(|known| known.time)),
+            size: self.size.or(known.map(|known| known.size)),
+            address: known.map(|known| known.address),
             ..self
         }
     }
@@ -370,19 +389,24 @@ impl StatedUnits {
 
     /// Bytes of a unit of an address.
     fn address(self, grain: Grain) -> u64 {
-        match (grain, self.size) {
-            (Grain::Blocks, _) => self.block_bytes,
-            (Grain::Bytes | Grain::Unstated, _) => 1,
+        match grain {
+            Grain::Blocks => self.block_bytes,
+            Grain::Bytes => 1,
+            Grain::Unstated => self.bytes_of(self.address.unwrap_or(SizeUnit::Bytes)),
+        }
+    }
+
+    fn bytes_of(self, unit: SizeUnit) -> u64 {
+        match unit {
+            SizeUnit::Bytes => 1,
+            SizeUnit::Blocks => self.block_bytes,
+            SizeUnit::Kibibytes => 1024,
         }
     }
 
     /// Bytes of a unit of a length.
     fn length(self, name: &str, grain: Grain) -> Result<u64, String> {
-        let asked = self.size.map(|unit| match unit {
-            SizeUnit::Bytes => 1,
-            SizeUnit::Blocks => self.block_bytes,
-            SizeUnit::Kibibytes => 1024,
-        });
+        let asked = self.size.map(|unit| self.bytes_of(unit));
         let own = match grain {
             Grain::Bytes => Some(1),
             Grain::Blocks => Some(self.block_bytes),
@@ -412,7 +436,8 @@ impl Meaning {
                 "ns" => Meaning::Time(Some(Unit::Nanoseconds)),
                 _ => Meaning::Other,
             },
-            ("offset" | "address" | "byte_offset", ..) | (_, "offset" | "address", "bytes") => {
+            ("offset" | "address", ..) => Meaning::Address(Grain::Unstated),
+            ("byte_offset", ..) | (_, "offset" | "address", "bytes") => {
                 Meaning::Address(Grain::Bytes)
             }
             ("lba" | "lbn" | "sector" | "block" | "blkno", ..)

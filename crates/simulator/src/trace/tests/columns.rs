@@ -1,5 +1,7 @@
 //! CSV whose columns have names, or the places of a published trace.
 
+use proptest::prelude::*;
+
 use super::{
     ColumnOptions, Delimiter, Direction, Format, OnBad, SizeUnit, TimeUnit, TraceForm, TraceReader,
     conformance, error, reader,
@@ -190,6 +192,12 @@ fn stated_columns_and_units_are_those_of_the_trace() {
             "time,lba,size\n1,0,1\n3,1,2\n",
             (2_000_000, 512, 1024),
         ),
+        // Only a header of the trace itself has the units of a published one.
+        (
+            columns("ts,lba,op,size"),
+            "1,0,r,512\n4,1,w,512\n",
+            (3_000_000_000, 512, 512),
+        ),
         // A header that is there all the same is passed over.
         (
             columns("time,offset,size"),
@@ -265,4 +273,36 @@ fn stated_columns_keep_the_promises_of_a_format() {
     conformance::check_columns(b"time,offset,size;space;4096;ms\n1 0 1\n2 1e400 1\n");
     conformance::check_columns(b"no line");
     assert!(Format::named("headed").is_some());
+}
+
+/// Columns, delimiter, bytes of a block and unit of times, and a trace of them.
+const STATED: [&str; 4] = [
+    "time,offset,size,op;,;512;s\n1,0,1,R\n2.5e-01,512.0,1,W\n",
+    "-,time_us,lba,sectors;space;4096;us\nx  1 0 1\nx 3\t2   2\n",
+    ";;;ms\ntime,lba,size\n1,0,1\n3,1,2\n",
+    "device,ts,lbn,len,rw;|;1;100ns\nd|9|8|7|read\nd|10|8|7|1\n",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn mutated_columns_and_lines_break_no_promise(
+        which in 0..STATED.len(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8, any::<u8>()), 0..8),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = STATED[which].as_bytes().to_vec();
+        for (place, what, byte) in &changes {
+            let place = place.index(bytes.len());
+            match what {
+                0 => bytes[place] = *byte,
+                1 => bytes.insert(place, b"0123456789,.eE \n-|;\"+"[usize::from(byte % 21)]),
+                _ => drop(bytes.remove(place)),
+            }
+        }
+        conformance::check_columns(&bytes);
+        bytes.truncate(cut.index(bytes.len()));
+        conformance::check_columns(&bytes);
+    }
 }
