@@ -22,6 +22,7 @@ mod offered;
 mod plan;
 mod run;
 mod scan;
+mod streams;
 #[path = "../event_loop/whole.rs"]
 mod whole;
 mod world;

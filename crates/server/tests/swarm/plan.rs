@@ -10,6 +10,7 @@ use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
 use server::mirror::DATA_OFFSET;
 
 use crate::run::{BLOCK, BLOCKS};
+use crate::streams::StreamStep;
 
 /// The dice of one run.
 pub struct Dice(Pcg64Mcg);
@@ -84,6 +85,8 @@ pub struct Setting {
     pub cache: Option<CacheSetting>,
     /// Whether free blocks are read for tasks.
     pub background: bool,
+    /// Whether the engine promises something to streams.
+    pub streams: bool,
     /// The longest time that the host's files take, in microseconds.
     pub host_us: u64,
 }
@@ -102,10 +105,10 @@ impl Setting {
         self.origin() + BLOCKS * BLOCK + if self.mirrored { PLACE } else { 0 }
     }
 
-    /// Whether a cache holds pages that are written later.
+    /// Whether a cache or recordings hold pages that are written later.
     pub fn has_pages(&self) -> bool {
         let cache = self.cache.as_ref();
-        cache.is_some_and(|cache| cache.writes == Writes::Back)
+        self.streams || cache.is_some_and(|cache| cache.writes == Writes::Back)
     }
 }
 
@@ -126,6 +129,7 @@ pub enum Action {
         first: u64,
         count: u64,
     },
+    Stream(StreamStep),
     Leave(u64, Leaving),
     /// A client takes no replies for so many milliseconds.
     Pause {
@@ -208,10 +212,13 @@ fn setting(dice: &mut Dice) -> Setting {
         .filter(|name| belief != Belief::None || ["fcfs", "look", "c-look"].contains(name))
         .collect();
     let background = belief != Belief::None && dice.percent(60);
-    let policy = match background {
+    let mirrored = dice.percent(30);
+    let streams = belief == Belief::True && !mirrored && dice.percent(40);
+    let policy = match background || streams {
         true => "sptf-sw60",
         false => dice.one(&policies),
     };
+    let has_cache = !streams && dice.percent(60);
     Setting {
         medium,
         sector: match medium {
@@ -219,13 +226,14 @@ fn setting(dice: &mut Dice) -> Setting {
             Medium::Drive | Medium::CachingDrive => 512,
         },
         in_sectors: dice.percent(50),
-        mirrored: dice.percent(30),
+        mirrored,
         // What a cut has torn, an emulated drive does not remember after a restart.
         faults: dice.one(&[Faults::Cuts, Faults::Kills]),
         belief,
         policy,
-        cache: dice.percent(60).then(|| cache(dice, background)),
+        cache: has_cache.then(|| cache(dice, background)),
         background,
+        streams,
         host_us: dice.one(&[5, 50, 3000]),
     }
 }
@@ -264,6 +272,7 @@ fn action(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> Action {
     let who = dice.below(4);
     match dice.below(100) {
         0..6 => Action::Connect(dice.one(&[Style::Simple, Style::Structured, Style::Extended])),
+        6..26 if setting.streams => Action::Stream(StreamStep::draw(dice)),
         6..64 => {
             let (ask, first, count) = asked(dice, setting, reader);
             Action::Submit {

@@ -26,6 +26,7 @@ use crate::client::export;
 use crate::kernel::Simulation;
 use crate::legs::{Broken, Images};
 use crate::plan::{Belief, Dice, Medium, Plan, Setting};
+use crate::streams::{promising, settings};
 use crate::world::{Counts, World};
 
 /// Bytes that have one value in the models: a part of a sector.
@@ -144,7 +145,7 @@ fn begin(
         .map(|cache| (cache, place.0, place.1))
         .into_iter()
         .collect();
-    event_loop.with_caches(&caches)
+    event_loop.with_streams(settings()).with_caches(&caches)
 }
 
 /// The drive of a setting, if it has one.
@@ -240,8 +241,12 @@ fn engine(setting: &Setting) -> Engine {
             engine.expect("legs that fit")
         }
     };
-    match setting.background {
+    let engine = match setting.background {
         true => engine.with_background(Rules::default()),
+        false => engine,
+    };
+    match setting.streams {
+        true => promising(engine),
         false => engine,
     }
 }

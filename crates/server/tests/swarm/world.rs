@@ -17,6 +17,7 @@ use crate::model::{Change, Stamp, contents};
 use crate::plan::{Action, Leaving, Plan, Setting};
 use crate::run::{BLOCK, BLOCKS};
 use crate::scan::{Scan, check};
+use crate::streams::Streams;
 
 mod losses;
 
@@ -98,6 +99,7 @@ pub struct World {
     /// When to look for them next.
     look: u64,
     scans: Vec<Scan>,
+    streams: Streams,
     history: History,
     told: Tell,
     mailbox: Mailbox,
@@ -126,6 +128,7 @@ impl World {
             departed: Vec::new(),
             look: 0,
             scans: Vec::new(),
+            streams: Streams::default(),
             history: History::new(BLOCKS),
             told: Tell::default(),
             mailbox,
@@ -257,6 +260,14 @@ impl World {
                 }
             }
             Action::Post { ask, first, count } => self.post(ask, first, count, now),
+            Action::Stream(step) => {
+                self.numbers += 1;
+                let written = self.streams.act(step, self.numbers, &self.mailbox);
+                if let Some((first, count)) = written {
+                    let durability = Durability::Volatile;
+                    self.post(Ask::Write { durability }, first, count, now);
+                }
+            }
             Action::Leave(who, how) => {
                 if let Some(who) = place(who) {
                     self.leave(who, how);
@@ -406,6 +417,7 @@ impl World {
         match self.phase {
             Phase::Running => {
                 (0..self.clients.len()).for_each(|who| self.clients[who].close_half());
+                self.streams.end(&self.mailbox);
                 self.phase = Phase::Leaving;
                 true
             }

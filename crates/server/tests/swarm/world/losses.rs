@@ -7,6 +7,7 @@ use server::event_loop::mailbox::Mailbox;
 
 use super::{Tell, Told, Wait, World, tell};
 use crate::client::Client;
+use crate::streams::Streams;
 
 /// A client that is gone without its answers. The service may still work for it.
 pub(super) struct Departed {
@@ -37,6 +38,7 @@ impl World {
         }
         self.history.kill(self.setting.has_pages());
         self.scans.clear();
+        self.streams = Streams::default();
         self.mailbox = mailbox;
         self.seats = Seats::default();
         self.is_killed = false;

@@ -1,0 +1,224 @@
+//! Guaranteed streams beside everything else: whatever they have in memory, nobody finds what was written over.
+
+use block::Duration;
+use engine::Engine;
+use engine::guarantees::{Beyond, FOREGROUND_BYTES};
+use engine::streams::Promise;
+use headtime_client::wire::{Attach, FilePiece, Places, Position, StreamMode, Terms};
+use server::event_loop::EventLoop;
+use server::event_loop::mailbox::Mailbox;
+use server::volume::streams::{Settings, StreamEvents, StreamRequest};
+use stream::admission::Rules;
+use stream::quota::Quotas;
+
+use crate::plan::Dice;
+use crate::run::BLOCK;
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+/// The memory of all streams: a choice, enough for eight.
+const MEMORY: u64 = 8 << 20;
+
+/// Two pieces of a file, in pages from the begin of the volume on.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    first: u64,
+    second: u64,
+    pages: u64,
+}
+
+/// What happens to streams.
+#[derive(Clone, Copy, Debug)]
+pub enum StreamStep {
+    Attach {
+        mode: StreamMode,
+        layout: Layout,
+        memory_pages: u64,
+    },
+    /// One of them moves to a page.
+    Position(u64, u64),
+    /// A client writes the next page of one of them.
+    Record(u64),
+    Close(u64),
+}
+
+impl StreamStep {
+    pub fn draw(dice: &mut Dice) -> StreamStep {
+        let who = dice.below(4);
+        match dice.below(12) {
+            0..3 => StreamStep::Attach {
+                mode: match dice.below(3) {
+                    0 => StreamMode::Play,
+                    1 => StreamMode::Record,
+                    _ => StreamMode::RecordSync,
+                },
+                layout: Layout {
+                    first: dice.below(4) * 2,
+                    second: 10 + dice.below(4) * 2,
+                    pages: 1 + dice.below(4),
+                },
+                memory_pages: 8 + dice.below(20),
+            },
+            3..6 => StreamStep::Position(who, dice.below(16)),
+            6..11 => StreamStep::Record(who),
+            _ => StreamStep::Close(who),
+        }
+    }
+}
+
+impl Layout {
+    fn places(self) -> Places {
+        let bytes = self.pages * PAGE;
+        let pieces = vec![
+            FilePiece(0, self.first * PAGE, bytes),
+            FilePiece(bytes, self.second * PAGE, bytes),
+        ];
+        Places {
+            length: 2 * bytes,
+            pieces,
+        }
+    }
+
+    /// The page of the volume that has a page of the file.
+    fn page(self, page: u64) -> u64 {
+        match page.checked_sub(self.pages) {
+            None => self.first + page,
+            Some(page) => self.second + page,
+        }
+    }
+}
+
+/// The streams that were asked for and not closed. Some were refused.
+#[derive(Default)]
+pub struct Streams {
+    open: Vec<OpenStream>,
+}
+
+struct OpenStream {
+    number: u64,
+    layout: Layout,
+    /// The next page of a recording.
+    next: u64,
+}
+
+impl Streams {
+    /// Does a step. The answer is which blocks a client writes for it.
+    pub fn act(&mut self, step: StreamStep, number: u64, mailbox: &Mailbox) -> Option<(u64, u64)> {
+        let count = self.open.len() as u64;
+        let place = |who: u64| (who % count.max(1)) as usize;
+        match step {
+            StreamStep::Attach {
+                mode,
+                layout,
+                memory_pages,
+            } => {
+                if count < 4 {
+                    attach(number, (mode, layout, memory_pages), mailbox);
+                    self.open.push(OpenStream {
+                        number,
+                        layout,
+                        next: 0,
+                    });
+                }
+                None
+            }
+            StreamStep::Position(who, page) => {
+                let open = self.open.get_mut(place(who))?;
+                // A recording goes on there.
+                open.next = page % (2 * open.layout.pages);
+                let position = Position {
+                    stream: open.number,
+                    offset: page * PAGE,
+                };
+                tell(mailbox, move |event_loop| {
+                    event_loop.streams().position(&position);
+                });
+                None
+            }
+            StreamStep::Record(who) => {
+                let open = self.open.get_mut(place(who))?;
+                let page = open.layout.page(open.next);
+                open.next = (open.next + 1) % (2 * open.layout.pages);
+                Some((page * PAGE / BLOCK, PAGE / BLOCK))
+            }
+            StreamStep::Close(who) => {
+                if count > 0 {
+                    let number = self.open.remove(place(who)).number;
+                    tell(mailbox, move |event_loop| {
+                        event_loop.streams().close(number)
+                    });
+                }
+                None
+            }
+        }
+    }
+
+    /// Closes all of them.
+    pub fn end(&mut self, mailbox: &Mailbox) {
+        for open in self.open.drain(..) {
+            tell(mailbox, move |event_loop| {
+                event_loop.streams().close(open.number);
+            });
+        }
+    }
+}
+
+fn tell(mailbox: &Mailbox, call: impl FnOnce(&mut EventLoop) + Send + 'static) {
+    mailbox.call(call).expect("it runs");
+}
+
+fn attach(number: u64, (mode, layout, pages): (StreamMode, Layout, u64), mailbox: &Mailbox) {
+    let (events, _) = StreamEvents::new();
+    let request = StreamRequest {
+        stream: number,
+        user: 0,
+        attach: Attach {
+            terms: Terms {
+                mode,
+                memory: Some(pages * PAGE),
+                // The second page is needed within a second or two.
+                ..Terms::play(40_000, PAGE)
+            },
+            places: layout.places(),
+        },
+        events,
+    };
+    tell(mailbox, move |event_loop| {
+        if let Err(refused) = event_loop.streams().attach(request) {
+            // Two recordings of the same blocks, or the head has no time left, or the memory is too small.
+            let reasons = ["records there", "would last", "memory"];
+            let is_fair = reasons.iter().any(|reason| refused.reason.contains(reason));
+            assert!(is_fair, "{}", refused.reason);
+        }
+    });
+}
+
+/// An engine that promises something to streams.
+pub fn promising(engine: Engine) -> Engine {
+    let promise = Promise {
+        beyond: Beyond::default(),
+        rules: Rules {
+            foreground_permille: 100,
+            latency: Duration::from_millis(1),
+            longest_round: Duration::from_secs(1),
+            streams: 8,
+        },
+        quotas: Quotas::open(),
+        settings: stream::streams::Settings {
+            page: PAGE,
+            fill: FOREGROUND_BYTES,
+            priority: 3,
+        },
+        place: None,
+    };
+    engine.with_guarantees(promise).expect("a seek curve")
+}
+
+/// What the volumes keep for streams.
+pub fn settings() -> Settings {
+    Settings {
+        memory: MEMORY,
+        ..Settings::default()
+    }
+}
