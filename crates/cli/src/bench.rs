@@ -9,6 +9,7 @@ use crate::output::Exit;
 mod adopt;
 mod caches;
 mod care;
+mod classify;
 mod densities;
 mod impact;
 mod jitter;
@@ -56,6 +57,8 @@ enum What {
     Densities(densities::DensitiesBenchArgs),
     /// Background tasks beside a busy load: shared reads, any k of n pieces, hastened tasks
     Care(care::CareBenchArgs),
+    /// Requests that get the class of their program's I/O priority, and the cost of that, live
+    Classify(classify::ClassifyBenchArgs),
     /// Cost of a scan to the foreground under truths that no belief has, in virtual time
     Impact(impact::ImpactBenchArgs),
     /// Free bandwidth over the size of a declared set and its scatter, in virtual time
@@ -81,6 +84,7 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Partial(arguments) => partial::run(arguments),
         What::Densities(arguments) => densities::run(arguments),
         What::Care(arguments) => care::run(arguments),
+        What::Classify(arguments) => classify::run(arguments),
         What::Impact(arguments) => impact::run(arguments),
         What::Sets(arguments) => sets::run(arguments),
         What::Jitter(arguments) => jitter::run(arguments),
@@ -99,5 +103,6 @@ const EXAMPLES: &str = "Examples:
   headtime bench partial --seeds 1 --json
   headtime bench jitter --via nbd
   headtime bench care --unprofiled
+  headtime bench classify --seconds 60 --json
   headtime bench sets --size-mib 64,1024 --pieces 1,1024
   headtime bench densities --surfaces 4 --seeds 1 --minutes 10";

@@ -337,6 +337,11 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
     text += &describe_errors(drive.errors);
     text += &describe_streams(&drive.streams);
     text += &drive
+        .classified
+        .iter()
+        .map(describe_classified)
+        .collect::<String>();
+    text += &drive
         .standing
         .iter()
         .map(describe_standing)
@@ -390,6 +395,20 @@ fn describe_streams(streams: &status::StreamTotals) -> String {
         streams.refused_total,
         streams.late_total,
         streams.lapsed_total
+    )
+}
+
+fn describe_classified(export: &status::Classified) -> String {
+    let devices = match &export.problem {
+        Some(problem) => problem.clone(),
+        None => export.devices.join(", "),
+    };
+    format!(
+        "  classified   {} over {devices}: {} by priority, {} unmatched, {} lost events\n",
+        export.export,
+        grouped(export.requests_total),
+        grouped(export.unmatched_total),
+        grouped(export.lost_events_total)
     )
 }
 

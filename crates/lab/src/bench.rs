@@ -7,6 +7,7 @@ pub mod beside;
 pub mod busy;
 pub mod caches;
 pub mod care;
+pub mod classify;
 pub mod densities;
 pub mod impact;
 pub mod jitter;

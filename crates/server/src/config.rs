@@ -18,6 +18,7 @@
 mod caching;
 mod device;
 mod emulated;
+mod exports;
 mod fields;
 mod foreseen;
 mod front;
@@ -35,6 +36,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::cache_setting::CacheSetting;
+use crate::classify::priority::Rule;
 use crate::mirror::RebuildRule;
 use block::Switch;
 use document::{Document, DocumentError};
@@ -279,6 +281,17 @@ pub struct Export {
     pub connections: u32,
     /// The description for clients.
     pub description: String,
+    /// The classification of single requests, if they are classified.
+    pub classify: Option<Classify>,
+}
+
+/// The classification of an export's requests by the I/O priorities of programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classify {
+    /// The block device over the export, if the configuration names it.
+    pub device: Option<PathBuf>,
+    /// The rules: the first that fits decides.
+    pub rules: Vec<Rule>,
 }
 
 /// The configured class of an export's requests.
@@ -444,7 +457,7 @@ impl Config {
         root.only(&["drive", "nbd", "fuse", "ublk", "control", "log", "limits"])?;
         let drives = storage::drives(&root, places)?;
         let ublk = front::ublk(&root, &drives)?;
-        Ok(Config {
+        let config = Config {
             nbd: front::nbd(&root, places)?,
             fuse: front::fuse(&root, places)?,
             ublk,
@@ -452,6 +465,8 @@ impl Config {
             log: front::log(&root)?,
             limits: front::limits(&root)?,
             drives,
-        })
+        };
+        exports::have_devices(&root, &config)?;
+        Ok(config)
     }
 }

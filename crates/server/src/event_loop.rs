@@ -53,7 +53,7 @@ mod commands;
 mod controls;
 pub mod mailbox;
 mod picture;
-pub use controls::{CheckpointControl, StreamControl, TaskControl};
+pub use controls::{CheckpointControl, ClassControl, StreamControl, TaskControl};
 use mailbox::{Bell, Letter, Mailbox};
 pub(crate) use picture::NO_BELIEF;
 use picture::Picture;
@@ -324,7 +324,11 @@ impl EventLoop {
                 self.clients
                     .accept(&mut self.volumes, &mut self.disk, *accepted);
             }
-            Letter::Operation(posted) => self.volumes.posted.push(posted),
+            Letter::Operation(posted) => {
+                let bytes = (posted.offset, posted.length);
+                let class = self.volumes.classify(posted.export, bytes);
+                self.volumes.posted.push(posted, class);
+            }
             Letter::Call(call) => call(self),
         }
     }
@@ -387,7 +391,7 @@ impl EventLoop {
 
     /// Adds an export. The answer is its index. The other exports stay, for the clients that use them.
     pub fn add_export(&mut self, export: Export) -> usize {
-        self.volumes.operations.exports.add(export)
+        self.volumes.add_export(export)
     }
 
     /// Changes the lengths of volumes: all or none. A client keeps the size of its handshake. A later
@@ -461,6 +465,12 @@ impl EventLoop {
             tasks: &mut self.tasks,
             disk: &mut self.disk,
         }
+    }
+
+    /// The classified exports.
+    pub fn classes(&mut self) -> ClassControl<'_> {
+        let volumes = &mut self.volumes;
+        ClassControl { volumes }
     }
 
     /// The checkpoints.

@@ -15,6 +15,7 @@ pub mod cache_setting;
 pub mod capture;
 pub mod checkpoint;
 pub mod checksums;
+pub mod classify;
 pub mod clients;
 pub mod clock;
 pub mod config;

@@ -36,6 +36,7 @@ use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
 
 mod checkpoints;
+mod classifying;
 mod devices;
 mod doors;
 mod drives;
@@ -48,6 +49,7 @@ mod slow;
 mod streams;
 mod tasks;
 
+use classifying::DeviceWatch;
 use devices::ExportedDevices;
 use doors::{Welcome, directory, listen, mount};
 use drives::Drive;
@@ -120,6 +122,7 @@ struct Doors {
     /// Folders that did not exist before: parents first. They go when nothing is mounted in them.
     mount_folders: Vec<PathBuf>,
     devices: ExportedDevices,
+    watch: Option<DeviceWatch>,
 }
 
 /// The largest impact budget: the whole response time.
@@ -158,11 +161,13 @@ impl Running {
         };
         let listeners = listen(&config, &shown, activated, &welcome)?;
         let (mounts, mount_folders) = mount(&config, &drives)?;
+        let devices = ExportedDevices::begin(&config, &drives)?;
         let doors = Doors {
             listeners,
+            watch: DeviceWatch::begin(&config, &drives, &mounts, &devices)?,
             mounts,
             mount_folders,
-            devices: ExportedDevices::begin(&config, &drives)?,
+            devices,
         };
         let running = Arc::new_cyclic(|this| Running {
             scrubs: Scrubs::of(this),
@@ -197,7 +202,7 @@ impl Running {
         }
         drop(state);
         let doors = std::mem::take(&mut *locked(&self.doors));
-        drop(doors.listeners);
+        drop((doors.watch, doors.listeners));
         drop(doors.mounts);
         for folder in doors.mount_folders.iter().rev() {
             // One that is in use, or has files now, stays.

@@ -7,11 +7,13 @@
 use serde::{Deserialize, Serialize};
 
 mod cache;
+mod classified;
 mod mirror;
 mod scrub;
 mod task;
 
 pub use cache::{Cache, Standing};
+pub use classified::Classified;
 pub use mirror::{Leg, Mirror, Rebuild, RebuildMeans};
 pub use scrub::ScrubStatus;
 pub use task::{Foreground, Task, TaskImpact, TaskState};
@@ -102,6 +104,9 @@ pub struct DriveStatus {
     /// The caches of the drive's volumes.
     #[serde(default)]
     pub caches: Vec<Cache>,
+    /// The exports whose requests are classified by I/O priority.
+    #[serde(default)]
+    pub classified: Vec<Classified>,
     /// The legs, if the drive is a mirror.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirror: Option<Mirror>,

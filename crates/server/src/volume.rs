@@ -18,6 +18,7 @@
 //! | `PartialWrites` | blocks that are changed in part | `edges` |
 //! | `Punches` | trims and zeroes of the back end, and their order with reads | `punches` |
 //! | `PostedQueue` | operations of front ends on other threads | `posted` |
+//! | `Classifiers` | I/O priorities of requests that have not arrived | `crate::classify` |
 
 use std::io;
 use std::sync::Arc;
@@ -28,11 +29,13 @@ use block::{Class, CommandId, Direction, Durability, Extent, Lba, Owner, Request
 use headtime_client::wire;
 
 use crate::arena::{Arena, Bytes, Memory};
+use crate::classify::Classifiers;
 use crate::disk::Disk;
 
 pub mod cached;
 mod caching;
 pub(crate) mod checkpoints;
+mod classes;
 mod edges;
 pub(crate) mod exports;
 mod layout;
@@ -69,6 +72,7 @@ pub(crate) struct Volumes {
     punches: Punches,
     pub(crate) posted: PostedQueue,
     pub(crate) checkpoints: Checkpoints,
+    pub(crate) classifiers: Classifiers,
     /// Last: what is above may point into its memory.
     pub(crate) operations: Operations,
 }
@@ -87,6 +91,7 @@ impl Volumes {
             punches: Punches::default(),
             posted: PostedQueue::default(),
             checkpoints: Checkpoints::default(),
+            classifiers: Classifiers::default(),
             operations: Operations::new(exports, arena, longest)?,
         })
     }
@@ -345,6 +350,7 @@ impl Volumes {
                 offset: 0,
                 length: 0,
                 owner: Owner::service(export as u64),
+                class: None,
             };
             let failed = Arc::clone(&flushes.failed);
             let reply: operation::Reply = Box::new(move |result| {
@@ -425,7 +431,7 @@ impl Volumes {
         let mut is_any = false;
         while let Some(copy) = self.streams.next_copy(disk, &self.operations.exports) {
             let (source, operation, bytes) = copy;
-            let class = self.operations.exports.class(operation.export);
+            let class = self.operations.exports.class(&operation);
             let key = self.operations.insert(source, operation, bytes);
             let write = (self.operations.around(key), Direction::Write);
             self.submit(disk, key, write, class, Durability::Volatile);
@@ -449,7 +455,7 @@ impl Volumes {
         let (mut is_any, mut next) = (false, 0);
         while let Some(key) = self.streams.redirected(next) {
             let operation = self.operations[key].operation;
-            let class = self.operations.exports.class(operation.export);
+            let class = self.operations.exports.class(&operation);
             let extent = self.operations.around(key);
             let is_copied = match operation.ask {
                 Ask::Read => self.copy_before(disk, operation.export, extent),

@@ -142,3 +142,35 @@ fn caches_run_live_in_rounds_beside_what_is_simulated() {
     assert!(gain["uncertainty_percent"].is_f64(), "{gain}");
     assert!(cases[0]["live"]["gain"].is_null());
 }
+
+#[test]
+fn classes_by_priority_are_judged_at_the_doors_of_this_machine() {
+    let has = |path: &str| std::path::Path::new(path).exists();
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root || !has("/dev/fuse") || !has("/dev/loop-control") {
+        let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+        assert!(!is_ci, "CI needs root, /dev/fuse and /dev/loop-control");
+        return skipped("no root, /dev/fuse or loop devices");
+    }
+    let json = Scene::with(&[]).json("bench classify --drive memory --seconds 1 --rounds 1");
+    let doors = json.as_array().expect("an array");
+    assert_eq!(doors[0]["door"], "fuse");
+    for door in doors {
+        assert_eq!(keys(door).len(), 6, "{door}");
+        assert!(door["requests"].as_u64() > Some(100), "{door}");
+        assert!(door["right_percent"].as_f64() >= Some(99.9), "{door}");
+        let late = door["late_events"].as_u64().expect("a number");
+        assert!(
+            late * 1000 <= door["requests"].as_u64().expect("a number"),
+            "{door}"
+        );
+        // What it costs is a benchmark's business; here, that something was measured.
+        assert!(door["iops_ratio"].as_f64() > Some(0.0), "{door}");
+        assert!(door["cpu_percent"].is_f64(), "{door}");
+    }
+}
+
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}

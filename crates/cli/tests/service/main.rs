@@ -4,6 +4,7 @@ mod adopted;
 mod backed_up;
 mod begun;
 mod behind;
+mod classified;
 mod ctl;
 mod demo;
 mod doctor;

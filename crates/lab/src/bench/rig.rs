@@ -178,6 +178,16 @@ impl ServeProcess {
         control::ask(&self.control, ask).map_err(Failure::failed)
     }
 
+    /// Waits until the status is so, or the service has ended.
+    pub fn wait_until(&mut self, is_so: impl Fn(&Status) -> bool) -> Result<(), Failure> {
+        let control = &self.control;
+        self.server.wait_until(|| {
+            let answer = control::ask(control, &Ask::Status).ok();
+            let status = answer.and_then(|answer| serde_json::from_value(answer).ok());
+            status.is_some_and(|status| is_so(&status))
+        })
+    }
+
     pub fn status(&self) -> Result<Status, Failure> {
         serde_json::from_value(self.ask(&Ask::Status)?).map_err(Failure::failed)
     }

@@ -125,6 +125,7 @@ impl Connection {
             offset: header.offset,
             length: header.length,
             owner: block::Owner::connection(self.number),
+            class: None,
         }
     }
 

@@ -102,7 +102,7 @@ impl Clients {
             },
             Asked::Of(ask) => Reading::Ready {
                 header,
-                operation: connection.operation(ask, &header),
+                operation: volumes.classified(connection.operation(ask, &header)),
                 bytes: None,
             },
             Asked::BlockStatus { .. } => {
@@ -160,7 +160,7 @@ impl Clients {
             return ReadProgress::Receive;
         }
         let bytes = bytes.take();
-        let operation = connection.operation(ask, &header);
+        let operation = volumes.classified(connection.operation(ask, &header));
         connection.reading = Reading::Ready {
             header,
             operation,

@@ -1,4 +1,4 @@
-//! Fields that several tables have: classes, switches, sizes and paths.
+//! Fields that several tables have: names, classes, switches, sizes and paths.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use block::Switch;
 use document::{DocumentError, Field, Section};
 
 use super::size::bytes;
-use super::{ALIGN_BYTES, ExportClass, Places};
+use super::{ALIGN_BYTES, Access, ExportClass, Places};
 
 pub(super) fn class_of(field: &Field<'_>) -> Result<ExportClass, DocumentError> {
     let mut choices = vec![("foreground", ExportClass::Foreground)];
@@ -53,3 +53,34 @@ pub(super) fn path(value: &Field<'_>, places: &Places) -> Result<PathBuf, Docume
 }
 
 pub(super) const PATH: &str = "a path";
+
+/// Whether a volume or an export is writable.
+pub(super) fn access(table: &Section<'_>) -> Result<Access, DocumentError> {
+    match table
+        .get("read_only")
+        .map(|value| value.boolean())
+        .transpose()?
+    {
+        Some(true) => Ok(Access::ReadOnly),
+        _ => Ok(Access::ReadWrite),
+    }
+}
+
+/// A unique name that needs no quotes in a shell, a URI or a metric.
+pub(super) fn name<'n>(
+    value: &Field<'_>,
+    mut taken: impl Iterator<Item = &'n str>,
+) -> Result<String, DocumentError> {
+    let name = value.text(NAME)?;
+    let letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.len() > MOST_NAME || name.starts_with(['.', '-']) || !name.chars().all(letter) {
+        return Err(value.mismatch(NAME));
+    }
+    match taken.any(|other| other == name) {
+        true => Err(value.mismatch("a name that no other has")),
+        false => Ok(name.to_owned()),
+    }
+}
+
+pub(super) const NAME: &str = "a name of at most 64 letters, digits, hyphens, dots and underscores";
+const MOST_NAME: usize = 64;

@@ -1,4 +1,4 @@
-//! Drives, their volumes and their exports in the configuration file.
+//! Drives and their volumes in the configuration file.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,12 @@ use document::{DocumentError, Field, Section, most_similar};
 use scheduler::freeblock::SameTrackRule;
 use scheduler::policy::{self, NamedPolicy};
 
-use super::fields::{PATH, class_of, path, size, switch};
+use super::fields::{NAME, PATH, access, name, path, size, switch};
 use super::size::{PERIOD, bytes, period};
+use super::{ALIGN_BYTES, BackEnd, Belief, DriveConfig, DriveModel, Leg, Places, Volume};
 use super::{
-    ALIGN_BYTES, Access, BackEnd, Belief, DriveConfig, DriveModel, Export, ExportClass, Leg,
-    Places, Volume,
+    caching, device, emulated, exports, foreseen, mirror, phases, preemption, remote, streams,
 };
-use super::{caching, device, emulated, foreseen, mirror, phases, preemption, remote, streams};
 
 /// All drives of the file.
 pub(super) fn drives(
@@ -78,7 +77,7 @@ fn drive(
     let taken = before.iter().flat_map(|drive| &drive.exports);
     let taken: Vec<&str> = taken.map(|export| export.name.as_str()).collect();
     Ok(DriveConfig {
-        exports: exports(table, &volumes, &taken)?,
+        exports: exports::exports(table, &volumes, &taken)?,
         phases: phases::phases(table)?,
         preemption: preemption::preemption(table, &belief, policy)?,
         streams: streams::streams(table, &belief, policy)?,
@@ -384,114 +383,3 @@ fn fits(table: &Section<'_>, volume: &Volume, back_end: &BackEnd) -> Result<(), 
         _ => Ok(()),
     }
 }
-
-fn exports(
-    drive: &Section<'_>,
-    volumes: &[Volume],
-    taken: &[&str],
-) -> Result<Vec<Export>, DocumentError> {
-    let tables = drive.sections("export")?;
-    if tables.is_empty() {
-        let problem = "missing: expected at least one table [[drive.export]]";
-        return Err(drive.missing("export", problem));
-    }
-    let mut exports: Vec<Export> = Vec::new();
-    for table in &tables {
-        table.only(&[
-            "name",
-            "volume",
-            "class",
-            "read_only",
-            "connections",
-            "description",
-        ])?;
-        let names = exports.iter().map(|export| export.name.as_str());
-        let name = name(
-            &table.need("name", NAME)?,
-            names.chain(taken.iter().copied()),
-        )?;
-        let volume = volume_of(table, volumes)?;
-        let connections = table
-            .get("connections")
-            .map(|value| value.whole(1..=MOST_CONNECTIONS, "a whole number from 1 to 1024"));
-        let description = table.get("description").map(|value| {
-            let text = value.text(DESCRIPTION)?;
-            match text.len() <= MOST_DESCRIPTION {
-                true => Ok(text.to_owned()),
-                false => Err(value.mismatch(DESCRIPTION)),
-            }
-        });
-        exports.push(Export {
-            name,
-            volume: volume.name.clone(),
-            class: class(table)?,
-            access: match volume.access {
-                Access::ReadOnly => Access::ReadOnly,
-                Access::ReadWrite => access(table)?,
-            },
-            connections: connections.transpose()?.unwrap_or(DEFAULT_CONNECTIONS) as u32,
-            description: description.transpose()?.unwrap_or_default(),
-        });
-    }
-    Ok(exports)
-}
-
-/// A choice: as many as `nbdcopy` opens on a machine of 16 cores.
-const DEFAULT_CONNECTIONS: u64 = 16;
-/// A choice: the limit of all connections.
-const MOST_CONNECTIONS: u64 = 1024;
-/// A choice. The protocol has 4096 bytes.
-const MOST_DESCRIPTION: usize = 1024;
-const DESCRIPTION: &str = "a text of at most 1024 bytes";
-
-fn volume_of<'v>(table: &Section<'_>, volumes: &'v [Volume]) -> Result<&'v Volume, DocumentError> {
-    let field = table.need("volume", "the name of a volume of this drive")?;
-    let name = field.text("the name of a volume of this drive")?;
-    if let Some(volume) = volumes.iter().find(|volume| volume.name == name) {
-        return Ok(volume);
-    }
-    let names: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
-    let near = most_similar(name, names.iter().copied());
-    let near = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
-    let all = names.join(", ");
-    Err(field.error(format!(
-        "this drive has no volume \"{name}\": expected one of {all}{near}"
-    )))
-}
-
-fn class(table: &Section<'_>) -> Result<ExportClass, DocumentError> {
-    match table.get("class") {
-        Some(field) => class_of(&field),
-        None => Ok(ExportClass::Foreground),
-    }
-}
-
-fn access(table: &Section<'_>) -> Result<Access, DocumentError> {
-    match table
-        .get("read_only")
-        .map(|value| value.boolean())
-        .transpose()?
-    {
-        Some(true) => Ok(Access::ReadOnly),
-        _ => Ok(Access::ReadWrite),
-    }
-}
-
-/// A unique name that needs no quotes in a shell, a URI or a metric.
-fn name<'n>(
-    value: &Field<'_>,
-    mut taken: impl Iterator<Item = &'n str>,
-) -> Result<String, DocumentError> {
-    let name = value.text(NAME)?;
-    let letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if name.len() > MOST_NAME || name.starts_with(['.', '-']) || !name.chars().all(letter) {
-        return Err(value.mismatch(NAME));
-    }
-    match taken.any(|other| other == name) {
-        true => Err(value.mismatch("a name that no other has")),
-        false => Ok(name.to_owned()),
-    }
-}
-
-const NAME: &str = "a name of at most 64 letters, digits, hyphens, dots and underscores";
-const MOST_NAME: usize = 64;

@@ -11,7 +11,9 @@ mod encoding;
 mod samples;
 
 use encoding::Snapshot;
-use samples::{caches, each, flows, latencies, lateness, scrubs, standing, streams, tasks};
+use samples::{
+    caches, classified, each, flows, latencies, lateness, scrubs, standing, streams, tasks,
+};
 
 /// The content type of the format.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -315,6 +317,24 @@ pub const ALL: &[Metric] = &[
         "Guarantees that lapsed because a client left its buffer or its file moved",
         None,
         |s, to| streams(s, to, |streams| streams.lapsed_total),
+    ),
+    counter(
+        "classified_requests",
+        "Requests of classified exports that had a class by their I/O priority",
+        None,
+        |s, to| classified(s, to, |export| export.requests_total),
+    ),
+    counter(
+        "classified_unmatched_requests",
+        "Requests of classified exports that had the class of the export, for want of an event",
+        None,
+        |s, to| classified(s, to, |export| export.unmatched_total),
+    ),
+    counter(
+        "classified_lost_events",
+        "Events of classified exports that the kernel dropped, or whose requests did not arrive",
+        None,
+        |s, to| classified(s, to, |export| export.lost_events_total),
     ),
     gauge(
         "emulator_lateness",

@@ -7,6 +7,8 @@ use headtime_client::wire;
 use super::EventLoop;
 use crate::checkpoint::marks::BitmapStatus;
 use crate::checkpoint::moment::CheckpointStatus;
+use crate::classify::Watch;
+use crate::classify::priority::Rule;
 use crate::clients::Clients;
 use crate::disk::Disk;
 use crate::disk::learning::{Learned, LearningGrant};
@@ -15,6 +17,23 @@ use crate::status;
 use crate::tasks::{Steer, TaskRequest, Tasks};
 use crate::volume::streams::StreamRequest;
 use crate::volume::{CheckpointOrder, OpenBitmap, Opened, Release, Volumes};
+
+/// The classified exports of a loop.
+pub struct ClassControl<'a> {
+    pub(super) volumes: &'a mut Volumes,
+}
+
+impl ClassControl<'_> {
+    /// Classifies the requests of an export by these rules.
+    pub fn classify(&mut self, export: String, rules: Vec<Rule>) {
+        self.volumes.classify_export(export, rules);
+    }
+
+    /// Watches these devices over a classified export, instead of those before.
+    pub fn watch(&mut self, export: &str, watch: Watch) {
+        self.volumes.watch(export, watch);
+    }
+}
 
 /// The background tasks of a loop.
 pub struct TaskControl<'a> {

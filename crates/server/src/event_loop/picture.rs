@@ -58,6 +58,7 @@ impl Picture<'_> {
             standing: self.volumes.caches.standing(self.disk),
             streams: self.volumes.streams.summary(self.disk),
             caches: self.volumes.caches.status(),
+            classified: self.volumes.classifiers.status(),
             mirror: self.disk.condition(),
             lateness: self.late(),
             errors: Errors {

@@ -15,7 +15,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -115,6 +115,15 @@ impl ExportedDevices {
         for served in std::mem::take(&mut self.served) {
             served.stop();
         }
+    }
+
+    /// The paths of an export's devices.
+    pub(super) fn paths(&self, export: &str) -> impl Iterator<Item = PathBuf> {
+        let served = self
+            .served
+            .iter()
+            .filter(move |served| served.export == export);
+        served.map(|served| PathBuf::from(path(served.device.number())))
     }
 
     /// The devices as connections of the status.
@@ -390,12 +399,10 @@ fn failure(what: &str, problem: impl Into<Box<dyn std::error::Error + Send + Syn
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::path::PathBuf;
-
     use super::*;
     use crate::event_loop::mailbox::Mailbox;
     use crate::front_end::ublk::{Access, Medium, Trims};
+    use std::collections::BTreeSet;
 
     const SERVICE: Mark = Mark(0xabcd_ef00_0000_0000);
 

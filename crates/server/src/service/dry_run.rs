@@ -11,8 +11,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::classifying::usable;
 use super::doors::secured;
 use super::drives::{believed, emulated_bytes, volumes};
+use crate::classify::devices::Sysfs;
 use crate::config::{self, BackEnd, Belief, Config, Listen};
 use crate::disk::back_end::disk::claim::{Node, node};
 use crate::disk::back_end::disk::sysfs::{DiskProperties, users};
@@ -81,6 +83,16 @@ pub fn dry_run(config: &Config) -> Vec<PlannedStep> {
         );
         for export in &ublk.exports {
             plan.changes(format!("a block device for export {export}"));
+        }
+    }
+    if let Some(export) = (config.drives.iter())
+        .flat_map(|drive| &drive.exports)
+        .find(|export| export.classify.is_some())
+    {
+        plan.part = format!("export {}", export.name);
+        match usable(&Sysfs::default()) {
+            Ok(_) => plan.uses("events of block devices, for I/O priorities".to_owned()),
+            Err(problem) => plan.add(StepOutcome::Refused, problem),
         }
     }
     "control".clone_into(&mut plan.part);

@@ -44,6 +44,11 @@ pub(super) fn changes(old: &Config, new: &Config) -> Changes {
             ));
         }
     }
+    if same_drives && classified(old) != classified(new) {
+        changes
+            .after_restart
+            .push(later("the classification of exports"));
+    }
     let rest = [
         ("[[nbd]]", old.nbd == new.nbd),
         ("[fuse]", old.fuse == new.fuse),
@@ -57,4 +62,12 @@ pub(super) fn changes(old: &Config, new: &Config) -> Changes {
         .after_restart
         .extend(differing.map(|(what, _)| later(what)));
     changes
+}
+
+/// The classified exports, and how they are classified.
+fn classified(config: &Config) -> Vec<(&str, &config::Classify)> {
+    let exports = config.drives.iter().flat_map(|drive| &drive.exports);
+    exports
+        .filter_map(|export| Some((export.name.as_str(), export.classify.as_ref()?)))
+        .collect()
 }

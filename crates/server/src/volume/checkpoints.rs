@@ -337,6 +337,7 @@ impl Volumes {
             offset: bytes.start,
             length,
             owner: Owner::service(export as u64),
+            class: None,
         };
         let source = OperationSource::Preserved {
             checkpoint: number,

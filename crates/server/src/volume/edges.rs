@@ -102,8 +102,8 @@ impl PartialWrites {
         next: &mut usize,
     ) -> Option<(usize, NextStep)> {
         while let Some(&key) = self.waiting.get(*next) {
-            let export = operations[key].operation.export;
-            let has_room = disk.engine.has_room(operations.exports.class(export));
+            let operation = &operations[key].operation;
+            let has_room = disk.engine.has_room(operations.exports.class(operation));
             if has_room && !self.is_behind_others(operations, key) {
                 self.waiting.remove(*next);
                 return Some((key, read_edge(operations, key, 0)));
@@ -256,6 +256,7 @@ mod tests {
             offset,
             length: 10,
             owner: block::Owner::NOBODY,
+            class: None,
         };
         let durability = Durability::Volatile;
         let mut partial = PartialWrites::default();

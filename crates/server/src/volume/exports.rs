@@ -73,9 +73,9 @@ impl Exports {
         }
     }
 
-    /// The class of an export's requests.
-    pub(crate) fn class(&self, export: usize) -> Class {
-        self.all[export].class
+    /// The class of an operation: its own, or that of its export.
+    pub(crate) fn class(&self, operation: &Operation) -> Class {
+        operation.class.unwrap_or(self.all[operation.export].class)
     }
 
     /// Where the volume of an export begins, in bytes of the drive.
@@ -209,6 +209,7 @@ mod tests {
             offset,
             length,
             owner: block::Owner::NOBODY,
+            class: None,
         }
     }
 

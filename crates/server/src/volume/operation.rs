@@ -1,6 +1,6 @@
 //! One operation of a client, from its submission to a volume until its answer.
 
-use block::{Direction, Durability, Extent, Instant, Lba, Owner};
+use block::{Class, Direction, Durability, Extent, Instant, Lba, Owner};
 
 use crate::arena::Bytes;
 use block::operation::{Ask, OperationError};
@@ -17,6 +17,8 @@ pub(crate) struct Operation {
     pub(crate) length: u64,
     /// The program that waits for it.
     pub(crate) owner: Owner,
+    /// The class of this operation, unless it has that of its export.
+    pub(crate) class: Option<Class>,
 }
 
 impl Operation {

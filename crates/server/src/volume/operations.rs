@@ -175,7 +175,7 @@ impl Operations {
         let Ask::Zero { durability, .. } = pending.operation.ask else {
             return None;
         };
-        let class = self.exports.class(pending.operation.export);
+        let class = self.exports.class(&pending.operation);
         if !disk.engine.has_room(class) {
             // The piece that has just ended gave room, unless another operation took it.
             pending.result = Err(OperationError::Io);

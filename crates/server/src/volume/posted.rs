@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use block::{Extent, Owner};
+use block::{Class, Extent, Owner};
 
 use super::Volumes;
 use super::edges::PartialWrites;
@@ -69,13 +69,14 @@ impl Contents {
 }
 
 impl Operation {
-    fn of(posted: &Posted) -> Self {
+    fn of(WaitingPost { posted, class }: &WaitingPost) -> Self {
         Operation {
             export: posted.export,
             ask: posted.ask,
             offset: posted.offset,
             length: posted.length,
             owner: posted.owner,
+            class: *class,
         }
     }
 }
@@ -83,8 +84,15 @@ impl Operation {
 /// The queue of posted operations that wait for room.
 #[derive(Default)]
 pub(crate) struct PostedQueue {
-    waiting: VecDeque<Posted>,
+    waiting: VecDeque<WaitingPost>,
     is_stopping: bool,
+}
+
+/// A posted operation that waits for room.
+pub(super) struct WaitingPost {
+    posted: Posted,
+    /// The class of the operation, unless it has that of its export.
+    class: Option<Class>,
 }
 
 /// One pass over the queue.
@@ -97,9 +105,9 @@ pub(super) struct QueuePass {
 }
 
 impl PostedQueue {
-    /// Appends an operation of a front end on another thread.
-    pub(crate) fn push(&mut self, posted: Posted) {
-        self.waiting.push_back(posted);
+    /// Appends an operation of a front end on another thread, and its class unless it has that of its export.
+    pub(crate) fn push(&mut self, posted: Posted, class: Option<Class>) {
+        self.waiting.push_back(WaitingPost { posted, class });
     }
 
     /// Refuses these operations and all later ones.
@@ -124,10 +132,10 @@ impl PostedQueue {
         pass: &mut QueuePass,
         operations: &Operations,
         partial: &PartialWrites,
-    ) -> Option<Posted> {
-        while let Some(posted) = self.waiting.get(pass.next) {
-            let operation = Operation::of(posted);
-            let checked = self.check(operations, &operation, &posted.contents);
+    ) -> Option<WaitingPost> {
+        while let Some(waiting) = self.waiting.get(pass.next) {
+            let operation = Operation::of(waiting);
+            let checked = self.check(operations, &operation, &waiting.posted.contents);
             if checked.is_ok() && operation.is_change() {
                 let around = operations.exports.around(&operation);
                 let is_behind = pass.held.iter().any(|extent| extent.overlaps(around));
@@ -137,18 +145,18 @@ impl PostedQueue {
                     continue;
                 }
             }
-            let posted = self.waiting.remove(pass.next)?;
+            let waiting = self.waiting.remove(pass.next)?;
             match checked {
-                Ok(()) => return Some(posted),
-                Err(failed) => (posted.reply)(Err(failed)),
+                Ok(()) => return Some(waiting),
+                Err(failed) => (waiting.posted.reply)(Err(failed)),
             }
         }
         None
     }
 
     /// Returns the last operation of a pass, for which there was no room.
-    pub(super) fn put_back(&mut self, pass: &QueuePass, posted: Posted) {
-        self.waiting.insert(pass.next, posted);
+    pub(super) fn put_back(&mut self, pass: &QueuePass, waiting: WaitingPost) {
+        self.waiting.insert(pass.next, waiting);
     }
 
     /// Checks a posted operation. The protocol has checked those of connections.
@@ -193,9 +201,9 @@ impl Volumes {
     pub(crate) fn begin_posted(&mut self, disk: &mut Disk) -> bool {
         let mut is_any = false;
         let mut pass = QueuePass::default();
-        while let Some(posted) = self.posted.next(&mut pass, &self.operations, &self.partial) {
-            if let Err(posted) = self.begin_post(disk, posted) {
-                self.posted.put_back(&pass, posted);
+        while let Some(waiting) = self.posted.next(&mut pass, &self.operations, &self.partial) {
+            if let Err(waiting) = self.begin_post(disk, waiting) {
+                self.posted.put_back(&pass, waiting);
                 break;
             }
             is_any = true;
@@ -203,8 +211,9 @@ impl Volumes {
         is_any
     }
 
-    fn begin_post(&mut self, disk: &mut Disk, posted: Posted) -> Result<(), Posted> {
-        let operation = Operation::of(&posted);
+    fn begin_post(&mut self, disk: &mut Disk, waiting: WaitingPost) -> Result<(), WaitingPost> {
+        let operation = Operation::of(&waiting);
+        let WaitingPost { posted, class } = waiting;
         let bytes = match (&posted.contents, operation.ask) {
             (Contents::Lent(lent), Ask::Read | Ask::Write { .. }) => {
                 Some(Bytes::Lent(lent.memory()))
@@ -219,7 +228,7 @@ impl Volumes {
             _ => self.bytes_for(disk, &operation),
         };
         let Some(bytes) = bytes else {
-            return Err(posted);
+            return Err(WaitingPost { posted, class });
         };
         match self.begin(
             disk,
@@ -233,7 +242,8 @@ impl Volumes {
                 let OperationSource::Posted(reply) = source else {
                     unreachable!("the source does not change");
                 };
-                Err(Posted { reply, ..posted })
+                let posted = Posted { reply, ..posted };
+                Err(WaitingPost { posted, class })
             }
         }
     }

@@ -115,6 +115,7 @@ mod tests {
             offset: first * BLOCK,
             length: count * BLOCK,
             owner: Owner::NOBODY,
+            class: None,
         }
     }
 

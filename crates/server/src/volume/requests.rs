@@ -27,8 +27,8 @@ impl Volumes {
                 direction,
                 durability,
             } => {
-                let export = self.operations[key].operation.export;
-                let class = self.operations.exports.class(export);
+                let operation = &self.operations[key].operation;
+                let class = self.operations.exports.class(operation);
                 self.submit(disk, key, (extent, direction), class, durability);
             }
             NextStep::Change(extent) => self.change(disk, key, extent),

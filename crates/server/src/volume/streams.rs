@@ -348,7 +348,7 @@ impl VolumeStreams {
 impl VolumeStreams {
     /// The class of an operation: its export's, or the highest priority of a file with its blocks.
     pub(super) fn class_of(&self, exports: &Exports, operation: &Operation) -> Class {
-        let class = exports.class(operation.export);
+        let class = exports.class(operation);
         let is_empty = self.preferences.is_empty() && self.table.0.is_empty();
         if is_empty || operation.length == 0 {
             return class;

@@ -11,8 +11,8 @@ use server::control::{
     ScrubOrder, ScrubReport, Service,
 };
 use server::status::{
-    ByKind, Cache, Connection, DriveStatus, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
-    Impact, Latency, Lateness, Mode, Queue, ScrubStatus, ServiceState, Standing, Status,
+    ByKind, Cache, Classified, Connection, DriveStatus, Errors, Flow, Foreground, Head, HeadKind,
+    HeadTime, Impact, Latency, Lateness, Mode, Queue, ScrubStatus, ServiceState, Standing, Status,
     StreamTotals, Task, TaskImpact, TaskState, Traffic, TrafficClass,
 };
 use server::tasks::Steer;
@@ -338,6 +338,7 @@ fn drive() -> DriveStatus {
             flushes_total: 11,
         },
         mirror: Some(mirror()),
+        classified: classified(),
         caches: vec![Cache {
             volume: String::from("db"),
             size_bytes: 64 << 20,
@@ -354,6 +355,11 @@ fn drive() -> DriveStatus {
             ..Cache::default()
         }],
     }
+}
+
+fn classified() -> Vec<Classified> {
+    let export = r#"{"export":"db","devices":["/dev/loop0"],"requests_total":81001,"unmatched_total":83,"lost_events_total":89}"#;
+    vec![serde_json::from_str(export).expect("a status")]
 }
 
 fn standing() -> Standing {

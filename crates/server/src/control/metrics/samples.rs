@@ -2,7 +2,8 @@
 
 use super::Samples;
 use crate::status::{
-    Cache, DriveStatus, Flow, Latency, ScrubStatus, Standing, Status, StreamTotals, Task, Traffic,
+    Cache, Classified, DriveStatus, Flow, Latency, ScrubStatus, Standing, Status, StreamTotals,
+    Task, Traffic,
 };
 
 pub(super) fn each(status: &Status, to: &mut Samples, value: impl Fn(&DriveStatus) -> Option<f64>) {
@@ -59,6 +60,15 @@ pub(super) fn latencies(status: &Status, to: &mut Samples) {
                 ];
                 to.add(&labels, us / 1e6);
             }
+        }
+    }
+}
+
+pub(super) fn classified(status: &Status, to: &mut Samples, value: impl Fn(&Classified) -> u64) {
+    for drive in &status.drives {
+        for export in &drive.classified {
+            let labels = [("drive", &*drive.name), ("export", &*export.export)];
+            to.add(&labels, value(export) as f64);
         }
     }
 }

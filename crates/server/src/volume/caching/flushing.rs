@@ -104,7 +104,7 @@ impl Caches {
         if !cached.has_unwritten(serial) {
             return self.drained(disk, operations, key, number);
         }
-        let class = operations.exports.class(operation.export);
+        let class = operations.exports.class(&operation);
         cached.begin_flush(class, &mut self.upgrades);
         self.draining.push(Draining {
             key,

@@ -52,7 +52,7 @@ impl Copies {
         exports: &Exports,
     ) -> Option<(OperationSource, Operation, Bytes)> {
         let first = self.queue.first()?;
-        let class = exports.class(first.operation.export);
+        let class = exports.class(&first.operation);
         if !disk.engine.has_room(class) {
             return None;
         }
@@ -138,6 +138,7 @@ impl Copies {
                             offset: extent.start().0 * block - offset,
                             length,
                             owner: Owner::stream(entry.number),
+                            class: None,
                         },
                         bytes,
                     });

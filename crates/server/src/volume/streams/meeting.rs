@@ -274,6 +274,7 @@ mod tests {
             offset,
             length,
             owner: block::Owner::NOBODY,
+            class: None,
         };
         let mut streams = VolumeStreams::default();
         streams.copies.queue_one(write(4096, 1024));
