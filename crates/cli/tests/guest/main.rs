@@ -1,6 +1,7 @@
 //! The service in a kernel of its own (see the crate `guest`).
 
 mod adopting;
+mod classified;
 mod device;
 mod probing;
 mod ublk;
