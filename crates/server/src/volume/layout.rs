@@ -22,11 +22,9 @@ impl Volumes {
         let (Action::Read { extent, .. } | Action::Write { extent, .. }) = command.action else {
             return pieces;
         };
-        if self.streams.lay_out(disk, command, &mut pieces) {
-            return pieces;
-        }
-        let request = disk.engine.request_of(command.id);
-        let own = request.and_then(|request| {
+        let of_stream = self.streams.lay_out(disk, command, &mut pieces);
+        let own = of_stream.or_else(|| {
+            let request = disk.engine.request_of(command.id)?;
             let own = request.extent.intersection(extent)?;
             pieces[1] = Some(self.memory_of(&request, own));
             Some(own)

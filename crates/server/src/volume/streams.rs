@@ -307,13 +307,13 @@ impl VolumeStreams {
         self.transfers.extent_of(id)
     }
 
-    /// Finds the memory of a stream's command. The answer is whether the command is a stream's.
+    /// Finds the memory of a stream's command. The answer is the stream's blocks of it, if it is a stream's.
     pub(super) fn lay_out(
         &mut self,
         disk: &Disk,
         command: &Command,
         pieces: &mut [Option<Memory>; 3],
-    ) -> bool {
+    ) -> Option<Extent> {
         self.transfers
             .lay_out(disk, &mut self.table, command, pieces)
     }

@@ -47,7 +47,11 @@ fn try_seed(seed: u64) -> Result<Report, String> {
 
 /// Seeds that find a defect, and the defect: of the past, or planted to try the swarm. Seeds mean other runs once the
 /// drawing of plans changes.
-const CORPUS: [(u64, &str); 4] = [
+const CORPUS: [(u64, &str); 5] = [
+    (
+        1726,
+        "a stream's read that has free blocks in front puts the wrong blocks into the buffer",
+    ),
     (
         427,
         "an emulated drive reads a part of a sector before it is written, and a part after",

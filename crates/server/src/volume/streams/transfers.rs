@@ -16,7 +16,9 @@ pub(super) struct StreamTransfers(Vec<StreamCommand>);
 struct StreamCommand {
     command: CommandId,
     transfer: StreamTransfer,
-    /// The memory of a read. The buffer itself may change before the read ends.
+    /// The stream's blocks of the command, which may read free blocks around them.
+    own: Extent,
+    /// The memory of the own blocks of a read. The buffer itself may change before the read ends.
     landing: Option<Region>,
     /// Blocks that were written meanwhile: those of the read may be older.
     superseded: Vec<Extent>,
@@ -66,44 +68,44 @@ impl StreamTransfers {
         Some(in_flight.transfer.extent)
     }
 
-    /// Finds the memory of a stream's command, which is in flight from now on. The answer is whether the
-    /// command is a stream's.
+    /// Finds the memory of a stream's command, which is in flight from now on. The answer is the stream's blocks
+    /// of it, if the command is a stream's. Free blocks may lie before and behind those of a read.
     pub(super) fn lay_out(
         &mut self,
         disk: &Disk,
         table: &mut StreamTable,
         command: &Command,
         pieces: &mut [Option<Memory>; 3],
-    ) -> bool {
+    ) -> Option<Extent> {
         if table.0.is_empty() {
-            return false;
+            return None;
         }
-        let Some(transfer) = disk.engine.stream_of(command.id) else {
-            return false;
-        };
+        let transfer = disk.engine.stream_of(command.id)?;
+        let own = transfer.extent.intersection(command.action.extent()?)?;
         let block = disk.block();
-        let count = transfer.extent.length().0;
+        let count = own.length().0;
         let landing = match (transfer.direction, table.with_id(transfer.stream)) {
             (Direction::Write, Some(entry)) => {
-                let memory = entry.buffer.memory_of(transfer.offset / block, count);
-                pieces[..2].copy_from_slice(&memory);
+                let first = first_of(&transfer, own, block);
+                pieces[..2].copy_from_slice(&entry.buffer.memory_of(first, count));
                 None
             }
             _ => {
                 let region = Region::map((count * block) as usize);
                 let region = region.expect("memory for a batch, of which there are two at most");
-                pieces[0] = Some(region.memory());
+                pieces[1] = Some(region.memory());
                 Some(region)
             }
         };
         self.0.push(StreamCommand {
             command: command.id,
             transfer,
+            own,
             landing,
             superseded: Vec::new(),
             valid_to: u64::MAX,
         });
-        true
+        Some(own)
     }
 
     /// Ends a command, and stores the blocks of a good read in its stream's buffer.
@@ -129,8 +131,8 @@ impl StreamTransfers {
         let block = disk.block();
         // A stream that has moved on needs the slots for other blocks.
         let wanted = base / block..(base + entry.buffer.bytes()) / block;
-        let first = in_flight.transfer.offset / block;
-        let start = in_flight.transfer.extent.start().0;
+        let first = first_of(&in_flight.transfer, in_flight.own, block);
+        let start = in_flight.own.start().0;
         let each = landing.bytes().chunks_exact(block as usize).zip(0..);
         for (bytes, index) in each {
             let lba = Lba(start + index);
@@ -152,4 +154,9 @@ impl StreamTransfers {
             }
         }
     }
+}
+
+/// The first block of the file among a command's own blocks.
+fn first_of(transfer: &StreamTransfer, own: Extent, block: u64) -> u64 {
+    transfer.offset / block + (own.start().0 - transfer.extent.start().0)
 }
