@@ -15,9 +15,12 @@ pub struct ClassifyBenchArgs {
     /// Slow-down of an emulated drive
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     time_scale: f64,
-    /// Length of each turn, in seconds
+    /// Length of the turn that judges classes, in seconds
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
+    /// Length of each turn that measures the cost, in seconds [default: the same, at most 10]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    round_seconds: Option<u32>,
     /// Turns with the classification, and as many without it
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: u32,
@@ -25,6 +28,9 @@ pub struct ClassifyBenchArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// A choice: a figure of the cost in a minute and a half.
+const ROUND_SECONDS: u32 = 10;
 
 const EXAMPLES: &str = "Examples:
   headtime bench classify --seconds 600 --json
@@ -43,6 +49,9 @@ pub fn run(arguments: &ClassifyBenchArgs) -> Result<(), Exit> {
         drive: arguments.drive.clone(),
         time_scale: arguments.time_scale,
         seconds: arguments.seconds,
+        round_seconds: arguments
+            .round_seconds
+            .unwrap_or(arguments.seconds.min(ROUND_SECONDS)),
         rounds: arguments.rounds,
     };
     let report = bench.run()?;

@@ -32,8 +32,10 @@ pub struct ClassifyBench {
     pub drive: String,
     /// The slow-down of an emulated drive.
     pub time_scale: f64,
-    /// The length of each turn, in seconds.
+    /// The length of the turn that judges classes, in seconds.
     pub seconds: u32,
+    /// The length of each turn that measures the cost, in seconds.
+    pub round_seconds: u32,
     /// Turns with the classification, and as many without it.
     pub rounds: u32,
 }
@@ -113,12 +115,12 @@ impl ClassifyBench {
             // Neither arm is always the first.
             let (one, other) = match round % 2 {
                 0 => {
-                    let one = with.turn(self, round, folder.path())?;
-                    (one, without.turn(self, round, folder.path())?)
+                    let one = with.turn(self, Arm::With, round)?;
+                    (one, without.turn(self, Arm::Without, round)?)
                 }
                 _ => {
-                    let other = without.turn(self, round, folder.path())?;
-                    (with.turn(self, round, folder.path())?, other)
+                    let other = without.turn(self, Arm::Without, round)?;
+                    (with.turn(self, Arm::With, round)?, other)
                 }
             };
             ratios.push(one.iops / other.iops);
@@ -138,7 +140,7 @@ impl ClassifyBench {
     /// Judges the classes of one turn by its capture.
     fn judge(&self, door: Door, folder: &Path) -> Result<Judged, Failure> {
         let served = ServedDoor::start(self, door, Arm::Judged, folder)?;
-        served.turn(self, 0, folder)?;
+        served.turn(self, Arm::Judged, 0)?;
         let late_events = served.classified()?.unmatched_total;
         // The capture is whole when the service has ended.
         drop(served);
@@ -232,6 +234,7 @@ struct ServedDoor {
     /// Declared before the service, so that the device is detached first.
     _device: Option<LoopDevice>,
     service: ServeProcess,
+    folder: PathBuf,
 }
 
 /// The figures of one turn.
@@ -269,6 +272,7 @@ impl ServedDoor {
             path,
             _device: device,
             service,
+            folder: folder.to_owned(),
         };
         if arm != Arm::Without {
             served.wait_for_events()?;
@@ -294,11 +298,11 @@ impl ServedDoor {
     fn turn(
         &self,
         settings: &ClassifyBench,
+        arm: Arm,
         round: u32,
-        folder: &Path,
     ) -> Result<ClassifyTurn, Failure> {
         let before = self.service.server.cpu_time()?;
-        let output = rig::fio_json(&self.programs(settings, round), folder)?;
+        let output = rig::fio_json(&self.programs(settings, arm, round), &self.folder)?;
         let service = self.service.server.cpu_time()?.saturating_sub(before);
         let jobs = output["jobs"].as_array().filter(|jobs| jobs.len() == 2);
         let jobs = jobs.ok_or_else(|| Failure::failed("fio did not tell of its two jobs"))?;
@@ -318,7 +322,7 @@ impl ServedDoor {
         })
     }
 
-    fn programs(&self, settings: &ClassifyBench, round: u32) -> Vec<String> {
+    fn programs(&self, settings: &ClassifyBench, arm: Arm, round: u32) -> Vec<String> {
         let job = |name: &str, class: u32, offset: u64, more: &[&str]| {
             let mut words = vec![
                 format!("--name={name}"),
@@ -329,12 +333,16 @@ impl ServedDoor {
             words.extend(more.iter().map(|&word| word.to_owned()));
             words
         };
+        let seconds = match arm {
+            Arm::Judged => settings.seconds,
+            Arm::With | Arm::Without => settings.round_seconds,
+        };
         let mut words = vec![
             format!("--filename={}", self.path.display()),
             "--ioengine=libaio".to_owned(),
             "--direct=1".to_owned(),
             "--time_based".to_owned(),
-            format!("--runtime={}", settings.seconds),
+            format!("--runtime={seconds}"),
             "--rw=randread".to_owned(),
             // One that FUSE splits is among them.
             "--bssplit=4k/80:64k/15:2m/5".to_owned(),
