@@ -10,7 +10,8 @@ use headtime_client::default_socket;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use server::control::protocol::{Ask, DriveTasks};
 use server::control::{Conversation, Scan, ScanState, Sink, TaskLifetime};
-use server::status::{Foreground, Task, TaskState};
+use server::diagnosis::why_stuck;
+use server::status::{Foreground, Status, Task, TaskState};
 
 use crate::bar::ProgressLines;
 use crate::output::{Exit, grouped, print_answer, time_left};
@@ -139,13 +140,28 @@ fn followed((service, socket): (&mut Conversation, &Path), number: u64) -> Resul
         bar.set_position(task.done_bytes);
         let eta = task.eta_s.map(|eta| format!(", {} left", time_left(eta)));
         let eta = eta.unwrap_or_default();
-        bar.set_message(format!("at {:.2} MB/s{eta}", task.mb_per_s));
+        let stuck = match task.mb_per_s == 0.0 {
+            true => stuck(service, socket, number)?,
+            false => String::new(),
+        };
+        bar.set_message(format!("at {:.2} MB/s{eta}{stuck}", task.mb_per_s));
         if task.outcome.is_some() || task.problem.is_some() {
             bar.finish_and_clear();
             return Ok(task);
         }
         thread::sleep(LOOK_AGAIN);
     }
+}
+
+/// Why a task reads nothing, if it has read nothing for a while.
+fn stuck(service: &mut Conversation, socket: &Path, number: u64) -> Result<String, Exit> {
+    let status: Status = understood(socket, service.ask(&Ask::Status).map_err(failure)?)?;
+    let mut drives = status.drives.iter();
+    let reason = drives.find_map(|drive| {
+        let task = drive.tasks.iter().find(|task| task.id == number)?;
+        why_stuck(task, drive)
+    });
+    Ok(reason.map_or_else(String::new, |reason| format!(": {reason}")))
 }
 
 fn report(task: &Task) -> String {

@@ -17,6 +17,7 @@ use crate::output::{Exit, print};
 mod check;
 mod init;
 mod signals;
+mod states;
 
 use signals::Stage;
 
@@ -89,6 +90,7 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     let notifier = notifier()?;
     say(&notifier, &Message::Ready);
     feed_watchdog(&running)?;
+    states::watch(&running, self::notifier()?)?;
     stage.is_set(&running);
     let ended = running.wait();
     say(&notifier, &Message::Stopping);

@@ -20,6 +20,7 @@ use crate::status::Status;
 mod drives;
 mod folders;
 
+pub use drives::why_stuck;
 pub use folders::{FolderUse, of_folder};
 
 /// Something that is not as it should be.

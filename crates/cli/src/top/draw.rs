@@ -77,10 +77,13 @@ fn heading(status: &Status) -> Line<'static> {
         ServiceState::Stopping => "stopping",
     };
     Line::raw(format!(
-        "headtime {}, {state} for {}, {} drives, {} connected",
+        "headtime {}, {state} for {}, {}, {} connected",
         status.version,
         crate::output::time_left(status.uptime_s),
-        status.drives.len(),
+        match status.drives.len() {
+            1 => "1 drive".to_owned(),
+            count => format!("{count} drives"),
+        },
         status.connections.len()
     ))
 }

@@ -193,9 +193,9 @@ fn background(status: &Status, selection: &Selection, width: usize) -> Section {
 fn of_task(drive: &str, task: &Task, wide: bool) -> String {
     let percent = task.done_bytes as f64 * 100.0 / task.asked_bytes.max(1) as f64;
     let left = match (task.eta_s, task.state) {
-        (Some(seconds), _) => time_left(seconds),
+        (Some(seconds), TaskState::Active) => time_left(seconds),
         (None, TaskState::Active) => "unknown".to_owned(),
-        (None, _) => String::new(),
+        _ => String::new(),
     };
     let cost = cost(task).map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}"));
     let mut text = format!(

@@ -1,9 +1,9 @@
 //! `headtime doctor`: what it says of services, configurations and paths, and with which exit code.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crate::fake::Fake;
@@ -161,4 +161,33 @@ fn a_folder_that_others_may_write_to_is_told() {
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o777)).expect("a mode");
     let open = (Some(3), vec!["folder".to_owned()]);
     assert_eq!(found(folder.path(), "x.sock"), open);
+}
+
+/// The status text is there before the service has served anybody.
+#[test]
+fn systemd_is_told_what_is_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("disk.img"), [0; 1 << 16]).expect("an image");
+    std::fs::write(folder.path().join("c.toml"), CONFIG).expect("a configuration");
+    let systemd = UnixDatagram::bind(folder.path().join("notify")).expect("a socket");
+    let mut service = Command::new(cargo_bin("headtime"))
+        .current_dir(folder.path())
+        .env("NOTIFY_SOCKET", folder.path().join("notify"))
+        .args(["serve", "c.toml"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    let mut told = String::new();
+    while !told.starts_with("STATUS=") {
+        let mut bytes = [0; 1024];
+        let length = systemd.recv(&mut bytes).expect("a message");
+        told = String::from_utf8_lossy(&bytes[..length]).into_owned();
+    }
+    service.kill().expect("it runs");
+    service.wait().expect("it ends");
+    assert_eq!(
+        told,
+        "STATUS=OK; drives: d plain; headtime doctor says more\n"
+    );
 }

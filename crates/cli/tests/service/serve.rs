@@ -292,3 +292,12 @@ fn a_check_says_what_a_start_would_do_and_does_nothing() {
     // And what it promised it does.
     Service::start_in(folder, &config("")).end();
 }
+
+#[test]
+fn a_log_that_is_no_terminal_has_no_colours() {
+    let service = Service::start(&[], "");
+    let log = service.log();
+    assert!(log.contains("INFO"), "{log}");
+    assert!(!log.contains('\u{1b}'), "{log:?}");
+    service.end();
+}

@@ -94,10 +94,17 @@ fn costs_lateness_and_failures_of_a_drive_are_found() {
     found(
         "over-budget",
         Wrong,
-        "by 2.01 %: the budget is 2.00 %",
+        "by 2.51 %: the budget is 2.00 %",
         |s| {
-            s.drives[0].impact.measured_percent = Some(2.01);
+            s.drives[0].impact.measured_percent = Some(2.51);
         },
+    );
+    let mut near = healthy();
+    near.drives[0].impact.measured_percent = Some(2.49);
+    assert_eq!(
+        of_status(&near),
+        [],
+        "what is measured lies about the budget"
     );
     let late = |p99_us| {
         Some(Lateness {
@@ -105,7 +112,7 @@ fn costs_lateness_and_failures_of_a_drive_are_found() {
             ..Lateness::default()
         })
     };
-    found("emulation-late", Wrong, "301 us late", |s| {
+    found("emulation-late", Wrong, "0.3 ms late", |s| {
         s.drives[0].lateness = late(301.0)
     });
     // The lateness is of real time, and a slower drive bears more of it.
