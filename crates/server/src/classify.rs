@@ -90,10 +90,13 @@ impl Classifiers {
         }
     }
 
-    /// Watches these devices over an export, instead of those before.
-    pub(crate) fn watch(&mut self, export: &str, watch: Watch) {
-        if let Some(one) = self.all.iter_mut().find(|one| one.export == export) {
-            one.watch = watch;
+    /// Watches these devices over an export. The answer is what was watched before: to close rings takes
+    /// milliseconds, which another thread has.
+    #[must_use]
+    pub(crate) fn watch(&mut self, export: &str, watch: Watch) -> Watch {
+        match self.all.iter_mut().find(|one| one.export == export) {
+            Some(one) => std::mem::replace(&mut one.watch, watch),
+            None => watch,
         }
     }
 
@@ -210,7 +213,7 @@ mod tests {
             name: format!("/dev/loop{number}"),
             offset,
         };
-        all.watch(
+        let before = all.watch(
             "db",
             Watch {
                 devices: vec![device(7, 0), device(8, 1 << 20)],
@@ -218,6 +221,7 @@ mod tests {
                 problem: None,
             },
         );
+        assert!(before.devices.is_empty());
         (all, told)
     }
 

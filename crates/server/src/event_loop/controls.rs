@@ -29,9 +29,11 @@ impl ClassControl<'_> {
         self.volumes.classify_export(export, rules);
     }
 
-    /// Watches these devices over a classified export, instead of those before.
-    pub fn watch(&mut self, export: &str, watch: Watch) {
-        self.volumes.watch(export, watch);
+    /// Watches these devices over a classified export. The answer is what was watched before, which another
+    /// thread closes.
+    #[must_use]
+    pub fn watch(&mut self, export: &str, watch: Watch) -> Watch {
+        self.volumes.watch(export, watch)
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ struct Watched {
     last: Option<(Vec<DeviceOver>, Vec<usize>)>,
     /// The problem that the loop was told last.
     problem: Option<String>,
+    /// What the loop watches no more. This thread closes it.
+    closed: (Sender<Watch>, Receiver<Watch>),
 }
 
 /// The interval of looks. A choice: a look costs some system calls for each loop device, and requests before it
@@ -79,6 +81,7 @@ impl DeviceWatch {
                     paths: ublk.chain(classify.device).collect(),
                     last: None,
                     problem: None,
+                    closed: channel(),
                 });
                 let name = export.name.clone();
                 // A loop that has ended says so elsewhere.
@@ -150,6 +153,7 @@ fn failed(error: io::Error) -> ServeError {
 impl Watched {
     /// Looks for the devices, and tells the loop what has changed.
     fn look(&mut self, sysfs: &Sysfs, format: &EventFormat) {
+        self.closed.1.try_iter().for_each(drop);
         let found = self.find(sysfs);
         let is_same = self.last.is_some() && self.last.as_ref() == found.as_ref().ok();
         if is_same {
@@ -192,9 +196,12 @@ impl Watched {
                 }
             }
         };
-        let name = self.export.clone();
+        let (name, close) = (self.export.clone(), self.closed.0.clone());
         // A loop that has ended needs no events.
-        let _ = (self.mailbox).call(move |event_loop| event_loop.classes().watch(&name, watch));
+        let _ = self.mailbox.call(move |event_loop| {
+            // This thread is there until it has ended, and then the rest is closed with it.
+            let _ = close.send(event_loop.classes().watch(&name, watch));
+        });
     }
 
     /// The devices over the export, and the processors.

@@ -40,8 +40,9 @@ impl Volumes {
         self.classifiers.add(name, indices, rules);
     }
 
-    /// Watches these devices over a classified export, instead of those before.
-    pub(crate) fn watch(&mut self, export: &str, watch: Watch) {
-        self.classifiers.watch(export, watch);
+    /// Watches these devices over a classified export. The answer is what was watched before.
+    #[must_use]
+    pub(crate) fn watch(&mut self, export: &str, watch: Watch) -> Watch {
+        self.classifiers.watch(export, watch)
     }
 }
