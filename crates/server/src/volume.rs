@@ -440,13 +440,27 @@ impl Volumes {
         is_any
     }
 
-    /// Queues copies of what recordings have only in memory of some blocks, before a later request. The
-    /// answer is whether the engine had room for all of them.
+    /// Queues copies of what recordings have only in memory of some blocks, before a later read, unless that was done
+    /// for it and nothing has changed since. The answer is whether the engine has all of them.
     fn copy_before(&mut self, disk: &mut Disk, export: usize, extent: Extent) -> bool {
+        self.begin_copies(disk);
+        if self.streams.is_queued(&self.operations.exports, extent) {
+            return false;
+        }
+        if self.streams.take_copied_before(extent) {
+            return true;
+        }
         let of = (export, extent);
         let copied = self.streams.copy_dirty(disk, &self.operations, of, None);
         self.begin_copies(disk);
-        copied.is_ok() && !self.streams.is_queued(&self.operations.exports, extent)
+        if copied.is_err() {
+            return false;
+        }
+        let is_queued = self.streams.is_queued(&self.operations.exports, extent);
+        if is_queued {
+            self.streams.note_copied_before(extent);
+        }
+        !is_queued
     }
 
     /// Dispatches operations that streams refused, as far as there is room. The answer is whether there was

@@ -299,7 +299,9 @@ impl VolumeStreams {
 
     /// Copies accepted writes into the buffers of recordings, before the engine can order them to be written.
     pub(super) fn keep_written(&mut self, disk: &Disk, operations: &Operations) {
-        self.table.keep_written(disk, operations);
+        if self.table.keep_written(disk, operations) {
+            self.copies.outdate();
+        }
     }
 
     /// The blocks of a stream's command.
@@ -384,6 +386,9 @@ impl VolumeStreams {
         exports: &Exports,
         pending: &PendingOperation,
     ) {
+        if pending.operation.is_change() {
+            self.copies.outdate();
+        }
         self.table.change_recorded(disk, exports, pending);
     }
 
@@ -396,6 +401,7 @@ impl VolumeStreams {
         let extent = exports.around(operation);
         self.transfers.supersede(extent);
         let is_whole = !exports.is_partial(operation);
+        self.copies.outdate();
         self.table.changed(disk, extent, ended, is_whole);
     }
 
@@ -445,6 +451,16 @@ impl VolumeStreams {
         flush: Option<usize>,
     ) -> Result<Copied, OperationError> {
         self.copies.queue(disk, &self.table, operations, of, flush)
+    }
+
+    /// See [`Copies::note_before`].
+    pub(super) fn note_copied_before(&mut self, extent: Extent) {
+        self.copies.note_before(extent);
+    }
+
+    /// See [`Copies::take_before`].
+    pub(super) fn take_copied_before(&mut self, extent: Extent) -> bool {
+        self.copies.take_before(extent)
     }
 
     /// Whether copies of these blocks wait for room.

@@ -36,9 +36,11 @@ mod station {
 }
 
 /// Runs one seed, and shortens its plan if it fails.
+#[allow(clippy::print_stderr, reason = "shortening may take minutes")]
 fn try_seed(seed: u64) -> Result<Report, String> {
     let plan = Plan::of(seed);
-    run(&plan, seed).map_err(|_| {
+    run(&plan, seed).map_err(|problem| {
+        eprintln!("seed {seed} fails, and is shortened: {problem}");
         let shortest = shrink(&plan, seed);
         let problem = run(&shortest, seed).err().unwrap_or_default();
         describe(seed, &problem, &shortest)
@@ -47,7 +49,11 @@ fn try_seed(seed: u64) -> Result<Report, String> {
 
 /// Seeds that find a defect, and the defect: of the past, or planted to try the swarm. Seeds mean other runs once the
 /// drawing of plans changes.
-const CORPUS: [(u64, &str); 5] = [
+const CORPUS: [(u64, &str); 6] = [
+    (
+        1749,
+        "a read of what is being recorded queues copies again and again, and never begins",
+    ),
     (
         1726,
         "a stream's read that has free blocks in front puts the wrong blocks into the buffer",

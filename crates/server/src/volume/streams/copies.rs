@@ -23,6 +23,8 @@ pub(super) struct Copies {
     queue: Vec<QueuedCopy>,
     /// The number of copies at the engine.
     in_flight: usize,
+    /// Blocks that reads wait for, and whose recordings have not changed since their copies were queued.
+    before: Vec<Extent>,
 }
 
 /// A copy that is to be written.
@@ -43,6 +45,27 @@ impl Copies {
     pub(super) fn is_queued(&self, exports: &Exports, extent: Extent) -> bool {
         let mut queue = self.queue.iter();
         queue.any(|copy| exports.around(&copy.operation).overlaps(extent))
+    }
+
+    /// Copies of these blocks were queued for a read, which waits until the engine has them.
+    pub(super) fn note_before(&mut self, extent: Extent) {
+        if !self.before.contains(&extent) {
+            self.before.push(extent);
+        }
+    }
+
+    /// Whether copies of these blocks were queued for a read, and recordings have not changed since.
+    pub(super) fn take_before(&mut self, extent: Extent) -> bool {
+        let place = self.before.iter().position(|&before| before == extent);
+        if let Some(place) = place {
+            self.before.swap_remove(place);
+        }
+        place.is_some()
+    }
+
+    /// What recordings have in memory changes: copies that were queued may be older.
+    pub(super) fn outdate(&mut self) {
+        self.before.clear();
     }
 
     /// The next copy, if the engine has room for it. It is in flight until [`Copies::ended`].

@@ -150,15 +150,16 @@ impl Entry {
         Some(kept)
     }
 
-    /// Copies writes that the engine has accepted into the buffer of a recording.
-    fn keep_written(&mut self, disk: &Disk, operations: &Operations) {
+    /// Copies writes that the engine has accepted into the buffer of a recording. The answer is whether there were any.
+    fn keep_written(&mut self, disk: &Disk, operations: &Operations) -> bool {
         let block = disk.block();
         if self.waiting.is_empty() || self.terms.mode == StreamMode::Play {
-            return;
+            return false;
         }
         let Some((window_start, point)) = self.window(disk) else {
-            return;
+            return false;
         };
+        let mut is_any = false;
         for waiting in &mut self.waiting {
             let accepted = waiting
                 .write
@@ -167,6 +168,7 @@ impl Entry {
                 continue;
             };
             waiting.is_in_buffer = true;
+            is_any = true;
             let written = &mut self.written;
             if written.end != first * block {
                 // The client continues elsewhere: no copy has any of that.
@@ -183,6 +185,7 @@ impl Entry {
                 self.buffer.put(number, bytes);
             }
         }
+        is_any
     }
 }
 
@@ -248,11 +251,13 @@ impl StreamTable {
     }
 
     /// Copies writes that the engine has accepted into the buffers of recordings, before the engine can order
-    /// them to be written.
-    pub(super) fn keep_written(&mut self, disk: &Disk, operations: &Operations) {
+    /// them to be written. The answer is whether there were any.
+    pub(super) fn keep_written(&mut self, disk: &Disk, operations: &Operations) -> bool {
+        let mut is_any = false;
         for entry in &mut self.0 {
-            entry.keep_written(disk, operations);
+            is_any |= entry.keep_written(disk, operations);
         }
+        is_any
     }
 
     /// Changes blocks in the buffers of recordings. An operation is about to change them on the drive.
