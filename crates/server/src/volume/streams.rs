@@ -25,13 +25,12 @@ use stream::playout::Standing;
 use stream::streams::{Answer, Notice, StreamId};
 
 use super::exports::Exports;
-use super::operation::{Copied, NextStep, Operation, OperationSource, PendingOperation};
+use super::operation::{NextStep, Operation, PendingOperation};
 use super::operations::Operations;
-use crate::arena::{Bytes, Memory};
+use crate::arena::Memory;
 use crate::disk::Disk;
 use crate::disk::back_end::Span;
 use crate::status;
-use block::operation::OperationError;
 
 mod buffer;
 mod copies;
@@ -403,106 +402,6 @@ impl VolumeStreams {
         let is_whole = !exports.is_partial(operation);
         self.copies.outdate();
         self.table.changed(disk, extent, ended, is_whole);
-    }
-
-    /// Writes what recordings have in memory, before a flush of the drive.
-    pub(super) fn flush(
-        &mut self,
-        disk: &Disk,
-        operations: &mut Operations,
-        key: usize,
-    ) -> NextStep {
-        let export = operations[key].operation.export;
-        let within = operations.exports.extent(export);
-        let is_idle = self.table.0.is_empty() && self.lost.is_empty();
-        let Some(within) = within.filter(|_| !is_idle) else {
-            return NextStep::FlushPages;
-        };
-        let losses = self.lost.len();
-        self.lost.retain(|lost| !lost.overlaps(within));
-        if self.lost.len() < losses {
-            operations[key].result = Err(OperationError::Io);
-            return NextStep::Answer;
-        }
-        match self.copy_dirty(disk, operations, (export, within), Some(key)) {
-            Ok(copied) => operations[key].copied = copied,
-            Err(failed) => {
-                // The flush waits for none of the copies that were made.
-                self.copies.forget_flush(key);
-                operations[key].result = Err(failed);
-                return NextStep::Answer;
-            }
-        }
-        match operations[key].copied.left {
-            0 => self.copies_ended(operations, key),
-            _ => NextStep::BeginCopies,
-        }
-    }
-
-    /// Queues copies of what recordings have only in memory of some blocks of the drive, see [`Copies::queue`].
-    ///
-    /// # Errors
-    /// If there is no memory for them.
-    pub(super) fn copy_dirty(
-        &mut self,
-        disk: &Disk,
-        operations: &Operations,
-        of: (usize, Extent),
-        flush: Option<usize>,
-    ) -> Result<Copied, OperationError> {
-        self.copies.queue(disk, &self.table, operations, of, flush)
-    }
-
-    /// See [`Copies::note_before`].
-    pub(super) fn note_copied_before(&mut self, extent: Extent) {
-        self.copies.note_before(extent);
-    }
-
-    /// See [`Copies::take_before`].
-    pub(super) fn take_copied_before(&mut self, extent: Extent) -> bool {
-        self.copies.take_before(extent)
-    }
-
-    /// Whether copies of these blocks wait for room.
-    pub(super) fn is_queued(&self, exports: &Exports, extent: Extent) -> bool {
-        self.copies.is_queued(exports, extent)
-    }
-
-    /// The next copy, if the engine has room for it.
-    pub(super) fn next_copy(
-        &mut self,
-        disk: &Disk,
-        exports: &Exports,
-    ) -> Option<(OperationSource, Operation, Bytes)> {
-        self.copies.next(disk, exports)
-    }
-
-    /// A copy has ended. The answer is its flush and the next step, if the copy was the last.
-    pub(super) fn copy_ended(
-        &mut self,
-        operations: &mut Operations,
-        flush: Option<usize>,
-        result: Result<(), OperationError>,
-    ) -> Option<(usize, NextStep)> {
-        let key = self.copies.ended(operations, flush, result)?;
-        Some((key, self.copies_ended(operations, key)))
-    }
-
-    /// All copies of a flush have ended.
-    fn copies_ended(&mut self, operations: &mut Operations, key: usize) -> NextStep {
-        let pending = &mut operations[key];
-        let streams = std::mem::take(&mut pending.copied.streams);
-        if pending.result.is_err() {
-            return NextStep::Answer;
-        }
-        for before in streams {
-            if let Some(entry) = self.table.with_number(before.stream)
-                && entry.written.leaps == before.leaps
-            {
-                entry.written.copied = entry.written.copied.max(before.to);
-            }
-        }
-        NextStep::FlushPages
     }
 }
 

@@ -6,13 +6,14 @@
 use block::{Durability, Extent, Lba, Owner};
 use headtime_client::wire::StreamMode;
 
+use super::VolumeStreams;
 use super::buffer::extent_of;
 use super::table::StreamTable;
 use crate::arena::Bytes;
 use crate::arena::Region;
 use crate::disk::Disk;
 use crate::volume::exports::Exports;
-use crate::volume::operation::{Before, Copied, Operation, OperationSource};
+use crate::volume::operation::{Before, Copied, NextStep, Operation, OperationSource};
 use crate::volume::operations::Operations;
 use block::operation::{Ask, OperationError};
 
@@ -175,6 +176,109 @@ impl Copies {
             });
         }
         Ok(copied)
+    }
+}
+
+/// What the volumes ask for.
+impl VolumeStreams {
+    /// Writes what recordings have in memory, before a flush of the drive.
+    pub(in crate::volume) fn flush(
+        &mut self,
+        disk: &Disk,
+        operations: &mut Operations,
+        key: usize,
+    ) -> NextStep {
+        let export = operations[key].operation.export;
+        let within = operations.exports.extent(export);
+        let is_idle = self.table.0.is_empty() && self.lost.is_empty();
+        let Some(within) = within.filter(|_| !is_idle) else {
+            return NextStep::FlushPages;
+        };
+        let losses = self.lost.len();
+        self.lost.retain(|lost| !lost.overlaps(within));
+        if self.lost.len() < losses {
+            operations[key].result = Err(OperationError::Io);
+            return NextStep::Answer;
+        }
+        match self.copy_dirty(disk, operations, (export, within), Some(key)) {
+            Ok(copied) => operations[key].copied = copied,
+            Err(failed) => {
+                // The flush waits for none of the copies that were made.
+                self.copies.forget_flush(key);
+                operations[key].result = Err(failed);
+                return NextStep::Answer;
+            }
+        }
+        match operations[key].copied.left {
+            0 => self.copies_ended(operations, key),
+            _ => NextStep::BeginCopies,
+        }
+    }
+
+    /// Queues copies of what recordings have only in memory of some blocks of the drive, see [`Copies::queue`].
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub(in crate::volume) fn copy_dirty(
+        &mut self,
+        disk: &Disk,
+        operations: &Operations,
+        of: (usize, Extent),
+        flush: Option<usize>,
+    ) -> Result<Copied, OperationError> {
+        self.copies.queue(disk, &self.table, operations, of, flush)
+    }
+
+    /// See [`Copies::note_before`].
+    pub(in crate::volume) fn note_copied_before(&mut self, extent: Extent) {
+        self.copies.note_before(extent);
+    }
+
+    /// See [`Copies::take_before`].
+    pub(in crate::volume) fn take_copied_before(&mut self, extent: Extent) -> bool {
+        self.copies.take_before(extent)
+    }
+
+    /// Whether copies of these blocks wait for room.
+    pub(in crate::volume) fn is_queued(&self, exports: &Exports, extent: Extent) -> bool {
+        self.copies.is_queued(exports, extent)
+    }
+
+    /// The next copy, if the engine has room for it.
+    pub(in crate::volume) fn next_copy(
+        &mut self,
+        disk: &Disk,
+        exports: &Exports,
+    ) -> Option<(OperationSource, Operation, Bytes)> {
+        self.copies.next(disk, exports)
+    }
+
+    /// A copy has ended. The answer is its flush and the next step, if the copy was the last.
+    pub(in crate::volume) fn copy_ended(
+        &mut self,
+        operations: &mut Operations,
+        flush: Option<usize>,
+        result: Result<(), OperationError>,
+    ) -> Option<(usize, NextStep)> {
+        let key = self.copies.ended(operations, flush, result)?;
+        Some((key, self.copies_ended(operations, key)))
+    }
+
+    /// All copies of a flush have ended.
+    fn copies_ended(&mut self, operations: &mut Operations, key: usize) -> NextStep {
+        let pending = &mut operations[key];
+        let streams = std::mem::take(&mut pending.copied.streams);
+        if pending.result.is_err() {
+            return NextStep::Answer;
+        }
+        for before in streams {
+            if let Some(entry) = self.table.with_number(before.stream)
+                && entry.written.leaps == before.leaps
+            {
+                entry.written.copied = entry.written.copied.max(before.to);
+            }
+        }
+        NextStep::FlushPages
     }
 }
 
