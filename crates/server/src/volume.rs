@@ -447,20 +447,19 @@ impl Volumes {
         if self.streams.is_queued(&self.operations.exports, extent) {
             return false;
         }
-        if self.streams.take_copied_before(extent) {
+        if self.streams.is_copied_before(extent) {
             return true;
         }
         let of = (export, extent);
-        let copied = self.streams.copy_dirty(disk, &self.operations, of, None);
-        self.begin_copies(disk);
-        if copied.is_err() {
+        let Ok(copied) = self.streams.copy_dirty(disk, &self.operations, of, None) else {
             return false;
-        }
-        let is_queued = self.streams.is_queued(&self.operations.exports, extent);
-        if is_queued {
+        };
+        if copied.left > 0 {
+            // The copies may take the room that the read needs.
             self.streams.note_copied_before(extent);
         }
-        !is_queued
+        self.begin_copies(disk);
+        !self.streams.is_queued(&self.operations.exports, extent)
     }
 
     /// Dispatches operations that streams refused, as far as there is room. The answer is whether there was

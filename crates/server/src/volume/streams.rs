@@ -330,6 +330,7 @@ impl VolumeStreams {
         for entry in self.table.0.iter_mut().filter(|entry| !entry.records()) {
             entry.buffer.forget_all();
         }
+        self.copies.outdate();
         self.transfers.supersede_all();
     }
 

@@ -24,9 +24,13 @@ pub(super) struct Copies {
     queue: Vec<QueuedCopy>,
     /// The number of copies at the engine.
     in_flight: usize,
-    /// Blocks that reads wait for, and whose recordings have not changed since their copies were queued.
+    /// Blocks whose copies were queued for reads, and whose recordings have not changed since.
     before: Vec<Extent>,
 }
+
+/// The most reads whose copies are remembered. A choice: more than clients have waiting. Without its copies in mind
+/// a read has others made.
+const MOST_BEFORE: usize = 256;
 
 /// A copy that is to be written.
 struct QueuedCopy {
@@ -48,23 +52,20 @@ impl Copies {
         queue.any(|copy| exports.around(&copy.operation).overlaps(extent))
     }
 
-    /// Copies of these blocks were queued for a read, which waits until the engine has them.
+    /// Copies of these blocks were queued for a read.
     pub(super) fn note_before(&mut self, extent: Extent) {
-        if !self.before.contains(&extent) {
-            self.before.push(extent);
+        if self.before.len() == MOST_BEFORE {
+            self.before.clear();
         }
+        self.before.push(extent);
     }
 
     /// Whether copies of these blocks were queued for a read, and recordings have not changed since.
-    pub(super) fn take_before(&mut self, extent: Extent) -> bool {
-        let place = self.before.iter().position(|&before| before == extent);
-        if let Some(place) = place {
-            self.before.swap_remove(place);
-        }
-        place.is_some()
+    pub(super) fn is_before(&self, extent: Extent) -> bool {
+        self.before.contains(&extent)
     }
 
-    /// What recordings have in memory changes: copies that were queued may be older.
+    /// What recordings have in memory changes, or the drive lacks a copy: the next read has others made.
     pub(super) fn outdate(&mut self) {
         self.before.clear();
     }
@@ -94,6 +95,9 @@ impl Copies {
         result: Result<(), OperationError>,
     ) -> Option<usize> {
         self.in_flight -= 1;
+        if result.is_err() {
+            self.outdate();
+        }
         let key = flush?;
         let pending = operations.get_mut(key)?;
         pending.result = pending.result.and(result);
@@ -234,9 +238,9 @@ impl VolumeStreams {
         self.copies.note_before(extent);
     }
 
-    /// See [`Copies::take_before`].
-    pub(in crate::volume) fn take_copied_before(&mut self, extent: Extent) -> bool {
-        self.copies.take_before(extent)
+    /// See [`Copies::is_before`].
+    pub(in crate::volume) fn is_copied_before(&self, extent: Extent) -> bool {
+        self.copies.is_before(extent)
     }
 
     /// Whether copies of these blocks wait for room.
