@@ -299,7 +299,7 @@ impl VolumeStreams {
     /// Copies accepted writes into the buffers of recordings, before the engine can order them to be written.
     pub(super) fn keep_written(&mut self, disk: &Disk, operations: &Operations) {
         if self.table.keep_written(disk, operations) {
-            self.copies.outdate();
+            self.copies.outdate_all();
         }
     }
 
@@ -330,7 +330,7 @@ impl VolumeStreams {
         for entry in self.table.0.iter_mut().filter(|entry| !entry.records()) {
             entry.buffer.forget_all();
         }
-        self.copies.outdate();
+        self.copies.outdate_all();
         self.transfers.supersede_all();
     }
 
@@ -386,8 +386,9 @@ impl VolumeStreams {
         exports: &Exports,
         pending: &PendingOperation,
     ) {
-        if pending.operation.is_change() {
-            self.copies.outdate();
+        let operation = &pending.operation;
+        if operation.is_change() && operation.length > 0 {
+            self.copies.outdate(exports.around(operation));
         }
         self.table.change_recorded(disk, exports, pending);
     }
@@ -401,7 +402,7 @@ impl VolumeStreams {
         let extent = exports.around(operation);
         self.transfers.supersede(extent);
         let is_whole = !exports.is_partial(operation);
-        self.copies.outdate();
+        self.copies.outdate(extent);
         self.table.changed(disk, extent, ended, is_whole);
     }
 }

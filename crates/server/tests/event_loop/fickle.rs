@@ -1,4 +1,4 @@
-//! Memory as a drive that fails what a test wants to fail.
+//! A drive that fails what a test wants to fail.
 
 #![allow(unsafe_code, reason = "a back end is given memory by address")]
 
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use block::operation::OperationError;
 use block::{Action, Command, Instant};
+use drive::Lost;
 use server::arena::Memory;
-use server::disk::back_end::memory::Ram;
 use server::disk::back_end::{BackEnd, Ended, Punch, Shape, Span};
 use server::ring::Ring;
 
@@ -20,6 +20,7 @@ pub enum Fails {
     Reads,
     Writes,
     Flushes,
+    Everything,
 }
 
 /// What a test and its drive share.
@@ -27,15 +28,15 @@ pub type Mood = Arc<Mutex<Fails>>;
 
 /// The drive.
 pub struct Fickle {
-    inner: Ram,
+    inner: Box<dyn BackEnd>,
     mood: Mood,
     failed: VecDeque<Ended>,
 }
 
 impl Fickle {
-    pub fn new(bytes: u64, mood: Mood) -> Self {
+    pub fn new(inner: Box<dyn BackEnd>, mood: Mood) -> Self {
         Fickle {
-            inner: Ram::new(bytes).expect("memory"),
+            inner,
             mood,
             failed: VecDeque::new(),
         }
@@ -56,6 +57,7 @@ impl BackEnd for Fickle {
     ) {
         let fails = *self.mood.lock().expect("a mood");
         let is_failed = match command.action {
+            _ if fails == Fails::Everything => true,
             Action::Read { .. } => fails == Fails::Reads,
             Action::Write { .. } => fails == Fails::Writes,
             Action::Flush => fails == Fails::Flushes,
@@ -75,6 +77,26 @@ impl BackEnd for Fickle {
 
     fn ring_ended(&mut self, now: Instant, key: u32, result: i32, ring: &mut Ring) {
         self.inner.ring_ended(now, key, result, ring);
+    }
+
+    fn advance(&mut self, now: Instant, ring: &mut Ring) {
+        self.inner.advance(now, ring);
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.failed.is_empty() || self.inner.is_busy()
+    }
+
+    fn depth(&self) -> u32 {
+        self.inner.depth()
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.inner.next_wakeup()
+    }
+
+    fn power_cut(&mut self, now: Instant, ring: &mut Ring) -> Option<Lost> {
+        self.inner.power_cut(now, ring)
     }
 
     fn poll(&mut self, now: Instant) -> Option<Ended> {

@@ -17,6 +17,7 @@ mod offered;
 mod parts;
 mod power;
 mod priorities;
+mod promised;
 mod random;
 mod shuffled;
 mod slowest;

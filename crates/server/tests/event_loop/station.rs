@@ -30,6 +30,7 @@ use crate::drives;
 use crate::fickle::{Fickle, Mood};
 use crate::gate::{COARSE, Closed, Gate};
 use crate::offered::offer;
+use crate::promised;
 use crate::shuffled::Shuffled;
 use crate::streams;
 
@@ -235,10 +236,12 @@ impl Served {
             let policy = find("sptf-sw60").expect("a policy");
             let limits = Limits::suited_to(policy, &truth);
             let engine = Engine::new(truth, &|| policy.make(), limits);
-            let engine = streams::promising(engine.with_explanations(Known::Profile));
+            let engine = promised::promising(engine.with_explanations(Known::Profile));
             let event_loop = event_loop(engine, Box::new(drive), scale, &lengths, mailbox)?;
             let caches: Vec<_> = cache.into_iter().map(|c| (c, bytes, bytes)).collect();
-            streams::settings(event_loop).with_caches(&caches)
+            event_loop
+                .with_streams(promised::settings())
+                .with_caches(&caches)
         })
     }
 
@@ -255,9 +258,9 @@ impl Served {
             let limits = Limits::suited_to(policy, &belief);
             let engine = Engine::new(belief, &|| policy.make(), limits);
             let drive = Box::new(Gate::new(blocks, closed));
-            let engine = streams::promising(engine);
+            let engine = promised::promising(engine);
             let event_loop = event_loop(engine, drive, scale, &lengths, mailbox)?;
-            Ok(streams::settings(event_loop))
+            Ok(event_loop.with_streams(promised::settings()))
         })
     }
 
@@ -281,7 +284,8 @@ impl Served {
             let policy = find("c-look").expect("a policy");
             let limits = Limits::suited_to(policy, &belief);
             let engine = Engine::new(belief, &|| policy.make(), limits);
-            let drive = Box::new(Fickle::new(all, mood));
+            let ram = Box::new(Ram::new(all).expect("memory"));
+            let drive = Box::new(Fickle::new(ram, mood));
             event_loop(engine, drive, TimeScale::REAL, &own, mailbox)?.with_caches(&caches)
         })
     }

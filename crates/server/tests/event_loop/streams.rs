@@ -3,21 +3,13 @@
 
 use std::sync::Arc;
 
-use block::Duration;
 use drive::Profile;
-use engine::Engine;
-use engine::guarantees::{Beyond, FOREGROUND_BYTES};
-use engine::streams::Promise;
-use headtime_client::wire::{
-    self, Attach, FilePiece, Places, Position, Refresh, StreamMode, Terms,
-};
+use headtime_client::wire::{self, Attach, Places, Position, Refresh, StreamMode, Terms};
 use proptest::prelude::*;
-use server::event_loop::EventLoop;
 use server::volume::streams::StreamEvents;
-use server::volume::streams::{Settings, StreamRequest};
-use stream::admission::Rules;
-use stream::quota::Quotas;
+use server::volume::streams::StreamRequest;
 
+use crate::promised::{PAGE_BYTES, two_pieces};
 use crate::station::{BLOCK, Served};
 
 /// What happens to streams.
@@ -48,7 +40,7 @@ pub struct Layout {
 pub const SCALE: f64 = 0.05;
 
 /// Blocks of a page.
-const PAGE: u64 = 4096 / BLOCK;
+const PAGE: u64 = PAGE_BYTES / BLOCK;
 
 pub fn step() -> impl Strategy<Value = Step> {
     let who = 0..4usize;
@@ -97,15 +89,8 @@ impl Step {
 
 impl Layout {
     fn places(self) -> Places {
-        let bytes = self.pages * PAGE * BLOCK;
-        let pieces = vec![
-            FilePiece(0, self.first * BLOCK, bytes),
-            FilePiece(bytes, self.second * BLOCK, bytes),
-        ];
-        Places {
-            length: 2 * bytes,
-            pieces,
-        }
+        let places = [self.first, self.second].map(|block| block * BLOCK);
+        two_pieces(places, self.pages * PAGE_BYTES)
     }
 
     /// The blocks of the volume from a page of the file on, as far as they are one page.
@@ -235,34 +220,6 @@ pub fn ask_for(
         events,
     };
     served.ask(move |event_loop| event_loop.streams().attach(request))
-}
-
-/// An engine that promises something to streams.
-pub fn promising(engine: Engine) -> Engine {
-    let promise = Promise {
-        beyond: Beyond::default(),
-        rules: Rules {
-            foreground_permille: 100,
-            latency: Duration::from_millis(1),
-            longest_round: Duration::from_secs(1),
-            streams: 8,
-        },
-        quotas: Quotas::open(),
-        settings: stream::streams::Settings {
-            page: 4096,
-            fill: FOREGROUND_BYTES,
-            priority: 3,
-        },
-        place: None,
-    };
-    engine.with_guarantees(promise).expect("a seek curve")
-}
-
-pub fn settings(event_loop: EventLoop) -> EventLoop {
-    event_loop.with_streams(Settings {
-        memory: 8 << 20,
-        ..Settings::default()
-    })
 }
 
 /// A drive on which streams of a few pages fit.

@@ -11,6 +11,9 @@
 mod client;
 #[path = "../event_loop/conversation.rs"]
 mod conversation;
+#[path = "../event_loop/fickle.rs"]
+#[allow(dead_code, reason = "shared with the tests of the loop")]
+mod fickle;
 mod history;
 mod kernel;
 mod legs;
@@ -20,6 +23,8 @@ mod model;
 #[path = "../event_loop/offered.rs"]
 mod offered;
 mod plan;
+#[path = "../event_loop/promised.rs"]
+mod promised;
 mod run;
 mod scan;
 mod streams;

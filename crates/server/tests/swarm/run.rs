@@ -26,7 +26,7 @@ use crate::client::export;
 use crate::kernel::Simulation;
 use crate::legs::{Broken, Images};
 use crate::plan::{Belief, Dice, Medium, Plan, Setting};
-use crate::streams::{promising, settings};
+use crate::promised::{promising, settings};
 use crate::world::{Counts, World};
 
 /// Bytes that have one value in the models: a part of a sector.

@@ -1,24 +1,13 @@
 //! Guaranteed streams beside everything else: whatever they have in memory, nobody finds what was written over.
 
-use block::Duration;
-use engine::Engine;
-use engine::guarantees::{Beyond, FOREGROUND_BYTES};
-use engine::streams::Promise;
-use headtime_client::wire::{Attach, FilePiece, Places, Position, StreamMode, Terms};
+use headtime_client::wire::{Attach, Places, Position, StreamMode, Terms};
 use server::event_loop::EventLoop;
 use server::event_loop::mailbox::Mailbox;
-use server::volume::streams::{Settings, StreamEvents, StreamRequest};
-use stream::admission::Rules;
-use stream::quota::Quotas;
+use server::volume::streams::{StreamEvents, StreamRequest};
 
 use crate::plan::Dice;
+use crate::promised::{PAGE_BYTES as PAGE, two_pieces};
 use crate::run::BLOCK;
-
-/// Bytes of a page.
-const PAGE: u64 = 4096;
-
-/// The memory of all streams: a choice, enough for eight.
-const MEMORY: u64 = 8 << 20;
 
 /// Two pieces of a file, in pages from the begin of the volume on.
 #[derive(Clone, Copy, Debug)]
@@ -69,15 +58,8 @@ impl StreamStep {
 
 impl Layout {
     fn places(self) -> Places {
-        let bytes = self.pages * PAGE;
-        let pieces = vec![
-            FilePiece(0, self.first * PAGE, bytes),
-            FilePiece(bytes, self.second * PAGE, bytes),
-        ];
-        Places {
-            length: 2 * bytes,
-            pieces,
-        }
+        let places = [self.first, self.second].map(|page| page * PAGE);
+        two_pieces(places, self.pages * PAGE)
     }
 
     /// The page of the volume that has a page of the file.
@@ -192,33 +174,4 @@ fn attach(number: u64, (mode, layout, pages): (StreamMode, Layout, u64), mailbox
             assert!(is_fair, "{}", refused.reason);
         }
     });
-}
-
-/// An engine that promises something to streams.
-pub fn promising(engine: Engine) -> Engine {
-    let promise = Promise {
-        beyond: Beyond::default(),
-        rules: Rules {
-            foreground_permille: 100,
-            latency: Duration::from_millis(1),
-            longest_round: Duration::from_secs(1),
-            streams: 8,
-        },
-        quotas: Quotas::open(),
-        settings: stream::streams::Settings {
-            page: PAGE,
-            fill: FOREGROUND_BYTES,
-            priority: 3,
-        },
-        place: None,
-    };
-    engine.with_guarantees(promise).expect("a seek curve")
-}
-
-/// What the volumes keep for streams.
-pub fn settings() -> Settings {
-    Settings {
-        memory: MEMORY,
-        ..Settings::default()
-    }
 }

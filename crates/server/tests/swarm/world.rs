@@ -143,9 +143,9 @@ impl World {
         }
     }
 
-    /// Which leg of a mirror is broken.
+    /// What the legs of a mirror fail.
     pub fn broken(&self) -> Broken {
-        Arc::clone(&self.broken)
+        self.broken.clone()
     }
 
     /// Whether the process ends now.

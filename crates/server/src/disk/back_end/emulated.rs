@@ -73,11 +73,7 @@ struct UnderWay {
 /// The state of a command's bytes.
 enum BytesState {
     /// Those of others with common blocks move first.
-    Behind {
-        turn: u64,
-        command: Command,
-        memory: Pieces,
-    },
+    Behind { command: Command, memory: Pieces },
     /// The old bytes are being read. Then the new ones are written.
     Saving {
         extent: Extent,
@@ -165,14 +161,10 @@ impl Emulated {
             _ => None,
         };
         let turn = blocks.map(|(extent, direction)| self.turns.arrive(extent, direction));
-        let bytes = match turn.filter(|&turn| !self.turns.may_move(turn)) {
-            Some(turn) => BytesState::Behind {
-                turn,
-                command,
-                memory,
-            },
+        let bytes = match turn.is_none_or(|turn| self.turns.may_move(turn)) {
+            false => BytesState::Behind { command, memory },
             // SAFETY: the caller's promise, passed on.
-            None => unsafe { self.begin_bytes(now, &command, memory, ring) },
+            true => unsafe { self.begin_bytes(now, &command, memory, ring) },
         };
         self.under_way.push(UnderWay {
             id: command.id,
@@ -185,22 +177,18 @@ impl Emulated {
     /// Begins with the bytes of what was behind others that have moved.
     fn follow_up(&mut self, now: Instant, ring: &mut Ring) {
         for place in 0..self.under_way.len() {
-            let BytesState::Behind { turn, .. } = self.under_way[place].bytes else {
-                continue;
-            };
-            if !self.turns.may_move(turn) {
+            let entry = &mut self.under_way[place];
+            if !entry.turn.is_some_and(|turn| self.turns.may_move(turn)) {
                 continue;
             }
-            let begun = BytesState::Moved(Ok(()));
-            let behind = std::mem::replace(&mut self.under_way[place].bytes, begun);
-            if let BytesState::Behind {
-                command, memory, ..
-            } = behind
-            {
+            let bytes = std::mem::replace(&mut entry.bytes, BytesState::Moved(Ok(())));
+            self.under_way[place].bytes = match bytes {
                 // SAFETY: the command has been started and has not ended.
-                self.under_way[place].bytes =
-                    unsafe { self.begin_bytes(now, &command, memory, ring) };
-            }
+                BytesState::Behind { command, memory } => unsafe {
+                    self.begin_bytes(now, &command, memory, ring)
+                },
+                begun => begun,
+            };
         }
         self.begin_punches(ring);
     }

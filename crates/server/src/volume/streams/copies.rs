@@ -65,8 +65,13 @@ impl Copies {
         self.before.contains(&extent)
     }
 
-    /// What recordings have in memory changes, or the drive lacks a copy: the next read has others made.
-    pub(super) fn outdate(&mut self) {
+    /// What recordings have in memory of some blocks changes: the next read of them has others made.
+    pub(super) fn outdate(&mut self, extent: Extent) {
+        self.before.retain(|before| !before.overlaps(extent));
+    }
+
+    /// The same of all blocks: recordings have more in memory, or the drive may lack a copy.
+    pub(super) fn outdate_all(&mut self) {
         self.before.clear();
     }
 
@@ -96,7 +101,7 @@ impl Copies {
     ) -> Option<usize> {
         self.in_flight -= 1;
         if result.is_err() {
-            self.outdate();
+            self.outdate_all();
         }
         let key = flush?;
         let pending = operations.get_mut(key)?;
