@@ -131,7 +131,8 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::adoption::facts::PathFacts;
-    use server::config::{BackEnd, Belief, Config, Places};
+    use crate::adoption::settings_file::tests::assert_serves;
+    use server::config::{Belief, Config, Places};
     use std::path::Path;
 
     fn look(kind: PathKind, target: &str) -> PathLook {
@@ -166,16 +167,7 @@ mod tests {
             let drive = &config.drives[0];
             assert_eq!(drive.belief, Belief::Nothing, "{text}");
             assert_eq!(drive.exports.len(), 2);
-            match (&drive.back_end, kind) {
-                (BackEnd::Device(device), PathKind::Device | PathKind::Loop) => {
-                    assert_eq!(device.path, Path::new(target));
-                }
-                (BackEnd::File { path, .. }, PathKind::File) => {
-                    assert_eq!(path, Path::new(target));
-                }
-                (BackEnd::Nbd(remote), PathKind::Nbd) => assert_eq!(remote.uri, target),
-                other => panic!("{other:?}"),
-            }
+            assert_serves(&drive.back_end, kind, target);
         }
     }
 

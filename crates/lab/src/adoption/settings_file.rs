@@ -94,13 +94,27 @@ pub fn beside(profile: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::adoption::facts::PathFacts;
     use crate::adoption::link::FailedReads;
     use crate::adoption::sampling::PathSamples;
     use crate::adoption::verdict::judge;
     use server::config::{BackEnd, Belief, Config, Places};
+
+    /// A back end is of this kind of path, and of this one.
+    pub(in crate::adoption) fn assert_serves(back_end: &BackEnd, kind: PathKind, target: &str) {
+        match (back_end, kind) {
+            (BackEnd::Device(device), PathKind::Device | PathKind::Loop) => {
+                assert_eq!(device.path, Path::new(target));
+            }
+            (BackEnd::File { path, .. }, PathKind::File) => {
+                assert_eq!(path, Path::new(target));
+            }
+            (BackEnd::Nbd(remote), PathKind::Nbd) => assert_eq!(remote.uri, target),
+            other => panic!("{other:?}"),
+        }
+    }
 
     fn adoption(kind: PathKind, target: &str) -> Adoption {
         let samples = PathSamples::default();
@@ -138,16 +152,7 @@ mod tests {
             let drive = &config.drives[0];
             assert!(matches!(drive.belief, Belief::Profile(_)), "{text}");
             assert!(text.contains("# In use when it was adopted: mounted on /srv."));
-            match (&drive.back_end, kind) {
-                (BackEnd::Device(device), PathKind::Device | PathKind::Loop) => {
-                    assert_eq!(device.path, Path::new(target));
-                }
-                (BackEnd::File { path, .. }, PathKind::File) => {
-                    assert_eq!(path, Path::new(target));
-                }
-                (BackEnd::Nbd(remote), PathKind::Nbd) => assert_eq!(remote.uri, target),
-                other => panic!("{other:?}"),
-            }
+            assert_serves(&drive.back_end, kind, target);
         }
     }
 }
