@@ -23,11 +23,13 @@ pub type Broken = [Mood; 2];
 
 /// Breaks a leg, if the mirror can do without it.
 pub fn break_leg(leg: usize, broken: &Broken, mailbox: &Mailbox) {
-    let mood = Arc::clone(&broken[leg]);
+    let [mood, other] = [leg, 1 - leg].map(|leg| Arc::clone(&broken[leg]));
     let posted = mailbox.call(move |event_loop: &mut EventLoop| {
         let mirror = event_loop.picture().mirror.expect("a mirror");
         let in_sync = LegRecord::InSync.name();
         if mirror.legs.iter().all(|leg| leg.state == in_sync) {
+            // The other one does, even if it failed something that nobody has noticed yet.
+            *other.lock().expect("a mood") = Fails::Nothing;
             *mood.lock().expect("a mood") = Fails::Everything;
         }
     });
