@@ -27,17 +27,18 @@ mod gap_use;
 mod handover;
 mod hastened;
 mod next_choice;
+mod rules;
 mod slack;
 mod tasks;
 mod waiting;
 
 pub use counts::Gaps;
 use counts::counted;
-pub use free_blocks::Rules;
 use free_blocks::{FreeBlocks, GapBefore, PaidPlan};
 use gap_use::gap_use;
 use hastened::Turn;
 use next_choice::{ReadEnd, charge_late_choice, later_on_bus};
+pub use rules::Rules;
 use slack::HeldBack;
 pub use tasks::TaskChange;
 

@@ -71,6 +71,17 @@ fn a_fixed_guard_withholds_nothing() {
 }
 
 #[test]
+fn an_ablation_withholds_nothing() {
+    let conservatism = Conservatism::new(Caution::default(), PERIOD, 1_000);
+    let mut ablation = conservatism.clone().without_control_group();
+    let drawn = groups(&mut ablation, 9_999);
+    assert!(drawn.iter().all(|&group| group == GapGroup::Planned));
+    let mut whole = conservatism;
+    let drawn = groups(&mut whole, 9_999);
+    assert!(drawn.contains(&GapGroup::Control));
+}
+
+#[test]
 fn the_control_group_shows_a_loss_that_empty_gaps_hide() {
     let mut conservatism = Conservatism::new(Caution::default(), PERIOD, 1_000);
     let (write, read) = (Direction::Write, Direction::Read);

@@ -10,61 +10,19 @@
 
 use std::sync::Arc;
 
-use block::{CommandId, Direction, Duration, Extent, Instant, Sectors, Status};
+use block::{CommandId, Direction, Duration, Extent, Instant, Sectors, Status, Switch};
 use drive::{Profile, Spindle};
 use scheduler::background::{Account, BackgroundTasks, Means, ReadAttribution};
 use scheduler::freeblock::{
-    ANYTIME_TRACKS, Caution, Conservatism, Gap, GapGroup, GapPlan, Goal, Kind, Merging, PlanRules,
-    Planner, Ranges, SameTrack, Stop, WantedBlocks,
+    Conservatism, Gap, GapGroup, GapPlan, Kind, Merging, PlanRules, Planner, Stop, WantedBlocks,
 };
 use scheduler::preemption::worth::WEIGHT;
 
 use super::counts::Gaps;
 use super::next_choice::{ReadEnd, late_choice};
+use super::rules::Rules;
 use super::waiting::Waiting;
 use crate::forecast::{Head, Route};
-
-/// How background reads are fitted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Rules {
-    /// How careful plans are.
-    pub caution: Caution,
-    /// Commands of their own on the tracks of the foreground commands.
-    pub same_track: SameTrack,
-    /// Ranges a track.
-    pub ranges: Ranges,
-    /// What makes one plan better than another.
-    pub goal: Goal,
-    /// Stops on one way.
-    pub stops: u8,
-    /// At most how many tracks are looked at for one gap.
-    pub tracks: u32,
-    /// For how long no foreground request must have been there before background reads go by
-    /// themselves; `None`: they never do.
-    pub idle_after: Option<Duration>,
-    /// The longest read in idle time, in blocks: what a foreground request may have to wait for.
-    pub idle_blocks: u32,
-    /// The share of head time that may be spent on background reads, in parts per million.
-    pub paid_ppm: u32,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Rules {
-            caution: Caution::default(),
-            same_track: SameTrack::Never,
-            ranges: Ranges::One,
-            goal: Goal::Blocks,
-            stops: 1,
-            tracks: ANYTIME_TRACKS,
-            // Choice: longer than the pauses between the requests of one busy client.
-            idle_after: Some(Duration::from_nanos(10_000_000)),
-            // Choice: no more than a track of a drive of 2020, about two revolutions.
-            idle_blocks: 2048,
-            paid_ppm: 0,
-        }
-    }
-}
 
 /// What is read in the gap before a request.
 #[derive(Clone, Copy, Debug)]
@@ -174,11 +132,15 @@ impl FreeBlocks {
     pub(crate) fn new(belief: &Arc<Profile>, rules: Rules) -> Self {
         let cylinders = belief.geometry.cylinders();
         let period = belief.spindle.period();
+        let conservatism = Conservatism::new(rules.caution, period, cylinders);
         FreeBlocks {
             rules,
             tasks: BackgroundTasks::default(),
             planner: Planner::new(Arc::clone(belief)),
-            conservatism: Conservatism::new(rules.caution, period, cylinders),
+            conservatism: match rules.control_group {
+                Switch::On => conservatism,
+                Switch::Off => conservatism.without_control_group(),
+            },
             account: Account::default(),
             gaps: Gaps::default(),
             credit: 0,

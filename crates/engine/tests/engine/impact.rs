@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use block::{Class, Direction, Duration, Extent, Instant, Lba, Request, RequestId, Sectors};
+use block::{
+    Class, Direction, Duration, Extent, Instant, Lba, Request, RequestId, Sectors, Switch,
+};
 use drive::invented::{self, SimpleDrive};
 use engine::{Engine, Gaps, Limits, Rules};
 use scheduler::background::{Order, TaskPhase};
@@ -33,23 +35,28 @@ struct Course {
 /// First come, first served, so that plans change no order: `at_once` requests are always there.
 fn scan(caution: Caution, reads: Reads, at_once: usize) -> Course {
     let wanted = WantedBlocks::all(&invented::profile().geometry);
-    scan_of(wanted, (caution, reads), (REQUESTS, at_once))
+    scan_of(wanted, (by(caution), reads), (REQUESTS, at_once))
+}
+
+/// Rules with this caution, by which background reads never go by themselves.
+fn by(caution: Caution) -> Rules {
+    Rules {
+        caution,
+        idle_after: None,
+        ..Rules::default()
+    }
 }
 
 /// The same of these blocks beside so many requests; without blocks, no task begins.
 fn scan_of(
     wanted: WantedBlocks,
-    (caution, reads): (Caution, Reads),
+    (rules, reads): (Rules, Reads),
     (requests, at_once): (u64, usize),
 ) -> Course {
     let profile = Arc::new(invented::profile());
     let policy = find("fcfs").expect("a policy of the table");
     let engine = Engine::new(Arc::clone(&profile), &|| policy.make(), Limits::default());
-    let mut engine = engine.with_background(Rules {
-        caution,
-        idle_after: None,
-        ..Rules::default()
-    });
+    let mut engine = engine.with_background(rules);
     let mut drive = SimpleDrive::new(invented::profile());
     let mut now = Instant::ZERO;
     let begin = |engine: &mut Engine, now| {
@@ -151,22 +158,26 @@ fn luck_that_a_plan_takes_away_is_measured_though_nothing_ends_later() {
 
 #[test]
 fn some_plans_are_withheld_and_the_same_in_every_run() {
-    let run = || {
+    let run = |control_group| {
         let wanted = WantedBlocks::all(&invented::profile().geometry);
-        let learned = (Caution::default(), Reads::AsBelieved);
-        scan_of(wanted, learned, (MANY, 4)).gaps
+        let rules = Rules {
+            control_group,
+            ..by(Caution::default())
+        };
+        scan_of(wanted, (rules, Reads::AsBelieved), (MANY, 4)).gaps
     };
-    let gaps = run();
+    let gaps = run(Switch::On);
     let planned: u64 = gaps.planned.iter().sum();
     let share = gaps.withheld as f64 / (gaps.withheld + planned) as f64;
     assert!((0.01..0.12).contains(&share), "{share}");
-    assert_eq!(gaps, run());
+    assert_eq!(gaps, run(Switch::On));
+    assert_eq!(run(Switch::Off).withheld, 0);
 }
 
 #[test]
 fn without_background_work_nothing_is_withheld_or_counted() {
     let none = WantedBlocks::none(&invented::profile().geometry);
-    let learned = (Caution::default(), Reads::AsBelieved);
+    let learned = (by(Caution::default()), Reads::AsBelieved);
     let course = scan_of(none, learned, (MANY, 4));
     assert_eq!((course.gaps, course.impact), (Gaps::default(), 0.0));
 }

@@ -10,13 +10,16 @@
 //!   - near misses left alone  |=======================|                       outside
 //! ```
 
+mod hindsight;
 mod known;
+mod withheld;
 
 use block::{Duration, Switch};
 use drive::imperfection::Chance;
 use scheduler::freeblock::Caution;
 
 use super::finding::{Finding, ShapeVerdict};
+use super::grounds::OtherSetup;
 use super::scene::{AtlasTruth, Model, NOT_HELD, Noise};
 use super::trial::{ScanTrial, Tracks, TrialBelief, TrialOutcome, Trials, fixed, remark};
 use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
@@ -87,8 +90,11 @@ fn trials() -> Vec<ScanTrial> {
         all.push(inside(policy));
         all.extend([NOISE, TAIL].map(|noise| known::known(policy, noise)));
         all.push(learned(policy, TAIL));
+        for noise in [NOISE, TAIL] {
+            all.push(withheld::all_planned(policy, noise));
+            all.extend(hindsight::candidates(policy, noise));
+        }
         all.extend(SEEDS.map(|seed| seeded(policy, seed)));
-        all.extend(candidates(policy));
         all.push(fixed_outside(policy, TAIL));
     }
     all.extend(FIXED_WAY.map(|way| way(SW60)));
@@ -147,21 +153,6 @@ fn guarded(guard: Duration) -> ScanTrial {
         caution: fixed(guard),
         ..inside(SW60)
     }
-}
-
-/// The candidates for the fixed guard of a firmware with noisy seeks.
-fn candidates(policy: &'static str) -> Vec<ScanTrial> {
-    let of = |near_miss: Duration| {
-        (0..CANDIDATES).map(move |step| ScanTrial {
-            noise: NOISE,
-            caution: Caution::Fixed {
-                guard: STEP * step,
-                near_miss,
-            },
-            ..inside(policy)
-        })
-    };
-    of(Duration::ZERO).chain(of(NEAR_MISS)).collect()
 }
 
 /// From the paper's configuration plus the near-miss rule to the noise-free firmware, one
@@ -247,45 +238,11 @@ impl FreeblockBeyond<'_> {
         );
         let note = self.note(trial, &more)?;
         let finding = Finding::one(id, Label::External, half, note);
-        Ok(finding.beside([self.share_of_known(policy)?]))
-    }
-
-    /// The best candidate within the budget; if there is none, the cheapest one.
-    fn best(&self, policy: &'static str) -> Result<(ScanTrial, &TrialOutcome), Failure> {
-        let mut best: Option<(ScanTrial, &TrialOutcome)> = None;
-        for trial in candidates(policy) {
-            let outcome = self.of(trial)?;
-            let is_better = best.is_none_or(|(_, other)| match within(outcome) {
-                true => !within(other) || outcome.until(HALF) > other.until(HALF),
-                false => outcome.mean_loss < other.mean_loss,
-            });
-            if is_better {
-                best = Some((trial, outcome));
-            }
-        }
-        best.ok_or_else(|| Failure::failed("no guard to choose from"))
-    }
-
-    fn same_noise(&self, id: &'static str, policy: &'static str) -> Result<Finding, Failure> {
-        let trial = learned(policy, NOISE);
-        let outside = self.of(trial)?;
-        let (best, noisy) = self.best(policy)?;
-        let ours = outside.until(HALF) / noisy.until(HALF) * 100.0;
-        let Caution::Fixed { guard, near_miss } = best.caution else {
-            return Err(Failure::failed("a candidate without a fixed guard"));
-        };
-        let more = format!(
-            "the firmware knows the drive and not the noise of its seeks; of {CANDIDATES} fixed \
-             guards in steps of {STEP}, each with and without leaving gaps alone that are {NEAR_MISS} \
-             short of a revolution, that with the most free bandwidth at <= 1 % mean loss: {guard}, \
-             {near_miss}, with {:.2} MB/s at {:.2} %; outside {:.2} MB/s at {:.2} %",
-            noisy.until(HALF),
-            noisy.mean_loss,
-            outside.until(HALF),
-            outside.mean_loss,
-        );
-        let note = self.note(trial, &more)?;
-        Ok(Finding::one(id, Label::External, ours, note))
+        Ok(finding.beside([
+            self.share_of_known(policy)?,
+            self.share_of_all_planned(policy)?,
+            self.share_in_hindsight(policy)?,
+        ]))
     }
 
     fn foreground(&self, id: &'static str, policy: &'static str) -> Result<Finding, Failure> {
@@ -333,6 +290,19 @@ impl FreeblockBeyond<'_> {
         Ok(Finding::several(WHOLE, Label::External, &ours, note))
     }
 
+    /// The figures of both policies with late seeks in another setup.
+    fn of_tails(
+        &self,
+        setup: &str,
+        share: impl Fn(&'static str, Noise) -> Result<f64, Failure>,
+    ) -> Result<OtherSetup, Failure> {
+        let ours = [
+            ("sptf_sw60_percent", share(SW60, TAIL)?),
+            ("sptf_percent", share(SPTF, TAIL)?),
+        ];
+        Ok(OtherSetup::several(setup, &ours))
+    }
+
     fn heavy_tail(&self) -> Result<Finding, Failure> {
         let share = |trial: ScanTrial| {
             let outcome = self.of(trial)?;
@@ -360,7 +330,11 @@ impl FreeblockBeyond<'_> {
         ];
         let note = self.note(learned(SW60, TAIL), &more)?;
         let finding = Finding::several(HEAVY, Label::External, &ours, note);
-        Ok(finding.beside([self.tail_of_known()?]))
+        Ok(finding.beside([
+            self.tail_of_known()?,
+            self.tail_of_all_planned()?,
+            self.tail_in_hindsight()?,
+        ]))
     }
 
     /// The free bandwidth that a restriction costs, in percent of the noise-free firmware's.
@@ -437,10 +411,6 @@ fn noisy(guard: Duration) -> ScanTrial {
     }
 }
 
-fn within(outcome: &TrialOutcome) -> bool {
-    outcome.mean_loss <= f64::from(BUDGET_PPM) / 1e4
-}
-
 const SW60: &str = "sptf-sw60";
 const SPTF: &str = "sptf";
 
@@ -473,10 +443,6 @@ const GUARD: Duration = Duration::from_micros(300);
 
 /// Two sigma (../shared/specs/scheduling.md, section 7).
 const NEAR_MISS: Duration = Duration::from_micros(120);
-
-/// Step of the fixed guards, which reach four sigma: a third of a sigma. A choice.
-const STEP: Duration = Duration::from_micros(20);
-const CANDIDATES: u64 = 13;
 
 /// Seeds of the loads over which the foreground's loss is averaged. A single run is off by 0.1 to
 /// 0.2 % of the response time (../shared/specs/scheduling.md, section 7). All other runs use the

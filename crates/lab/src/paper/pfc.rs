@@ -10,7 +10,10 @@ use crate::claims::{self, Theirs};
 use loads::{NAMES, Which};
 use served::{CachingRun, CachingRuns};
 use setups::{BestActions, JUDGED, REASONS, ReasonSetup, SEEDS};
-pub use setups::{IN_PAGES, IN_TRACKS, WITHOUT, in_tracks, is_artefact};
+pub use setups::{
+    COMBINATION, COMBINED, IN_PAGES, IN_TRACKS, SEED_6, SEED_7, WITHOUT, in_tracks, is_artefact,
+    seeded,
+};
 
 mod bounds;
 mod combinations;
@@ -91,7 +94,7 @@ pub fn cases() -> Vec<(Which, CachingCase)> {
 }
 
 /// PFC with these readings, and further settings.
-fn pfc(readings: &str, more: &str) -> String {
+pub fn pfc(readings: &str, more: &str) -> String {
     let parts: Vec<&str> = [readings, more]
         .into_iter()
         .filter(|part| !part.is_empty())

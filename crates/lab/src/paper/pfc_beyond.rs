@@ -10,7 +10,10 @@ use super::finding::{Finding, MeasuredFigure};
 use super::grounds::{Grounds, OtherSetup};
 use super::pfc::loads::{self, NAMES, Which};
 use super::pfc::served::{CachingRun, CachingRuns, ServedCase};
-use super::pfc::{IN_PAGES, IN_TRACKS, WITHOUT, cases, in_tracks, is_artefact, named};
+use super::pfc::{
+    COMBINATION, COMBINED, IN_PAGES, IN_TRACKS, SEED_6, SEED_7, WITHOUT, cases, in_tracks,
+    is_artefact, named, pfc, seeded,
+};
 use super::{Measurement, MeasurementOutcome, PaperBench, Table};
 use crate::Failure;
 
@@ -111,9 +114,19 @@ impl Groups {
         groups
     }
 
+    /// The groups of synthetic loads.
+    fn synthetic(&self) -> [&Cases; 4] {
+        [
+            &self.homogeneous,
+            &self.heterogeneous,
+            &self.clients,
+            &self.levels,
+        ]
+    }
+
     /// The homogeneous cases with SARC in tracks.
     fn in_tracks(&self) -> Cases {
-        self.homogeneous.iter().copied().map(in_tracks).collect()
+        changed(&self.homogeneous, in_tracks)
     }
 
     /// The homogeneous cases without those in which SARC in pages overloads the disk.
@@ -134,7 +147,13 @@ impl Groups {
             }
         };
         add(&self.homogeneous, &["none", "du", PFC, ADAPTIVE]);
+        add(&self.homogeneous, &[&pfc(COMBINATION, "")]);
         add(&self.in_tracks(), &["none", PFC, ADAPTIVE]);
+        for (_, other) in OTHER_SEEDS {
+            for group in self.synthetic() {
+                add(&changed(group, other), &["none", ADAPTIVE]);
+            }
+        }
         for others in [
             &self.heterogeneous,
             &self.clients,
@@ -192,15 +211,18 @@ impl PfcBeyond {
     }
 
     fn literal(&self) -> Result<Finding, Failure> {
-        let both = |cases: &Cases| {
-            let gains = self.gains(cases, PFC)?;
+        let both = |cases: &Cases, coordinator: &str| {
+            let gains = self.gains(cases, coordinator)?;
             let improved = gains.iter().filter(|&&gain| gain > 0.0).count() as f64;
             Ok::<_, Failure>([("improved", improved), ("mean_gain_percent", mean(&gains))])
         };
-        let ours = both(&self.groups.homogeneous)?;
+        let groups = &self.groups;
+        let ours = both(&groups.homogeneous, PFC)?;
+        let combined = both(&groups.homogeneous, &pfc(COMBINATION, ""))?;
         let setups = [
-            OtherSetup::several(IN_TRACKS, &both(&self.groups.in_tracks())?),
-            OtherSetup::several(WITHOUT, &both(&self.groups.without_artefact())?),
+            OtherSetup::several(IN_TRACKS, &both(&groups.in_tracks(), PFC)?),
+            OtherSetup::several(WITHOUT, &both(&groups.without_artefact(), PFC)?),
+            OtherSetup::several(COMBINED, &combined),
         ];
         let finding = self.finding(LITERAL, &ours, "readings as used");
         Ok(finding.beside(setups).read_as(IN_PAGES))
@@ -208,12 +230,21 @@ impl PfcBeyond {
 
     fn never_worse(&self) -> Result<Finding, Failure> {
         let groups = &self.groups;
-        let ours = [
-            ("homogeneous", self.worse(&groups.homogeneous)?),
-            ("heterogeneous", self.worse(&groups.heterogeneous)?),
-            ("clients", self.worse(&groups.clients)?),
-            ("three_levels", self.worse(&groups.levels)?),
-        ];
+        let worse = |other: OtherCase| {
+            let [own, mixed, clients, levels] = groups.synthetic();
+            let count = |cases| self.worse(&changed(cases, other));
+            Ok::<_, Failure>([
+                ("homogeneous", count(own)?),
+                ("heterogeneous", count(mixed)?),
+                ("clients", count(clients)?),
+                ("three_levels", count(levels)?),
+            ])
+        };
+        let ours = worse(|case| case)?;
+        let mut setups = Vec::new();
+        for (name, other) in OTHER_SEEDS {
+            setups.push(OtherSetup::several(name, &worse(other)?));
+        }
         let note = format!(
             "of {}, {}, {} and {} cases; worst: {}; {}; {}; {}",
             groups.homogeneous.len(),
@@ -225,7 +256,7 @@ impl PfcBeyond {
             self.worst(&groups.clients)?,
             self.worst(&groups.levels)?,
         );
-        Ok(self.finding(NEVER_WORSE, &ours, &note))
+        Ok(self.finding(NEVER_WORSE, &ours, &note).beside(setups))
     }
 
     fn gain(&self) -> Result<Finding, Failure> {
@@ -262,16 +293,25 @@ impl PfcBeyond {
         Ok(self.finding(BEATS, &ours, "the mean response decides"))
     }
 
-    fn tails(&self) -> Result<Finding, Failure> {
+    /// The cases in which the 99th percentile, and that of one in a thousand, are worse.
+    fn worse_tails(&self, cases: &Cases) -> Result<[(&'static str, f64); 2], Failure> {
         let mut worse = [0.0; 2];
-        let mut sums = [(0u64, 0u64, 0.0); 2];
-        for &(load, case) in &self.groups.homogeneous {
+        for &(load, case) in cases {
             let own = self.runs.get(&CachingRun::new(load, case, ADAPTIVE))?;
             let alone = self.runs.get(&CachingRun::new(load, case, "none"))?;
             for (at, worse) in worse.iter_mut().enumerate() {
                 let (own, alone) = (own.percentiles_ms[at + 1], alone.percentiles_ms[at + 1]);
                 *worse += f64::from(u8::from(own > alone * (1.0 + WORSE / 100.0)));
             }
+        }
+        Ok([("p99_worse", worse[0]), ("p999_worse", worse[1])])
+    }
+
+    fn tails(&self) -> Result<Finding, Failure> {
+        let mut sums = [(0u64, 0u64, 0.0); 2];
+        for &(load, case) in &self.groups.homogeneous {
+            let own = self.runs.get(&CachingRun::new(load, case, ADAPTIVE))?;
+            let alone = self.runs.get(&CachingRun::new(load, case, "none"))?;
             for (sum, served) in sums.iter_mut().zip([alone, own]) {
                 sum.0 += served.unused;
                 sum.1 += served.duplicated;
@@ -283,8 +323,13 @@ impl PfcBeyond {
              in both caches at the end, disk busy {:.0} and {:.0} s",
             sums[0].0, sums[1].0, sums[0].1, sums[1].1, sums[0].2, sums[1].2
         );
-        let ours = [("p99_worse", worse[0]), ("p999_worse", worse[1])];
-        Ok(self.finding(TAILS, &ours, &note))
+        let mut setups = Vec::new();
+        for (name, other) in OTHER_SEEDS {
+            let cases = changed(&self.groups.homogeneous, other);
+            setups.push(OtherSetup::several(name, &self.worse_tails(&cases)?));
+        }
+        let ours = self.worse_tails(&self.groups.homogeneous)?;
+        Ok(self.finding(TAILS, &ours, &note).beside(setups))
     }
 
     /// The 96 cases, one per line.
@@ -350,6 +395,17 @@ impl PfcBeyond {
         }
         Ok(table)
     }
+}
+
+/// Changes the load or the caches of a case.
+type OtherCase = fn((Which, CachingCase)) -> (Which, CachingCase);
+
+/// Other seeds of the synthetic loads.
+const OTHER_SEEDS: [(&str, OtherCase); 2] = [(SEED_6, seeded::<6>), (SEED_7, seeded::<7>)];
+
+/// The same cases, each of them changed.
+fn changed(cases: &Cases, other: OtherCase) -> Cases {
+    cases.iter().copied().map(other).collect()
 }
 
 fn mean(figures: &[f64]) -> f64 {

@@ -30,6 +30,8 @@ pub struct ServingSetup {
     pub bulk: Bulk,
     /// The urgent client.
     pub urgent: Urgent,
+    /// The size of an urgent read, in KiB.
+    pub urgent_kib: f64,
     /// The length in virtual seconds.
     pub seconds: u32,
     /// The seed of the load.
@@ -109,7 +111,7 @@ impl ServingSetup {
             format!(
                 "[[part]]\nname = \"urgent\"\nclass = \"foreground\"\n[part.arrivals]\nmodel = \"open\"\n\
                  per_second = {rate}\ngaps = \"{gaps}\"\n[part.size]\nkind = \"fixed\"\nkib = {}\n{anywhere}",
-                self.urgent_kib()
+                self.urgent_kib
             )
         };
         let urgent = match self.urgent {
@@ -123,14 +125,6 @@ impl ServingSetup {
              kib = {kib}\n{anywhere}{urgent}",
             self.seed
         )
-    }
-
-    /// The size of an urgent read, in KiB.
-    pub fn urgent_kib(&self) -> f64 {
-        match self.model {
-            Model::St318437lw | Model::St318437lwWriting(_) => ONE_BLOCK_KIB,
-            _ => MODERN_KIB,
-        }
     }
 
     /// The end of a run.
@@ -265,10 +259,10 @@ impl Servings {
 
 /// The paper's urgent reads: one block of 512 bytes (Dimitrijevic, Rangaswami, Chang, FAST 2003, section 4, which
 /// has the same drive and rates).
-const ONE_BLOCK_KIB: f64 = 0.5;
+pub const ONE_BLOCK_KIB: f64 = 0.5;
 
 /// The urgent reads of our own goals: a page.
-const MODERN_KIB: f64 = 4.0;
+pub const PAGE_KIB: f64 = 4.0;
 
 /// Noise of seek times: that of our goals for free blocks. A choice.
 pub const NOISE: Noise = Noise::sigma(Duration::from_micros(60));

@@ -37,6 +37,8 @@ pub struct ScanTrial {
     pub tracks: Tracks,
     /// The guard, and the rules about near misses.
     pub caution: Caution,
+    /// Whether a learned guard withholds plans to measure its loss.
+    pub control_group: Switch,
     /// The search for plans.
     pub search: Search,
     /// The length of the scan, in hundredths.
@@ -142,6 +144,7 @@ impl ScanTrial {
             policy,
             tracks: Tracks::All,
             caution: fixed(Duration::ZERO),
+            control_group: Switch::On,
             search: Search::default(),
             part: 100,
             load: TrialLoad::Oltp,
@@ -190,6 +193,7 @@ impl ScanTrial {
             stops: self.search.stops,
             tracks: self.search.tracks,
             caution: self.caution,
+            control_group: self.control_group,
             same_track,
             ranges,
             idle_after: None,

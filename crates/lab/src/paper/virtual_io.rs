@@ -7,7 +7,7 @@ use super::delivery::Delivery;
 use super::finding::{Finding, MeasuredFigure};
 use super::grounds::{Grounds, OtherSetup};
 use super::scene::{Model, WriteTruth};
-use super::serving::{Bulk, SEED, ServedLoad, ServingSetup, Servings, Urgent};
+use super::serving::{Bulk, ONE_BLOCK_KIB, SEED, ServedLoad, ServingSetup, Servings, Urgent};
 use super::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::claims::Claim;
 use crate::{Failure, Label};
@@ -138,6 +138,7 @@ pub fn alone(delivery: Delivery, direction: Direction, kib: u32) -> ServingSetup
             clients: CLIENTS,
         },
         urgent: Urgent::Never,
+        urgent_kib: ONE_BLOCK_KIB,
         seconds: ALONE_SECONDS,
         seed: SEED,
     }

@@ -21,35 +21,12 @@ use attribution::Attribution;
 use control::ControlGroup;
 
 mod attribution;
+mod caution;
 mod control;
 
 pub use attribution::{Delay, GapUse, PlanKind};
+pub use caution::Caution;
 pub use control::GapGroup;
-
-/// The source of the guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Caution {
-    /// Lumb et al., FAST 2002: a constant that is added to the predicted seeks of detours.
-    Fixed {
-        /// The constant.
-        guard: Duration,
-        /// Gaps whose latency is less than this below a whole revolution are not filled, because
-        /// the seek might succeed in time.
-        near_miss: Duration,
-    },
-    /// A guard that is learned from errors and an impact budget.
-    Learned {
-        /// The largest mean lengthening of foreground requests, in parts per million.
-        impact_ppm: u32,
-    },
-}
-
-impl Default for Caution {
-    /// Learned, at the default impact budget of 1 % of the mean response time.
-    fn default() -> Self {
-        Caution::Learned { impact_ppm: 10_000 }
-    }
-}
 
 /// The share of the impact budget that the price is set for. A choice: not all loss is measured,
 /// because a plan also delays the dispatch of the command after next. On the Atlas 10K under OLTP
@@ -103,7 +80,8 @@ pub struct Conservatism {
     /// The factor by which guards are widened.
     widening: f64,
     attribution: Attribution,
-    control: ControlGroup,
+    /// `None`: no plan is withheld.
+    control: Option<ControlGroup>,
     lost: f64,
     responses: f64,
     requests: f64,
@@ -165,7 +143,10 @@ impl Conservatism {
             guards: [Duration::ZERO; 8],
             widening: 1.0,
             attribution: Attribution::default(),
-            control: ControlGroup::default(),
+            control: match caution {
+                Caution::Fixed { .. } => None,
+                Caution::Learned { .. } => Some(ControlGroup::default()),
+            },
             lost: 0.0,
             responses: 0.0,
             requests: 0.0,
@@ -177,17 +158,25 @@ impl Conservatism {
         conservatism
     }
 
+    /// Without a control group: all losses are those that single requests show. It is an ablation, because losses
+    /// that empty gaps hide are not measured.
+    #[must_use]
+    pub fn without_control_group(mut self) -> Self {
+        self.control = None;
+        self
+    }
+
     /// Draws the group of the next gap. A fixed guard has no budget, and needs no control group.
     pub fn draw_group(&mut self) -> GapGroup {
-        if let Caution::Learned { .. } = self.caution {
-            self.control.draw(self.attribution.withheld());
+        if let Some(control) = &mut self.control {
+            control.draw(self.attribution.withheld());
         }
         self.group()
     }
 
     /// The group of the present gap.
     pub fn group(&self) -> GapGroup {
-        self.control.group()
+        self.control.map_or(GapGroup::Planned, ControlGroup::group)
     }
 
     /// The guards for a gap, from seeks of about its distance. Most detours are near one of the two

@@ -1,7 +1,7 @@
 //! The cost of a profiled belief: the same rules on the same noisy drive, with the truth and with a
 //! profile as belief.
 
-use super::{FreeblockBeyond, HALF, KNOWN, NOISE, SPTF, SW60, TAIL, learned};
+use super::{FreeblockBeyond, HALF, KNOWN, NOISE, SPTF, SW60, learned};
 use crate::paper::finding::Finding;
 use crate::paper::grounds::OtherSetup;
 use crate::paper::scene::Noise;
@@ -17,7 +17,7 @@ pub(super) fn known(policy: &'static str, noise: Noise) -> ScanTrial {
 }
 
 /// The name of that setup.
-const BY_THE_TRUTH: &str = "belief = the truth without its noise, instead of a profile";
+pub(super) const BY_THE_TRUTH: &str = "belief = the truth without its noise, instead of a profile";
 
 impl FreeblockBeyond<'_> {
     /// The share of the firmware's free bandwidth with such a belief.
@@ -28,13 +28,9 @@ impl FreeblockBeyond<'_> {
 
     /// The same with late seeks, of both policies.
     pub(super) fn tail_of_known(&self) -> Result<OtherSetup, Failure> {
-        let share =
-            |policy| Ok::<_, Failure>(self.shares(self.of(known(policy, TAIL))?, policy)?[1]);
-        let ours = [
-            ("sptf_sw60_percent", share(SW60)?),
-            ("sptf_percent", share(SPTF)?),
-        ];
-        Ok(OtherSetup::several(BY_THE_TRUTH, &ours))
+        self.of_tails(BY_THE_TRUTH, |policy, noise| {
+            Ok(self.shares(self.of(known(policy, noise))?, policy)?[1])
+        })
     }
 
     pub(super) fn known(&self) -> Result<Finding, Failure> {

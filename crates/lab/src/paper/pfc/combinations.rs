@@ -68,7 +68,7 @@ pub(super) fn table(bench: &PaperBench) -> Result<Table, Failure> {
         row.push(gains.improved().to_string());
         row.push(format!("{:.1}", gains.mean(|_| true)));
         for load in 0..NAMES.len() {
-            let of_load = |which: Which| matches!(which, Which::Seeded(at, _) if at == load);
+            let of_load = |which: Which| matches!(which, Which::Seeded(at, ..) if at == load);
             row.push(format!("{:.1}", gains.mean(of_load)));
         }
         table.rows.push(row);
@@ -120,7 +120,7 @@ fn cases() -> Vec<(Which, CachingCase)> {
             for algorithm in ALGORITHMS {
                 for (upper, percent) in [(Upper::High, 200), (Upper::Low, 5)] {
                     let case = CachingCase::homogeneous(algorithm, upper, percent);
-                    all.push(in_tracks((Which::Seeded(load, seed), case)));
+                    all.push(in_tracks((Which::Seeded(load, seed, 1), case)));
                 }
             }
         }

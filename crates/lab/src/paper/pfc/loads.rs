@@ -20,8 +20,8 @@ use crate::paper::{PaperBench, Table};
 pub enum Which {
     /// A calibrated load, by its index among the built-in ones, and its number of clients.
     Calibrated(usize, u32),
-    /// A calibrated load with one client and another seed.
-    Seeded(usize, u64),
+    /// A calibrated load with another seed, and its number of clients.
+    Seeded(usize, u64, u32),
     /// A calibrated load with one client whose ends of files all levels know.
     KnownEnds(usize),
     /// A calibrated load with one client whose times are divided by this.
@@ -105,7 +105,7 @@ impl Which {
     pub fn name(self) -> &'static str {
         match self {
             Which::Calibrated(at, _)
-            | Which::Seeded(at, _)
+            | Which::Seeded(at, ..)
             | Which::KnownEnds(at)
             | Which::Hastened(at, _) => NAMES[at],
             Which::ByVolume => NAMES[0],
@@ -120,7 +120,7 @@ impl Which {
     pub fn calibrated(self) -> Result<Option<SyntheticCacheLoad>, Failure> {
         match self {
             Which::Calibrated(at, _)
-            | Which::Seeded(at, _)
+            | Which::Seeded(at, ..)
             | Which::KnownEnds(at)
             | Which::Hastened(at, _) => calibrated(at).map(Some),
             Which::ByVolume => {
@@ -154,11 +154,11 @@ impl Which {
     /// One part in so many of a calibrated load.
     fn generated(self, load: &SyntheticCacheLoad, (part, seed): (u64, u64), disk: u64) -> Ready {
         let clients = match self {
-            Which::Calibrated(_, clients) => clients,
+            Which::Calibrated(_, clients) | Which::Seeded(_, _, clients) => clients,
             _ => 1,
         };
         let seed = match self {
-            Which::Seeded(_, own) => own,
+            Which::Seeded(_, own, _) => own,
             _ => seed,
         };
         let mut ready = synthetic(load, (part, clients, seed), disk);

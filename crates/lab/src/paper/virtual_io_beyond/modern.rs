@@ -8,7 +8,7 @@ use crate::paper::delivery::Delivery;
 use crate::paper::finding::{Finding, ShapeVerdict};
 use crate::paper::grounds::OtherSetup;
 use crate::paper::scene::Model;
-use crate::paper::serving::{Bulk, SEED, ServedLoad, ServingSetup, Servings, Urgent};
+use crate::paper::serving::{Bulk, PAGE_KIB, SEED, ServedLoad, ServingSetup, Servings, Urgent};
 use crate::paper::{Effort, Measurement, MeasurementOutcome, PaperBench};
 use crate::{Failure, Label};
 
@@ -84,6 +84,7 @@ impl ModernService {
                 clients: self.clients,
             },
             urgent,
+            urgent_kib: PAGE_KIB,
             seconds: (URGENT_REQUESTS / rate) as u32,
             seed: SEED,
         }

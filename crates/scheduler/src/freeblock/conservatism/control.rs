@@ -67,7 +67,7 @@ impl ControlGroup {
     }
 
     /// The group of the present gap.
-    pub(super) fn group(&self) -> GapGroup {
+    pub(super) fn group(self) -> GapGroup {
         self.group
     }
 }
