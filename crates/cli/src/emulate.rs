@@ -167,7 +167,11 @@ fn warn_of_other_machines(address: SocketAddr) {
 fn wait(signals: &mut Signals, station: &Station) -> Result<(), Exit> {
     for signal in signals.forever() {
         match signal {
-            SIGUSR1 => print(&power_cut(station))?,
+            SIGUSR1 => match print(&power_cut(station)) {
+                // Clients still have the drive if nobody reads what it says.
+                Ok(()) | Err(Exit::Unread) => (),
+                Err(problem) => return Err(problem),
+            },
             _ => break,
         }
     }

@@ -4,6 +4,7 @@
 mod bytes;
 mod levels;
 mod lost;
+mod power;
 mod process;
 mod proxy;
 mod tls;

@@ -167,8 +167,12 @@ impl Server {
 
     /// Tells it to end.
     pub fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    pub fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
-        let told = Command::new("kill").args(["-TERM", &id]).status();
+        let told = Command::new("kill").args([signal, &id]).status();
         assert!(told.expect("kill runs").success());
     }
 
