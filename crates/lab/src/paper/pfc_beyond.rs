@@ -149,7 +149,7 @@ impl Groups {
         add(&self.homogeneous, &["none", "du", PFC, ADAPTIVE]);
         add(&self.homogeneous, &[&pfc(COMBINATION, "")]);
         add(&self.in_tracks(), &["none", PFC, ADAPTIVE]);
-        for (_, other) in OTHER_SEEDS {
+        for (_, other) in OTHER_CASES {
             for group in self.synthetic() {
                 add(&changed(group, other), &["none", ADAPTIVE]);
             }
@@ -242,7 +242,7 @@ impl PfcBeyond {
         };
         let ours = worse(|case| case)?;
         let mut setups = Vec::new();
-        for (name, other) in OTHER_SEEDS {
+        for (name, other) in OTHER_CASES {
             setups.push(OtherSetup::several(name, &worse(other)?));
         }
         let note = format!(
@@ -324,7 +324,7 @@ impl PfcBeyond {
             sums[0].0, sums[1].0, sums[0].1, sums[1].1, sums[0].2, sums[1].2
         );
         let mut setups = Vec::new();
-        for (name, other) in OTHER_SEEDS {
+        for (name, other) in OTHER_CASES {
             let cases = changed(&self.groups.homogeneous, other);
             setups.push(OtherSetup::several(name, &self.worse_tails(&cases)?));
         }
@@ -400,8 +400,12 @@ impl PfcBeyond {
 /// Changes the load or the caches of a case.
 type OtherCase = fn((Which, CachingCase)) -> (Which, CachingCase);
 
-/// Other seeds of the synthetic loads.
-const OTHER_SEEDS: [(&str, OtherCase); 2] = [(SEED_6, seeded::<6>), (SEED_7, seeded::<7>)];
+/// The synthetic cases with another unit of SARC, and with other seeds.
+const OTHER_CASES: [(&str, OtherCase); 3] = [
+    (IN_TRACKS, in_tracks),
+    (SEED_6, seeded::<6>),
+    (SEED_7, seeded::<7>),
+];
 
 /// The same cases, each of them changed.
 fn changed(cases: &Cases, other: OtherCase) -> Cases {

@@ -29,6 +29,7 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
     for delivery in DELIVERIES {
         all.extend([small(delivery), busy(delivery), calm(delivery)]);
         all.extend([small(delivery), busy(delivery)].map(of_pages));
+        all.extend(OTHER_SEEDS.map(|(_, seed)| seeded(busy(delivery), seed)));
     }
     all.push(small(SMALLER_CHUNKS));
     let servings = Servings::of(bench, all)?;
@@ -61,6 +62,11 @@ fn of_pages(setup: ServingSetup) -> ServingSetup {
         urgent_kib: PAGE_KIB,
         ..setup
     }
+}
+
+/// The same with another seed of the load.
+fn seeded(setup: ServingSetup, seed: u32) -> ServingSetup {
+    ServingSetup { seed, ..setup }
 }
 
 /// The runs of all findings.
@@ -140,7 +146,12 @@ impl VirtualIoBeyond<'_> {
         let note = self.note(busy(OWN), &more)?;
         let finding = Finding::several(BUSY, Label::External, &judged, note);
         let pages = self.busy_of(|delivery| of_pages(busy(delivery)))?;
-        Ok(finding.beside([OtherSetup::several(OF_PAGES, &pages)]))
+        let mut setups = vec![OtherSetup::several(OF_PAGES, &pages)];
+        for (name, seed) in OTHER_SEEDS {
+            let other = self.busy_of(|delivery| seeded(busy(delivery), seed))?;
+            setups.push(OtherSetup::several(name, &other));
+        }
+        Ok(finding.beside(setups))
     }
 
     /// Our loss of throughput in percent of that by the paper's rules, and our response.
@@ -186,6 +197,8 @@ const DELIVERIES: [Delivery; 4] = [Delivery::Single, Delivery::Paper, OWN, SMALL
 
 /// The names of the other setups.
 const OF_PAGES: &str = "urgent reads of 4 KiB";
+/// Seeds that chose nothing. The verdicts have seed 1.
+const OTHER_SEEDS: [(&str, u32); 2] = [("seed 2", 2), ("seed 3", 3)];
 const IN_QUARTERS: &str = "chunks of a quarter of the paper's size";
 
 /// The paper's smallest and largest requests.
