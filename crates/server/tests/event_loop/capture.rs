@@ -223,7 +223,7 @@ fn the_rules_of_preemption_are_captured_too() {
     }
 }
 
-/// Rules of which none is the default.
+/// Rules of which none is the default, but for the control group: only simulations are without it.
 fn other_rules(caution: Caution) -> Rules {
     Rules {
         caution,
@@ -235,6 +235,7 @@ fn other_rules(caution: Caution) -> Rules {
         idle_after: None,
         idle_blocks: 99,
         paid_ppm: 1234,
+        control_group: Rules::default().control_group,
     }
 }
 

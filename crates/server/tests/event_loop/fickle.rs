@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "a back end is given memory by address")]
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use block::operation::OperationError;
@@ -30,14 +31,18 @@ pub type Mood = Arc<Mutex<Fails>>;
 pub struct Fickle {
     inner: Box<dyn BackEnd>,
     mood: Mood,
+    /// How many commands have failed.
+    count: Arc<AtomicUsize>,
     failed: VecDeque<Ended>,
 }
 
 impl Fickle {
-    pub fn new(inner: Box<dyn BackEnd>, mood: Mood) -> Self {
+    /// A drive that counts there what it fails.
+    pub fn new(inner: Box<dyn BackEnd>, mood: Mood, count: Arc<AtomicUsize>) -> Self {
         Fickle {
             inner,
             mood,
+            count,
             failed: VecDeque::new(),
         }
     }
@@ -100,7 +105,13 @@ impl BackEnd for Fickle {
     }
 
     fn poll(&mut self, now: Instant) -> Option<Ended> {
-        self.failed.pop_front().or_else(|| self.inner.poll(now))
+        match self.failed.pop_front() {
+            Some(failed) => {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                Some(failed)
+            }
+            None => self.inner.poll(now),
+        }
     }
 
     fn punch(&mut self, key: u32, what: Punch, span: Span, ring: &mut Ring) {

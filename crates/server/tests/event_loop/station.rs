@@ -285,7 +285,7 @@ impl Served {
             let limits = Limits::suited_to(policy, &belief);
             let engine = Engine::new(belief, &|| policy.make(), limits);
             let ram = Box::new(Ram::new(all).expect("memory"));
-            let drive = Box::new(Fickle::new(ram, mood));
+            let drive = Box::new(Fickle::new(ram, mood, Arc::default()));
             event_loop(engine, drive, TimeScale::REAL, &own, mailbox)?.with_caches(&caches)
         })
     }

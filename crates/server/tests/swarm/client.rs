@@ -15,6 +15,7 @@ use server::event_loop::mailbox::{Letter, Mailbox};
 use server::volume::Export;
 
 use crate::conversation::{Conversation, End};
+use crate::failures::KnownFailures;
 use crate::offered::offer;
 use crate::plan::Setting;
 use crate::run::{BLOCK, BLOCKS};
@@ -37,6 +38,7 @@ pub struct Client {
     is_leaving: bool,
     /// Whether the service has closed.
     is_closed: bool,
+    pub failures: KnownFailures,
 }
 
 impl Client {
@@ -44,7 +46,7 @@ impl Client {
     pub fn connect(
         number: u64,
         (style, setting): (Style, &Setting),
-        seat: Seat,
+        (seat, failed): (Seat, usize),
         mailbox: &Mailbox,
     ) -> Client {
         let (stream, socket) = UnixStream::pair().expect("sockets");
@@ -88,6 +90,7 @@ impl Client {
             is_patient: false,
             is_leaving: false,
             is_closed: false,
+            failures: KnownFailures::since(failed),
         }
     }
 

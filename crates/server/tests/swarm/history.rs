@@ -9,11 +9,13 @@
 use crate::model::{Change, Model, Stamp};
 
 /// Two models that see the same changes: a change counts in the second only once it is durable.
+#[derive(Clone)]
 pub struct History {
     found: Model,
     medium: Model,
-    /// Changes that have ended and may be lost, in the order of their ends.
-    volatile: Vec<Change>,
+    /// Changes that have ended and may be lost, in the order of their ends, each with the failures of the drive before
+    /// it was submitted.
+    volatile: Vec<(Change, usize)>,
     /// How many have left the front of that list.
     settled: usize,
     cuts: usize,
@@ -46,13 +48,13 @@ impl History {
         change
     }
 
-    /// A change has ended well.
-    pub fn done(&mut self, change: Change, is_durable: bool) {
+    /// A change has ended well that was submitted after so many failures.
+    pub fn done(&mut self, change: Change, is_durable: bool, failed: usize) {
         self.found.done(change);
         self.medium.end(change);
         match is_durable {
             true => self.medium.settle(change),
-            false => self.volatile.push(change),
+            false => self.volatile.push((change, failed)),
         }
     }
 
@@ -67,13 +69,22 @@ impl History {
         Moment(self.settled + self.volatile.len())
     }
 
-    /// A flush has ended well: all that had ended at its begin is safe.
-    pub fn flushed(&mut self, begun: Moment) {
+    /// A flush of a client has ended well, which had been told of so many failures of the drive: all that had ended at
+    /// its begin is safe, but for changes that one of those failures may have lost.
+    pub fn flushed(&mut self, begun: Moment, told: usize) {
         let count = begun.0.saturating_sub(self.settled);
-        for change in self.volatile.drain(..count) {
-            self.medium.settle(change);
+        for (change, failed) in self.volatile.drain(..count) {
+            if failed >= told {
+                self.medium.settle(change);
+                self.found.settle(change);
+            }
         }
         self.settled += count;
+    }
+
+    /// The drive has failed something: readers may find what was there before all that is volatile.
+    pub fn doubt(&mut self) {
+        self.found = self.medium.clone();
     }
 
     /// The drive has lost its power: readers find what the medium has.
@@ -94,7 +105,7 @@ impl History {
     /// lost.
     pub fn kill(&mut self, has_pages: bool) {
         if !has_pages {
-            self.flushed(self.moment());
+            self.flushed(self.moment(), 0);
         }
         self.lose();
     }
@@ -115,12 +126,12 @@ fn a_power_cut_gives_back_what_was_not_flushed_and_nothing_else() {
     let mut history = History::new(2);
     let possible = |history: &History| history.possible(0, 1)[0].clone();
     let one = history.submit(0, 1, 1);
-    history.done(one, false);
+    history.done(one, false, 0);
     let flush = history.moment();
     let two = history.submit(0, 1, 2);
-    history.done(two, false);
+    history.done(two, false, 0);
     assert_eq!(possible(&history), [2]);
-    history.flushed(flush);
+    history.flushed(flush, 0);
     history.cut();
     assert_eq!(
         possible(&history),
@@ -128,14 +139,35 @@ fn a_power_cut_gives_back_what_was_not_flushed_and_nothing_else() {
         "the second came after the flush"
     );
     let flush = history.moment();
-    history.flushed(flush);
+    history.flushed(flush, 0);
     history.cut();
     assert_eq!(possible(&history), [1, 2], "a flush brings nothing back");
     let three = history.submit(0, 1, 3);
-    history.done(three, true);
+    history.done(three, true, 0);
     history.cut();
     assert_eq!(possible(&history), [3]);
     let four = history.submit(0, 1, 4);
     history.unknown(four);
     assert_eq!(possible(&history), [3, 4]);
+}
+
+#[test]
+fn a_flush_makes_nothing_safe_that_its_client_knows_to_be_in_doubt() {
+    let mut history = History::new(2);
+    let possible = |history: &History| history.possible(0, 2);
+    let before = history.submit(0, 1, 1);
+    history.done(before, false, 0);
+    history.doubt();
+    assert_eq!(possible(&history), [vec![0, 1], vec![0]]);
+    let after = history.submit(1, 1, 2);
+    history.done(after, false, 1);
+    assert_eq!(possible(&history), [vec![0, 1], vec![2]]);
+    let mut unaware = history.clone();
+    history.flushed(history.moment(), 1);
+    history.cut();
+    assert_eq!(possible(&history), [vec![0, 1], vec![2]]);
+    // A client that was not told may rely on its flush.
+    unaware.flushed(unaware.moment(), 0);
+    unaware.cut();
+    assert_eq!(possible(&unaware), [vec![1], vec![2]]);
 }

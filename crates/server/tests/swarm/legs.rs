@@ -93,6 +93,7 @@ impl Images {
             back_end: Some(Box::new(Fickle::new(
                 leg(&self.0[number]),
                 Arc::clone(&broken[number]),
+                Arc::default(),
             ))),
             name: format!("leg {number}"),
         });

@@ -11,6 +11,7 @@
 mod client;
 #[path = "../event_loop/conversation.rs"]
 mod conversation;
+mod failures;
 #[path = "../event_loop/fickle.rs"]
 #[allow(dead_code, reason = "shared with the tests of the loop")]
 mod fickle;

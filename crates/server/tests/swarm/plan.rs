@@ -9,6 +9,7 @@ use rand_pcg::Pcg64Mcg;
 use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
 use server::mirror::DATA_OFFSET;
 
+use crate::fickle::Fails;
 use crate::run::{BLOCK, BLOCKS};
 use crate::streams::StreamStep;
 
@@ -67,6 +68,8 @@ pub enum Faults {
     Cuts,
     /// The process is killed, and another one begins.
     Kills,
+    /// The drive fails commands for a while.
+    Errors,
 }
 
 /// The service of a run.
@@ -142,6 +145,11 @@ pub enum Action {
     Kill,
     /// A leg of a mirror fails all commands from now on, until the next start.
     BreakLeg(usize),
+    /// The drive fails these commands for so many milliseconds.
+    Fail {
+        what: Fails,
+        ms: u64,
+    },
     /// The host's files take so many milliseconds more, for as long.
     Stall {
         ms: u64,
@@ -183,7 +191,7 @@ const STEPS: u64 = 400;
 impl Plan {
     pub fn of(seed: u64) -> Plan {
         let mut dice = Dice::new(seed);
-        let setting = setting(&mut dice);
+        let setting = with_errors(setting(&mut dice), &mut Dice::new(seed.rotate_left(16)));
         let count = 1 + dice.below(STEPS);
         // Runs are calm or busy: the mean distance of two steps.
         let mean_us = dice.one(&[20, 500, 10_000, 200_000]);
@@ -198,6 +206,16 @@ impl Plan {
         let steps = steps.collect();
         Plan { setting, steps }
     }
+}
+
+/// Some settings get a drive that fails commands. They are drawn by dice of their own, so that all others stay what
+/// they were.
+fn with_errors(setting: Setting, dice: &mut Dice) -> Setting {
+    if setting.mirrored || setting.streams || !dice.percent(30) {
+        return setting;
+    }
+    let faults = Faults::Errors;
+    Setting { faults, ..setting }
 }
 
 fn setting(dice: &mut Dice) -> Setting {
@@ -302,6 +320,15 @@ fn action(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> Action {
         95..97 if setting.background => Action::Scan,
         97 if setting.mirrored => Action::BreakLeg(dice.below(2) as usize),
         97..99 if setting.faults == Faults::Kills => Action::Kill,
+        97..99 if setting.faults == Faults::Errors => Action::Fail {
+            what: dice.one(&[
+                Fails::Reads,
+                Fails::Writes,
+                Fails::Flushes,
+                Fails::Everything,
+            ]),
+            ms: dice.below(200),
+        },
         97..99 if setting.medium != Medium::File => Action::PowerCut,
         _ => Action::Stall {
             ms: dice.below(300),

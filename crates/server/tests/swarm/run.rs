@@ -23,9 +23,10 @@ use server::event_loop::{EventLoop, Holds};
 use server::ring::Ring;
 
 use crate::client::export;
+use crate::fickle::Fickle;
 use crate::kernel::Simulation;
-use crate::legs::{Broken, Images};
-use crate::plan::{Belief, Dice, Medium, Plan, Setting};
+use crate::legs::Images;
+use crate::plan::{Belief, Dice, Faults, Medium, Plan, Setting};
 use crate::promised::{promising, settings};
 use crate::world::{Counts, World};
 
@@ -94,13 +95,14 @@ fn play(plan: &Plan, seed: u64) -> Report {
         let host_us = plan.setting.host_us;
         let seed = dice.below(u64::MAX);
         let kernel = Simulation::new((clock, nanos), Rc::clone(&world), seed, host_us);
-        let back_end = medium.back_end(&plan.setting, &world.borrow().broken(), &mut dice);
+        let back_end = medium.back_end(&plan.setting, &world.borrow(), &mut dice);
         let event_loop = begin(&plan.setting, (clock, kernel), back_end, mailbox);
         let mut event_loop = event_loop.expect("a loop");
         let ended = event_loop.run();
         if !world.borrow().is_killed() {
             // Pages and flushes that were under way when the power went have failed, and the service says so.
-            let may_lose = world.borrow().counts.cuts > 0;
+            let Counts { cuts, failed, .. } = world.borrow().counts;
+            let may_lose = cuts + failed > 0;
             assert!(
                 ended.is_ok() || may_lose,
                 "service {life} ends with {ended:?}"
@@ -188,12 +190,18 @@ impl Storage {
     }
 
     /// The back end of a service that begins.
-    fn back_end(&self, setting: &Setting, broken: &Broken, dice: &mut Dice) -> Box<dyn BackEnd> {
+    fn back_end(&self, setting: &Setting, world: &World, dice: &mut Dice) -> Box<dyn BackEnd> {
         let seed = dice.below(u64::MAX);
+        let broken = world.broken();
         match self {
+            Storage::One(path, blocks) if setting.faults == Faults::Errors => {
+                let drive = drive(setting, path, *blocks, seed);
+                let mood = Arc::clone(&broken[0]);
+                Box::new(Fickle::new(drive, mood, world.failures()))
+            }
             Storage::One(path, blocks) => drive(setting, path, *blocks, seed),
             Storage::Mirror(legs, blocks) => {
-                legs.mirror(|path| drive(setting, path, *blocks, seed), broken, dice)
+                legs.mirror(|path| drive(setting, path, *blocks, seed), &broken, dice)
             }
         }
     }

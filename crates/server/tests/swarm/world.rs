@@ -1,6 +1,7 @@
 //! The world around the service: clients, a front end, a scan, and what they know of the bytes.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use block::operation::{Ask, OperationError};
@@ -11,14 +12,16 @@ use server::event_loop::mailbox::Mailbox;
 use server::volume::posted::{Contents, Posted};
 
 use crate::client::Client;
+use crate::failures::KnownFailures;
 use crate::history::{History, Moment};
 use crate::legs::{Broken, break_leg};
 use crate::model::{Change, Stamp, contents};
-use crate::plan::{Action, Leaving, Plan, Setting};
+use crate::plan::{Action, Plan, Setting};
 use crate::run::{BLOCK, BLOCKS};
 use crate::scan::{Scan, check};
 use crate::streams::Streams;
 
+mod findings;
 mod losses;
 
 use losses::Departed;
@@ -42,6 +45,10 @@ pub struct Wait {
     moment: Moment,
     /// The power cuts before it.
     cuts: usize,
+    /// The failures of the drive before it.
+    failed: usize,
+    /// A flush may fail if there are more than these.
+    excused: usize,
     since: u64,
 }
 
@@ -73,6 +80,8 @@ pub struct Counts {
     pub cuts: u64,
     pub kills: u64,
     pub breaks: u64,
+    /// Commands that the drive failed.
+    pub failed: u64,
     pub scanned: u64,
     pub unreadable: u64,
     pub connections: u64,
@@ -84,6 +93,7 @@ impl Counts {
         self.cuts += other.cuts;
         self.kills += other.kills;
         self.breaks += other.breaks;
+        self.failed += other.failed;
         self.scanned += other.scanned;
         self.unreadable += other.unreadable;
         self.connections += other.connections;
@@ -109,6 +119,11 @@ pub struct World {
     phase: Phase,
     setting: Setting,
     broken: Broken,
+    /// Commands that the drive failed.
+    failures: Arc<AtomicUsize>,
+    failing_until: Option<u64>,
+    /// What front ends know of them.
+    posters: KnownFailures,
     /// Whether the process ends now.
     is_killed: bool,
     pub counts: Counts,
@@ -138,6 +153,9 @@ impl World {
             phase: Phase::Running,
             setting: plan.setting.clone(),
             broken: Broken::default(),
+            failures: Arc::default(),
+            failing_until: None,
+            posters: KnownFailures::default(),
             is_killed: false,
             counts: Counts::default(),
         }
@@ -146,6 +164,11 @@ impl World {
     /// What the legs of a mirror fail.
     pub fn broken(&self) -> Broken {
         self.broken.clone()
+    }
+
+    /// The number of commands that the drive has failed.
+    pub fn failures(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.failures)
     }
 
     /// Whether the process ends now.
@@ -163,7 +186,9 @@ impl World {
         let step = self.steps.front().map(|&(at, _)| at);
         let paused = self.clients.iter().filter_map(Client::paused_until);
         let look = (!self.departed.is_empty()).then_some(self.look);
-        step.into_iter().chain(paused).chain(look).min()
+        let failing = self.failing_until;
+        let times = step.into_iter().chain(paused).chain(look).chain(failing);
+        times.min()
     }
 
     /// Does what can be done now. The answer is whether anything was.
@@ -171,7 +196,7 @@ impl World {
         if self.is_killed {
             return false;
         }
-        let mut is_any = self.listen(now);
+        let mut is_any = self.see_failures(now) | self.listen(now);
         for who in 0..self.clients.len() {
             is_any |= self.move_client(who, now);
         }
@@ -215,7 +240,9 @@ impl World {
                         Err(failed) => (Err(failed), Vec::new()),
                     };
                     self.assert_in_time(&wait, now);
-                    self.ended(wait, result, &bytes);
+                    let mut posters = self.posters;
+                    self.ended(wait, (result, &bytes), &mut posters);
+                    self.posters = posters;
                 }
                 Told::Cut => self.cut(now),
                 Told::Present(numbers) => self.see(&numbers),
@@ -232,7 +259,9 @@ impl World {
             if !is_patient {
                 self.assert_in_time(&wait, now);
             }
-            self.ended(wait, end.result, &end.bytes);
+            let mut known = self.clients[who].failures;
+            self.ended(wait, (end.result, &end.bytes), &mut known);
+            self.clients[who].failures = known;
         }
         is_any
     }
@@ -255,7 +284,8 @@ impl World {
                 count,
             } => {
                 if let Some(who) = place(who).filter(|&who| self.clients[who].has_room(DEPTH)) {
-                    let (wait, payload) = self.ask(ask, first, count, now);
+                    let known = self.clients[who].failures;
+                    let (wait, payload) = self.ask(ask, (first, count), known, now);
                     self.clients[who].submit(wait, ask, (first, count), &payload);
                 }
             }
@@ -296,6 +326,10 @@ impl World {
                 self.counts.breaks += 1;
                 break_leg(leg, &self.broken, &self.mailbox);
             }
+            Action::Fail { what, ms } => {
+                *self.broken[0].lock().expect("a mood") = what;
+                self.failing_until = Some(now + ms * 1_000_000);
+            }
             Action::Stall { ms } => self.stalled_until = now + ms * 1_000_000,
         }
     }
@@ -304,12 +338,19 @@ impl World {
         self.numbers += 1;
         self.counts.connections += 1;
         let seat = self.seats.take().expect("a seat");
+        let seat = (seat, self.counts.failed as usize);
         let client = Client::connect(self.numbers, (style, &self.setting), seat, &self.mailbox);
         self.clients.push(client);
     }
 
     /// What waits for an operation that begins now, and its payload.
-    fn ask(&mut self, ask: Ask, first: u64, count: u64, now: u64) -> (Wait, Vec<u8>) {
+    fn ask(
+        &mut self,
+        ask: Ask,
+        (first, count): (u64, u64),
+        known: KnownFailures,
+        now: u64,
+    ) -> (Wait, Vec<u8>) {
         self.counts.operations += 1;
         let (stamp, payload) = match ask {
             Ask::Write { .. } => {
@@ -333,28 +374,15 @@ impl World {
             },
             moment: self.history.moment(),
             cuts: self.history.cuts(),
+            failed: self.counts.failed as usize,
+            excused: known.excused(),
             since: now,
         };
         (wait, payload)
     }
 
-    /// Reads that are under way may find a value that is written now.
-    fn may_be_found(&mut self, first: u64, count: u64, stamp: Stamp) {
-        let of_clients = self.clients.iter_mut().flat_map(Client::waits);
-        let waits = of_clients.chain(self.posted.values_mut());
-        let reads = waits.map(|wait| (wait.first, &mut wait.possible));
-        let scans = self.scans.iter_mut().map(|scan| (0, &mut scan.possible));
-        for (begin, possible) in reads.chain(scans) {
-            for (block, possible) in (begin..).zip(possible) {
-                if (first..first + count).contains(&block) {
-                    possible.push(stamp);
-                }
-            }
-        }
-    }
-
     fn post(&mut self, ask: Ask, first: u64, count: u64, now: u64) {
-        let (wait, payload) = self.ask(ask, first, count, now);
+        let (wait, payload) = self.ask(ask, (first, count), self.posters, now);
         self.numbers += 1;
         let (number, told) = (self.numbers, Arc::clone(&self.told));
         self.posted.insert(number, wait);
@@ -371,8 +399,21 @@ impl World {
         });
     }
 
-    fn ended(&mut self, wait: Wait, result: Result<(), OperationError>, bytes: &[u8]) {
+    fn ended(
+        &mut self,
+        wait: Wait,
+        (result, bytes): (Result<(), OperationError>, &[u8]),
+        known: &mut KnownFailures,
+    ) {
         let is_cut = wait.cuts < self.history.cuts();
+        let failed = self.counts.failed as usize;
+        match (result, wait.ask) {
+            (Err(OperationError::Io), Ask::Flush) if failed > wait.excused => {
+                return known.tell(failed);
+            }
+            (Err(OperationError::Io), _) if failed > wait.failed => return self.unknown(&wait),
+            _ => (),
+        }
         match result {
             // Sectors that were being written are unreadable after a cut.
             Err(OperationError::Io) if self.history.cuts() > 0 => {
@@ -383,38 +424,23 @@ impl World {
             Ok(()) if is_cut => return self.unknown(&wait),
             Ok(()) => (),
         }
-        let is_durable = |durability| durability == Durability::Durable;
         match (wait.ask, wait.change) {
             (Ask::Write { durability } | Ask::Zero { durability, .. }, Some(change)) => {
-                self.history.done(change, is_durable(durability));
+                let is_durable = durability == Durability::Durable;
+                self.history.done(change, is_durable, wait.failed);
             }
             // What is trimmed may keep its bytes.
             (_, Some(change)) => self.history.unknown(change),
-            (Ask::Flush, None) => self.history.flushed(wait.moment),
+            (Ask::Flush, None) => self.history.flushed(wait.moment, known.told()),
             (Ask::Read, None) => check(wait.first, bytes, &wait.possible),
             (_, None) => (),
-        }
-    }
-
-    fn leave(&mut self, who: usize, how: Leaving) {
-        match how {
-            Leaving::Politely => self.clients[who].say_goodbye(),
-            Leaving::ByHalf => self.clients[who].close_half(),
-            Leaving::Abruptly | Leaving::WithinPayload => {
-                let mut client = self.clients.remove(who);
-                if matches!(how, Leaving::WithinPayload) {
-                    let stamp = self.history.stamp();
-                    // Nothing of a write whose payload never comes may be done.
-                    client.send_a_part(&contents(0, 416, stamp)[..30_000]);
-                }
-                self.depart(client);
-            }
         }
     }
 
     /// After the last step. The answer is whether anything was done.
     fn end(&mut self, now: u64) -> bool {
         match self.phase {
+            Phase::Running if self.failing_until.is_some() => false,
             Phase::Running => {
                 (0..self.clients.len()).for_each(|who| self.clients[who].close_half());
                 self.streams.end(&self.mailbox);
@@ -432,7 +458,8 @@ impl World {
                 true
             }
             Phase::Reading(first) if first < BLOCKS && self.clients[0].under_way() == 0 => {
-                let (wait, _) = self.ask(Ask::Read, first, CHUNK, now);
+                let known = self.clients[0].failures;
+                let (wait, _) = self.ask(Ask::Read, (first, CHUNK), known, now);
                 self.clients[0].submit(wait, Ask::Read, (first, CHUNK), &[]);
                 self.phase = Phase::Reading(first + CHUNK);
                 true

@@ -7,6 +7,8 @@ use server::event_loop::mailbox::Mailbox;
 
 use super::{Tell, Told, Wait, World, tell};
 use crate::client::Client;
+use crate::model::contents;
+use crate::plan::Leaving;
 use crate::streams::Streams;
 
 /// A client that is gone without its answers. The service may still work for it.
@@ -55,6 +57,23 @@ impl World {
         self.counts.cuts += 1;
         for client in std::mem::take(&mut self.clients) {
             self.depart(client);
+        }
+    }
+
+    /// A client leaves, in one of several ways.
+    pub(super) fn leave(&mut self, who: usize, how: Leaving) {
+        match how {
+            Leaving::Politely => self.clients[who].say_goodbye(),
+            Leaving::ByHalf => self.clients[who].close_half(),
+            Leaving::Abruptly | Leaving::WithinPayload => {
+                let mut client = self.clients.remove(who);
+                if matches!(how, Leaving::WithinPayload) {
+                    let stamp = self.history.stamp();
+                    // Nothing of a write whose payload never comes may be done.
+                    client.send_a_part(&contents(0, 416, stamp)[..30_000]);
+                }
+                self.depart(client);
+            }
         }
     }
 
