@@ -20,6 +20,7 @@ mod schedulers;
 mod serve;
 mod sets;
 mod simulate;
+mod soak;
 mod streams;
 
 /// The arguments of `headtime bench`.
@@ -65,6 +66,8 @@ enum What {
     Sets(sets::SetsBenchArgs),
     /// Delays that this machine adds on the way to an emulated drive, in real time
     Jitter(jitter::JitterBenchArgs),
+    /// Growth of memory, descriptors and threads of a service under a mixed load, live
+    Soak(soak::SoakBenchArgs),
 }
 
 /// Runs the command.
@@ -88,6 +91,7 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Impact(arguments) => impact::run(arguments),
         What::Sets(arguments) => sets::run(arguments),
         What::Jitter(arguments) => jitter::run(arguments),
+        What::Soak(arguments) => soak::run(arguments),
     }
 }
 
@@ -104,5 +108,6 @@ const EXAMPLES: &str = "Examples:
   headtime bench jitter --via nbd
   headtime bench care --unprofiled
   headtime bench classify --seconds 60 --json
+  headtime bench soak --minutes 60
   headtime bench sets --size-mib 64,1024 --pieces 1,1024
   headtime bench densities --surfaces 4 --seeds 1 --minutes 10";

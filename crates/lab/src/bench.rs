@@ -18,6 +18,7 @@ pub mod schedulers;
 pub mod serve;
 pub mod sets;
 pub mod simulate;
+pub mod soak;
 pub mod streams;
 
 mod file_system;

@@ -12,6 +12,12 @@ mod rebuild;
 mod scrub;
 mod tasks;
 
+/// The verify load, which other benchmarks have, too.
+pub(super) mod verify {
+    pub use super::scrub::book::{Book, UNIT};
+    pub use super::scrub::verify_load::{PARTS, VerifyCounts};
+}
+
 pub use backup::BackupFigures;
 pub use rebuild::RebuildFigures;
 pub use scrub::{ScrubFigures, WholeScrub};

@@ -106,6 +106,11 @@ impl Server {
         )))
     }
 
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends the process with SIGKILL.
     pub fn kill(&mut self) -> std::io::Result<()> {
         let killed = rustix::process::Pid::from_child(&self.child);
