@@ -40,6 +40,20 @@ struct Segment {
     stamp: u64,
 }
 
+impl Segment {
+    /// What orders segments for reuse: the empty ones first, then the least recently used.
+    #[inline]
+    fn turn(&self) -> u64 {
+        match self.start < self.end {
+            true => FILLED | self.stamp,
+            false => self.stamp,
+        }
+    }
+}
+
+/// More than any stamp.
+const FILLED: u64 = 1 << 63;
+
 /// A look-ahead in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OngoingLookAhead {
@@ -123,10 +137,9 @@ impl SegmentBuffer {
 
     /// The least recently used segment; `None` if there is no buffer.
     pub(crate) fn oldest(&self) -> Option<usize> {
-        (0..self.segments.len()).min_by_key(|&i| {
-            let segment = &self.segments[i];
-            (segment.start < segment.end, segment.stamp)
-        })
+        let segments = self.segments.iter().enumerate();
+        let oldest = segments.min_by_key(|(_, segment)| segment.turn());
+        oldest.map(|(index, _)| index)
     }
 
     /// The arm whose look-ahead fills a segment.

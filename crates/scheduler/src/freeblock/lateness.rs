@@ -55,6 +55,8 @@ pub struct Lateness {
     chance: [f64; BINS],
     /// Commands with more slack than any seek needs, and those that were late all the same.
     with_slack: (f64, f64),
+    /// Whether `chance` is fitted to all of the observations.
+    is_fitted: bool,
 }
 
 /// The same for commands that the host delays as well: 96 us. A choice for round trips of 50 to 300 us over a
@@ -92,6 +94,7 @@ impl Lateness {
             late: later.map(|chance| chance * PRIOR_WEIGHT),
             chance: later,
             with_slack: (CALM, 0.0),
+            is_fitted: false,
         }
     }
 
@@ -104,6 +107,7 @@ impl Lateness {
     }
 
     fn count(&mut self, slack: i64, was_later: bool) {
+        self.is_fitted = false;
         let Some(bin) = bin(slack) else {
             if slack > 0 {
                 let (seen, late) = self.with_slack;
@@ -125,6 +129,7 @@ impl Lateness {
 
     /// Reduces the weight of all observations.
     pub fn doubt(&mut self) {
+        self.is_fitted = false;
         for (seen, late) in self.seen.iter_mut().zip(&mut self.late) {
             let kept = (DOUBTED / *seen).min(1.0);
             *seen *= kept;
@@ -132,8 +137,11 @@ impl Lateness {
         }
     }
 
-    /// Fits the probabilities to the observations.
+    /// Fits the probabilities to the observations, if there are new ones.
     pub fn learn(&mut self) {
+        if std::mem::replace(&mut self.is_fitted, true) {
+            return;
+        }
         // Blocks of bins with one probability each: (late, seen, bins).
         let mut blocks = [(0.0, 0.0, 0_usize); BINS];
         let mut used = 0;

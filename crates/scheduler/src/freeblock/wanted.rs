@@ -188,23 +188,23 @@ impl WantedBlocks {
         bound == u16::MAX || u32::from(bound) > than
     }
 
-    /// The bits of a cylinder's tracks; `None` if its region has no wanted blocks.
-    pub(super) fn cylinder(&self, cylinder: u32, track_blocks: u32) -> Option<Cylinder<'_>> {
-        let head = Position { cylinder, head: 0 };
-        let bits = match self.regions[self.grain.region(cylinder)].fill() {
+    /// The bits of the tracks of a cylinder of a region, with at most `track_blocks` blocks; `None`
+    /// if the region has no wanted blocks.
+    #[inline]
+    pub(super) fn cylinder(
+        &self,
+        (region, cylinder): (usize, u32),
+        track_blocks: u32,
+    ) -> Option<Cylinder<'_>> {
+        let within = cylinder - self.grain.first_cylinder(region);
+        let bits = match self.regions[region].fill() {
             Fill::Nothing => return None,
             Fill::Everything => None,
-            Fill::Part(bits) => Some(&bits[self.grain.offset(head)..]),
+            Fill::Part(bits) => Some(&bits[self.grain.offset_of_cylinder(within)..]),
         };
-        let slice = self.grain.slice(track_blocks);
-        Some(Cylinder::new(
-            bits,
-            self.counts
-                .get(self.grain.track(head)..)
-                .filter(|counts| !counts.is_empty()),
-            self.grain.stride,
-            (track_blocks, slice),
-        ))
+        let first = self.grain.track(Position { cylinder, head: 0 });
+        let counts = self.counts.get(first..).filter(|counts| !counts.is_empty());
+        Some(Cylinder::new(bits, counts, self.grain, track_blocks))
     }
 
     /// The first region from `region` upwards whose tracks may have more than `than` wanted blocks.
@@ -389,7 +389,7 @@ impl WantedBlocks {
         let mut most = 0;
         for cylinder in self.grain.cylinders_of(index) {
             // Without the tracks' lengths: slices are counted, and the last one as a whole one.
-            let slices = self.cylinder(cylinder, self.grain.stride as u32 * 8);
+            let slices = self.cylinder((index, cylinder), self.grain.stride as u32 * 8);
             let counts = slices.map(|slices| {
                 let heads = 0..self.grain.surfaces;
                 heads.map(|head| slices.most(head)).max().unwrap_or(0)

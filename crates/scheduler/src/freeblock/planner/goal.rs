@@ -63,4 +63,15 @@ impl Worth {
             Goal::Even => (1 + CLEARING) * (revolutions + 1),
         }
     }
+
+    /// The inverse of [`Worth::most`], but for rounding: the picoseconds from which on a read may be worth more than
+    /// `worth`, on a track of `sectors` sectors that turns once in `period` picoseconds.
+    pub fn least_picos(&self, worth: u64, sectors: u32, period: u64) -> u64 {
+        let (parts, of) = match self.goal {
+            Goal::Blocks => (worth + 1, u64::from(sectors.max(1))),
+            Goal::Even => ((worth / (1 + CLEARING)).saturating_sub(1), REVOLUTION),
+        };
+        let picos = u128::from(parts) * u128::from(period) / u128::from(of);
+        picos.try_into().unwrap_or(u64::MAX)
+    }
 }

@@ -3,6 +3,7 @@
 //! A guessed track has another angle than believed, so that a read there takes any time up to a
 //! revolution, and the request behind it is late.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use block::{Extent, Sectors};
@@ -42,6 +43,27 @@ impl KnownTracks {
             let track = index(self.surfaces, place);
             bits[track / 64] >> (track % 64) & 1 == 1
         })
+    }
+
+    /// The heads of a cylinder up to that of its `most`-th measured track, and how many of their tracks were
+    /// measured.
+    #[inline]
+    pub fn heads(&self, cylinder: u32, most: u32) -> (Range<u32>, u32) {
+        if self.bits.is_none() {
+            let heads = self.surfaces.min(most);
+            return (0..heads, heads);
+        }
+        let mut measured = 0;
+        let mut end = 0;
+        while end < self.surfaces && measured < most {
+            let place = Position {
+                cylinder,
+                head: end,
+            };
+            measured += u32::from(self.has(place));
+            end += 1;
+        }
+        (0..end, measured)
     }
 
     /// Whether a track of a cylinder was measured.

@@ -12,7 +12,7 @@ use drive::geometry::{Track, TrackExtent};
 use drive::{Angle, Position, Profile, Spindle};
 
 use super::turning::Rim;
-use super::visit::{blocks_of, only_run, whole};
+use super::visit::{WholeTrack, blocks_of, only_run, whole};
 
 /// The number of tracks up to which every track of a drive is read. They take a tenth of a second.
 pub(super) const COUNTED: u32 = 1 << 20;
@@ -21,22 +21,32 @@ pub(super) const COUNTED: u32 = 1 << 20;
 #[derive(Clone, Debug)]
 pub(super) struct Outlines {
     surfaces: u32,
+    /// In the order of the tracks.
     outlines: Arc<[Outline]>,
+    /// In the same order, apart from what a search through many tracks reads.
+    places: Arc<[TrackPlace]>,
     /// The width of a sector on tracks with so many sectors; zero if no track has.
     widths: Arc<[Angle]>,
 }
 
-/// The place and the blocks of a track.
+/// The coarse place and the number of the blocks of a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outline {
-    /// The beginning of sector 0.
-    start: Angle,
-    /// The lowest block.
-    lowest: Lba,
+    /// The beginning of sector 0 in parts of a revolution out of 2^32, rounded down.
+    start: u32,
     /// The number of sectors; 0 if blocks were remapped, which makes the outline unknown.
     sectors: u16,
     /// The number of blocks, at most that of sectors.
     blocks: u16,
+}
+
+/// The exact place of a track.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct TrackPlace {
+    /// The beginning of sector 0.
+    start: Angle,
+    /// The lowest block.
+    lowest: Lba,
     /// The sector of the first block if the others are on the following sectors, without gaps; else
     /// `SLIPPED`.
     first: u16,
@@ -65,82 +75,125 @@ impl Outlines {
         let places = cylinders
             .flat_map(|cylinder| (0..surfaces).map(move |head| Position { cylinder, head }));
         let mut widths = Vec::new();
-        let outlines = places.map(|place| Outline::of(profile, place, &mut widths));
+        let (outlines, places): (Vec<_>, Vec<_>) = places
+            .map(|place| outlined(profile, place, &mut widths).unwrap_or_default())
+            .unzip();
         Outlines {
             surfaces,
-            outlines: outlines.collect(),
+            outlines: outlines.into(),
+            places: places.into(),
             widths: widths.into(),
         }
     }
 
     /// The outline of a track, if it has one.
     #[inline]
-    pub fn at(&self, position: Position) -> Option<Outline> {
-        let track = position.cylinder as usize * self.surfaces as usize + position.head as usize;
-        let outline = self.outlines.get(track)?;
-        (outline.sectors > 0).then_some(*outline)
+    pub fn at(&self, position: Position) -> Option<&Outline> {
+        known(self.of(position.cylinder), position.head)
     }
 
-    /// The track at a position, as the geometry has it.
-    pub fn track(&self, position: Position) -> Option<Track> {
+    /// The outlines of a cylinder's tracks; none on a drive without outlines.
+    #[inline]
+    pub fn of(&self, cylinder: u32) -> &[Outline] {
+        let surfaces = self.surfaces as usize;
+        let first = cylinder as usize * surfaces;
+        let outlines = self.outlines.get(first..first + surfaces);
+        outlines.unwrap_or_default()
+    }
+
+    /// The track at a position, as the geometry has it, if it has an outline.
+    pub fn track(&self, position: Position) -> Option<WholeTrack> {
         let outline = self.at(position)?;
-        Some(Track {
-            first: outline.lowest,
-            last: Lba(outline.lowest.0 + u64::from(outline.blocks) - 1),
+        let place = self.place(position);
+        let track = Track {
+            first: place.lowest,
+            last: Lba(place.lowest.0 + u64::from(outline.blocks) - 1),
             cylinder: position.cylinder,
             head: position.head,
-            start: outline.start,
+            start: place.start,
             sectors: outline.sectors.into(),
             width: self.widths[usize::from(outline.sectors)],
+        };
+        Some(WholeTrack {
+            track,
+            straight: place.straight(),
         })
     }
 
-    /// The sectors of a track, and the one of its first block, if the others follow without gaps.
+    /// The sectors of a track with an outline, and the one of its first block, if the others follow without gaps.
     #[inline]
-    pub fn straight(&self, outline: &Outline) -> Option<(Rim, u32)> {
+    pub fn straight(&self, position: Position, outline: &Outline) -> Option<(Rim, u32)> {
+        let place = self.place(position);
         let rim = Rim {
-            start: outline.start,
+            start: place.start,
             width: self.widths[usize::from(outline.sectors)],
             sectors: outline.sectors.into(),
         };
-        (outline.first != SLIPPED).then_some((rim, outline.first.into()))
+        Some((rim, place.straight()?))
+    }
+
+    /// The place of a track with an outline.
+    #[inline]
+    fn place(&self, position: Position) -> &TrackPlace {
+        &self.places[(position.cylinder * self.surfaces + position.head) as usize]
+    }
+}
+
+/// The outline of a track among those of its cylinder, if it has one.
+#[inline]
+pub(super) fn known(outlines: &[Outline], head: u32) -> Option<&Outline> {
+    let outline = outlines.get(head as usize)?;
+    (outline.sectors > 0).then_some(outline)
+}
+
+/// The outline and the place of a track; `None` if blocks were remapped.
+fn outlined(
+    profile: &Profile,
+    place: Position,
+    widths: &mut Vec<Angle>,
+) -> Option<(Outline, TrackPlace)> {
+    let track = profile.geometry.track_at(place.cylinder, place.head)?;
+    let blocks = track.last.0 - track.first.0 + 1;
+    let (sectors, blocks) = (
+        u16::try_from(track.sectors).ok()?,
+        u16::try_from(blocks).ok()?,
+    );
+    let run = only_run(profile, blocks_of(&track, 0..u32::from(blocks)));
+    let here = |run: &TrackExtent| {
+        run.cylinder == track.cylinder && run.head == track.head && blocks <= sectors
+    };
+    if !run.as_ref().is_some_and(here) || !is_one_width(widths, &track) {
+        return None;
+    }
+    let straight = whole(profile, &track).and_then(|piece| piece.straight_from());
+    let outline = Outline {
+        start: parts(track.start),
+        sectors,
+        blocks,
+    };
+    let place = TrackPlace {
+        start: track.start,
+        lowest: track.first,
+        first: straight.map_or(SLIPPED, |first| first as u16),
+    };
+    Some((outline, place))
+}
+
+/// An angle in parts of a revolution out of 2^32, rounded down.
+#[inline]
+fn parts(angle: Angle) -> u32 {
+    (angle.raw() >> 32) as u32
+}
+
+impl TrackPlace {
+    /// The sector of the first block if the others are on the following ones, without gaps.
+    #[inline]
+    fn straight(&self) -> Option<u32> {
+        (self.first != SLIPPED).then_some(self.first.into())
     }
 }
 
 impl Outline {
-    fn of(profile: &Profile, place: Position, widths: &mut Vec<Angle>) -> Self {
-        let track = profile.geometry.track_at(place.cylinder, place.head);
-        let Some(track) = track else {
-            return Outline::default();
-        };
-        let blocks = track.last.0 - track.first.0 + 1;
-        let (Ok(sectors), Ok(blocks)) = (u16::try_from(track.sectors), u16::try_from(blocks))
-        else {
-            return Outline::default();
-        };
-        let run = only_run(profile, blocks_of(&track, 0..u32::from(blocks)));
-        let here = |run: &TrackExtent| {
-            run.cylinder == track.cylinder && run.head == track.head && blocks <= sectors
-        };
-        if !run.as_ref().is_some_and(here) || !is_one_width(widths, &track) {
-            return Outline::default();
-        }
-        let straight = whole(profile, &track).and_then(|piece| piece.straight_from());
-        Outline {
-            start: track.start,
-            lowest: track.first,
-            sectors,
-            blocks,
-            first: straight.map_or(SLIPPED, |first| first as u16),
-        }
-    }
-
-    /// The position of sector 0 in parts of a revolution out of 2^32, rounded down.
-    #[inline]
-    fn start_parts(&self) -> u32 {
-        (self.start.raw() >> 32) as u32
-    }
-
     /// The number of the track's blocks.
     #[inline]
     pub fn blocks(&self) -> u32 {
@@ -160,10 +213,10 @@ impl Outline {
         let sectors = u64::from(self.sectors);
         let whole = |angle: u32| ((u64::from(angle) * sectors) >> 32) as u32;
         // Both angles are rounded down: the difference is at most a part too large.
-        let from = whole(passing.from.wrapping_sub(self.start_parts())).saturating_sub(1);
+        let from = whole(passing.from.wrapping_sub(self.start)).saturating_sub(1);
         let until = from + whole(passing.turn?) + ROUNDED;
         let sectors = u32::from(self.sectors);
-        if until >= from + sectors || passing.from == self.start_parts() {
+        if until >= from + sectors || passing.from == self.start {
             return None;
         }
         let slipped = sectors - self.blocks();
@@ -193,7 +246,7 @@ impl Passing {
         let nano = spindle.angle_at(Instant::from_nanos(1)) - spindle.phase();
         let turn = time.as_nanos().checked_mul(nano.raw());
         Passing {
-            from: (spindle.angle_at(from).raw() >> 32) as u32,
+            from: parts(spindle.angle_at(from)),
             turn: turn.and_then(|turn| u32::try_from(turn >> 32).ok()?.checked_add(1)),
         }
     }

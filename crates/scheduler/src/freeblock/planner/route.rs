@@ -7,7 +7,7 @@ use super::goal::Worth;
 use super::ground::SearchBounds;
 use super::merged::{Approach, merged};
 use super::search::{CylinderSearch, SearchRules};
-use super::visit::{Leg, Visit};
+use super::visit::{Leg, Visit, Visited};
 use crate::freeblock::plan::MOST_STOPS;
 use crate::freeblock::{
     Gap, GapPlan, Merging, PlanRules, Ranges, SameTrack, SlowBus, Stop, WantedBlocks,
@@ -78,6 +78,9 @@ impl Planning<'_> {
             return false;
         }
         let stops = route.visits.iter().flat_map(|visit| visit.stops).flatten();
+        if stops.clone().nth(1).is_none() {
+            return true;
+        }
         let ends: Vec<(Instant, Instant)> = self.completions(stops).collect();
         let (Some(last), [.., (_, before), (end, _)]) = (route.visits.last(), &ends[..]) else {
             return true;
@@ -137,8 +140,8 @@ impl Planning<'_> {
         }
         let mut than = 0;
         let mut gain = None;
-        if let Some(stop) = self.merged(route) {
-            than = self.worth_of_merged(&stop);
+        if let Some((stop, track)) = self.merged(route) {
+            than = self.worth.of(stop.wanted, track.sectors, track.wanted);
             gain = Some(RouteGain::Merged(stop));
         }
         let taken: Vec<Position> = route.visits.iter().map(|visit| visit.position).collect();
@@ -172,17 +175,6 @@ impl Planning<'_> {
             }
         }
         gain
-    }
-
-    fn worth_of_merged(&self, stop: &Stop) -> u64 {
-        let Some(track) = self.profile.geometry.track_of(stop.extent.start()) else {
-            return 0;
-        };
-        let left = self
-            .wanted
-            .slices(&track)
-            .map_or(0, |slices| slices.wanted(0..slices.count()));
-        self.worth.of(stop.wanted, track.sectors, left)
     }
 
     /// The part of the route before a visit, or before B.
@@ -239,8 +231,8 @@ impl Planning<'_> {
         Some(stops.fold(self.gap.bus?, after))
     }
 
-    /// The best read in one command with B, for a route that has none.
-    fn merged(&self, route: &Route) -> Option<Stop> {
+    /// The best read in one command with B, for a route that has none, and its track.
+    fn merged(&self, route: &Route) -> Option<(Stop, Visited)> {
         let (gap, guard) = (self.gap, self.rules.guard);
         let at_destination = |visit: &Visit| visit.position == gap.destination.position;
         if gap.direction == Direction::Write
@@ -269,7 +261,8 @@ impl Planning<'_> {
             begins: gap.begins,
             bus: self.bus(&route.visits),
         };
-        merged((self.profile, self.wanted), &approach)
+        let outlines = self.ground.outlines();
+        merged((self.profile, outlines, self.wanted), &approach)
     }
 }
 

@@ -8,14 +8,16 @@
 //! is not above the best so far. The bound follows from the time that the two seeks leave, and from
 //! the most wanted blocks of the region's tracks.
 
+use std::iter::once;
+
 use block::{Direction, Duration};
 use drive::{Position, Profile};
 
 use super::goal::Worth;
 use super::ground::{SearchBounds, sole};
-use super::sieve::{Held, Sieve};
+use super::sieve::{Seeks, Sieve, passes};
 use super::visit::{Leg, Visit, visit};
-use crate::freeblock::wanted::WantedBlocks;
+use crate::freeblock::wanted::{Cylinder, WantedBlocks};
 use crate::freeblock::{Kind, Ranges};
 
 /// The constraints of a search.
@@ -83,7 +85,17 @@ pub(super) struct CylinderSearch<'a> {
     than: u64,
     /// A number of wanted blocks that does not exceed it.
     few: u32,
+    /// The least time for a better read of a track of so many sectors.
+    least_time: Option<(u32, Duration)>,
     best: Option<Visit>,
+}
+
+impl SearchRules<'_> {
+    /// Whether separate commands may not read a track.
+    #[inline]
+    fn is_closed(&self, position: Position) -> bool {
+        self.closed.contains(&Some(position)) || self.taken.contains(&position)
+    }
 }
 
 impl<'a> CylinderSearch<'a> {
@@ -109,6 +121,7 @@ impl<'a> CylinderSearch<'a> {
             worth,
             than,
             few: worth.blocks(than),
+            least_time: None,
             best: None,
         };
         search.run();
@@ -118,9 +131,10 @@ impl<'a> CylinderSearch<'a> {
     fn run(&mut self) {
         let leg = &self.rules.leg;
         let (from, to) = (leg.from.cylinder, leg.to.cylinder);
-        self.cylinder(to);
+        let grain = self.rules.wanted.grain();
+        self.cylinder(to, grain.region(to));
         if from != to {
-            self.cylinder(from);
+            self.cylinder(from, grain.region(from));
         }
         let mut cursors = cursors(from, to, self.profile.geometry.cylinders());
         while *self.left > 0 {
@@ -148,13 +162,13 @@ impl<'a> CylinderSearch<'a> {
         let ahead = self.ground.ahead(region, cursor.step);
         let here = cursor.until(rules.wanted.grain().cylinders_of(region));
         let rest = cursor.stop.abs_diff(cursor.at) as u32;
-        let spans = [
-            (rest, ahead),
-            (rest / 8, ahead),
-            (LEAP, ahead),
-            (here, self.ground.dense(region)),
-        ];
-        for (length, dense) in spans {
+        // Away from both ends a longer way has no more time.
+        let leaps: &[u32] = match cursor.course {
+            SearchCourse::Outward => &[rest],
+            SearchCourse::Inward => &[rest, rest / 8, LEAP],
+        };
+        let leaps = leaps.iter().map(|&length| (length, ahead));
+        for (length, dense) in leaps.chain(once((here, self.ground.dense(region)))) {
             let length = length.min(rest);
             if self.most(self.time_of(cursor, length), dense) <= self.than {
                 cursor.at += cursor.step * i64::from(length.max(1));
@@ -168,7 +182,7 @@ impl<'a> CylinderSearch<'a> {
             let cylinder = cursor.at as u32;
             if rules.wanted.may_have(cylinder, self.few) && self.ground.known().has_any_on(cylinder)
             {
-                self.cylinder(cylinder);
+                self.cylinder(cylinder, region);
             }
             cursor.at += cursor.step;
         }
@@ -190,73 +204,95 @@ impl<'a> CylinderSearch<'a> {
         self.time.saturating_sub(there + back)
     }
 
-    /// Visits the tracks of a cylinder.
-    fn cylinder(&mut self, cylinder: u32) {
-        let rules = self.rules;
-        let leg = &rules.leg;
+    /// Visits the tracks of a cylinder of a region, if there is time for a better read.
+    #[inline]
+    fn cylinder(&mut self, cylinder: u32, region: usize) {
+        let leg = &self.rules.leg;
         let [there, back] = [(Direction::Read, leg.from), (leg.direction, leg.to)]
             .map(|(direction, end)| sole(self.profile, direction, end.cylinder.abs_diff(cylinder)));
         let time = self.time.saturating_sub(there + back);
-        let region = rules.wanted.grain().region(cylinder);
-        let dense = self.ground.dense(region);
-        // Tracks with equal seek times have the same bound.
-        let mut bound = (time, self.most(time, dense));
-        if bound.1 <= self.than {
-            return;
+        if time >= self.least_time(self.ground.dense(region)) {
+            self.tracks((cylinder, region), (there, back));
         }
-        let Some(tracks) = rules.wanted.cylinder(cylinder, dense) else {
+    }
+
+    /// Visits the tracks of a cylinder whose nearest one takes these seeks.
+    fn tracks(&mut self, (cylinder, region): (u32, usize), seeks: Seeks) {
+        let rules = self.rules;
+        let dense = self.ground.dense(region);
+        let Some(tracks) = rules.wanted.cylinder((region, cylinder), dense) else {
             return;
         };
-        let few = self
-            .worth
-            .blocks_among(self.than, self.ground.sparse_in(region));
-        if self.ground.known().are_all() && !rules.wanted.may_have(cylinder, few) {
+        let known = self.ground.known();
+        let sparse = self.ground.sparse_in(region);
+        let few = self.worth.blocks_among(self.than, sparse);
+        if known.are_all() && !rules.wanted.may_have(cylinder, few) {
             // None of its tracks can be better, and each counts as visited.
-            let surfaces = self.profile.geometry.surfaces();
+            let surfaces = rules.wanted.grain().surfaces;
             *self.left = self.left.saturating_sub(surfaces);
             return;
         }
-        let mut sieve = Sieve::new(
+        let (mut heads, visited) = known.heads(cylinder, *self.left);
+        *self.left -= visited;
+        let sieve = Sieve::new(
             (self.profile, self.ground),
-            rules.wanted,
-            (leg, rules.ranges),
-            (there, back),
+            (&rules.leg, rules.ranges),
+            (cylinder, tracks),
+            seeks,
         );
-        for head in 0..self.profile.geometry.surfaces() {
-            if *self.left == 0 {
-                return;
-            }
+        while let Some(head) = tracks.first_above(heads.clone(), self.few) {
+            heads.start = head + 1;
             let position = Position { cylinder, head };
-            if !self.ground.known().has(position) {
+            if !known.has(position) || rules.is_closed(position) {
                 continue;
             }
-            *self.left -= 1;
-            let held = Held {
-                most: tracks.most(head),
-                is_exact: tracks.is_exact(),
-            };
-            if held.most <= self.few
-                || rules.closed.contains(&Some(position))
-                || rules.taken.contains(&position)
-            {
-                continue;
-            }
-            let seeks = self.seeks(position);
-            let time = self.time.saturating_sub(seeks.0 + seeks.1);
-            if bound.0 != time {
-                bound = (time, self.most(time, dense));
-            }
-            if bound.1 <= self.than {
-                continue;
-            }
-            let (worth, than, few) = (self.worth, self.than, self.few);
-            let is_better =
-                |wanted, sectors, left| wanted > few && worth.of(wanted, sectors, left) > than;
-            if sieve.passes(position, held, seeks, is_better) {
-                self.track(position);
+            if sieve.may_pass(head, self.is_better()) {
+                self.track(position, dense, tracks);
             } else {
                 debug_assert!(self.is_worse(position), "{position:?} is better");
             }
+        }
+    }
+
+    /// Tells of wanted blocks that are read, the sectors of their track, and all of its wanted blocks
+    /// whether they are better than the best so far.
+    #[inline]
+    fn is_better(&self) -> impl Fn(u32, u32, u32) -> bool + use<> {
+        let (worth, than, few) = (self.worth, self.than, self.few);
+        move |wanted, sectors, left| wanted > few && worth.of(wanted, sectors, left) > than
+    }
+
+    /// Visits a track if that is better than the best so far.
+    #[inline(never)]
+    fn track(&mut self, position: Position, dense: u32, tracks: Cylinder<'_>) {
+        let leg = &self.rules.leg;
+        let seeks = self.seeks(position);
+        if self.time.saturating_sub(seeks.0 + seeks.1) < self.least_time(dense) {
+            return;
+        }
+        let turning = leg.turning(self.profile, seeks);
+        let is_better = turning.is_some_and(|turning| {
+            passes(
+                (self.profile, self.ground.outlines()),
+                (leg, self.rules.ranges),
+                &tracks,
+                (position, &turning),
+                self.is_better(),
+            )
+        });
+        if !is_better {
+            debug_assert!(self.is_worse(position), "{position:?} is better");
+            return;
+        }
+        let Some(found) = self.visited(position) else {
+            return;
+        };
+        let worth = self.worth_of(&found);
+        if worth > self.than {
+            self.than = worth;
+            self.few = self.worth.blocks(worth);
+            self.least_time = None;
+            self.best = Some(found);
         }
     }
 
@@ -272,7 +308,7 @@ impl<'a> CylinderSearch<'a> {
     }
 
     /// The times of the two seeks, to a track and from it.
-    fn seeks(&self, position: Position) -> (Duration, Duration) {
+    fn seeks(&self, position: Position) -> Seeks {
         let leg = &self.rules.leg;
         (
             self.profile.reposition(leg.from, position, Direction::Read),
@@ -299,16 +335,35 @@ impl<'a> CylinderSearch<'a> {
         )
     }
 
-    fn track(&mut self, position: Position) {
-        let Some(found) = self.visited(position) else {
-            return;
-        };
-        let worth = self.worth_of(&found);
-        if worth > self.than {
-            self.than = worth;
-            self.few = self.worth.blocks(worth);
-            self.best = Some(found);
+    /// The least time for reading in which a read of a track of at most `sectors` sectors may be better than
+    /// the best so far.
+    #[inline]
+    fn least_time(&mut self, sectors: u32) -> Duration {
+        match self.least_time {
+            Some((of, time)) if of == sectors => time,
+            _ => {
+                let time = self.find_least_time(sectors);
+                self.least_time = Some((sectors, time));
+                time
+            }
         }
+    }
+
+    /// The shortest time whose bound is above the best so far.
+    fn find_least_time(&self, sectors: u32) -> Duration {
+        let period = self.profile.spindle.period_ps();
+        let nanos = self.worth.least_picos(self.than, sectors, period) / 1000;
+        // The bounds add small parts to what they round.
+        let mut time = Duration::from_nanos(nanos.saturating_sub(LEAST_TIME_ERROR));
+        debug_assert!(
+            time.is_zero() || self.most(time, sectors) <= self.than,
+            "{time:?} is not the least time for {} with {sectors} sectors",
+            self.than
+        );
+        while self.most(time, sectors) <= self.than {
+            time += Duration::from_nanos(1);
+        }
+        time
     }
 
     /// Upper bound on the worth of a read within `time` on a track of at most `sectors` sectors.
@@ -409,3 +464,7 @@ fn cursors(from: u32, to: u32, cylinders: u32) -> [Cursor; 4] {
 
 /// Cylinders that are skipped at once, if the bound of a longer distance does not decide. A choice.
 const LEAP: u32 = 512;
+
+/// By how many nanoseconds the least time for a better read may be less than computed: the bounds add less than a
+/// part in 2^29, which is a nanosecond in half a second, and round up.
+const LEAST_TIME_ERROR: u64 = 2;

@@ -1,7 +1,7 @@
 //! Whether a track of a cylinder may be better than the best so far, without a visit.
 //!
-//! A track whose blocks follow each other sector by sector is counted exactly: a visit is made only
-//! where it will be the best. Of other tracks the coarse outline tells more than what passes.
+//! Most tracks are not, by their coarse outlines. Of others the blocks that follow each other sector
+//! by sector are counted exactly: a visit is made only where it will be the best.
 
 use std::ops::Range;
 
@@ -9,36 +9,23 @@ use block::{Duration, Instant};
 use drive::{Position, Profile};
 
 use super::ground::SearchBounds;
-use super::outline::{Outline, Passing};
+use super::outline::{self, Outline, Outlines, Passing};
 use super::turning::{Rim, Sectors, Sweep, Turning};
 use super::visit::Leg;
 use crate::freeblock::Ranges;
-use crate::freeblock::wanted::{Slices, WantedBlocks};
+use crate::freeblock::wanted::{Cylinder, Slices};
 
 /// The times of the seeks to a track and from it.
 pub(super) type Seeks = (Duration, Duration);
 
-/// The wanted blocks of a track, as far as they are known without its bits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
-    /// Not less than they are.
-    pub most: u32,
-    /// Whether `most` is their number, if no more than all of the track's blocks.
-    pub is_exact: bool,
-}
-
-/// The sieve of a cylinder.
+/// What passes of the tracks of a cylinder, coarsely.
 pub(super) struct Sieve<'a> {
-    profile: &'a Profile,
-    ground: &'a SearchBounds,
-    wanted: &'a WantedBlocks,
-    leg: &'a Leg,
     ranges: Ranges,
-    /// The least seeks to any of its tracks.
-    least: Seeks,
-    passing: Option<Passing>,
-    /// The span between the last seeks that were asked for.
-    span: Option<(Seeks, Option<Turning>)>,
+    tracks: Cylinder<'a>,
+    /// Their outlines, if there are any.
+    outlines: &'a [Outline],
+    /// A superset of what passes of any of them.
+    passing: Passing,
 }
 
 /// The blocks of a track that follow each other sector by sector, and what passes of them.
@@ -50,109 +37,85 @@ struct Straight<'a> {
 }
 
 impl<'a> Sieve<'a> {
+    /// The sieve of a cylinder whose nearest track takes these seeks.
+    #[inline]
     pub fn new(
-        (profile, ground): (&'a Profile, &'a SearchBounds),
-        wanted: &'a WantedBlocks,
-        (leg, ranges): (&'a Leg, Ranges),
-        least: Seeks,
+        (profile, ground): (&Profile, &'a SearchBounds),
+        (leg, ranges): (&Leg, Ranges),
+        (cylinder, tracks): (u32, Cylinder<'a>),
+        (there, back): Seeks,
     ) -> Self {
+        let from = leg.leaves + there + leg.to_free;
+        let until = leg.latest.saturating_sub(back).min(leg.done_by);
         Sieve {
-            profile,
-            ground,
-            wanted,
-            leg,
             ranges,
-            least,
-            passing: None,
-            span: None,
+            tracks,
+            outlines: ground.outlines().of(cylinder),
+            passing: Passing::new(&profile.spindle, from, until.since(from)),
         }
     }
 
-    /// Whether a visit of a track may be better. `is_better` tells so of wanted blocks that are
+    /// Whether what passes by a track's outline may be better. `is_better` tells so of wanted blocks that are
     /// read, the sectors of their track, and all of its wanted blocks.
     #[inline]
-    pub fn passes(
-        &mut self,
-        position: Position,
-        held: Held,
-        seeks: Seeks,
-        is_better: impl Fn(u32, u32, u32) -> bool,
-    ) -> bool {
-        let outlines = self.ground.outlines();
-        let Some(outline) = outlines.at(position) else {
+    pub fn may_pass(&self, head: u32, is_better: impl Fn(u32, u32, u32) -> bool) -> bool {
+        let Some(outline) = outline::known(self.outlines, head) else {
             return true;
         };
-        let most = held.most.min(outline.blocks());
-        let is_better = |wanted: u32| {
-            let wanted = wanted.min(most);
-            let left = if held.is_exact { most } else { wanted };
-            is_better(wanted, outline.sectors(), left)
-        };
-        if !is_better(most) {
-            return false;
-        }
-        let slices = self.wanted.slices_at(position, outline.blocks());
-        let Some(slices) = slices else {
-            return false;
-        };
-        match outlines.straight(&outline) {
-            Some(straight) => self.turning(seeks).is_some_and(|turning| {
-                let straight = Straight::new(turning, straight, slices);
-                straight.is_better(self.profile, self.leg, self.ranges, is_better)
-            }),
-            None => self.may_pass(&outline, &slices, is_better),
-        }
-    }
-
-    /// The span on a track between two seeks.
-    #[inline]
-    fn turning(&mut self, seeks: Seeks) -> Option<Turning> {
-        match self.span {
-            Some((of, turning)) if of == seeks => turning,
-            _ => {
-                let turning = self.leg.turning(self.profile, seeks);
-                self.span = Some((seeks, turning));
-                turning
-            }
-        }
-    }
-
-    /// Whether what passes by a track's outline may be better.
-    fn may_pass(
-        &mut self,
-        outline: &Outline,
-        slices: &Slices<'_>,
-        is_better: impl Fn(u32) -> bool,
-    ) -> bool {
-        let passing = match self.passing {
-            Some(passing) => passing,
-            None => *self.passing.insert(self.passing_on_any()),
-        };
-        let Some(ranges) = outline.passing(&passing) else {
+        let Some(passing) = outline.passing(&self.passing) else {
             return true;
         };
-        let wanted = ranges.map(|blocks| match blocks.is_empty() {
+        let slices = self.tracks.slices(head, outline.blocks());
+        let [upper, lower] = passing.map(|blocks| match blocks.is_empty() {
             true => 0,
             false => slices.wanted(slices.touched(blocks)),
         });
-        is_better(wanted[0] + wanted[1])
+        let wanted = match self.ranges {
+            Ranges::One => upper.max(lower),
+            Ranges::Two => upper + lower,
+        };
+        with_left(&self.tracks, (head, outline), is_better)(wanted)
     }
+}
 
-    /// A superset of the part of the cylinder that passes, with the least seeks.
-    fn passing_on_any(&self) -> Passing {
-        let leg = self.leg;
-        let (there, back) = self.least;
-        let from = leg.leaves + there + leg.to_free;
-        let until = leg.latest.as_nanos().saturating_sub(back.as_nanos());
-        let until = until.min(leg.done_by.as_nanos());
-        let time = Duration::from_nanos(until.saturating_sub(from.as_nanos()));
-        Passing::new(&self.profile.spindle, from, time)
+/// Whether a visit of a track may be better whose sectors pass as `turning` says, with the same `is_better`.
+pub(super) fn passes(
+    (profile, outlines): (&Profile, &Outlines),
+    (leg, ranges): (&Leg, Ranges),
+    tracks: &Cylinder<'_>,
+    (position, turning): (Position, &Turning),
+    is_better: impl Fn(u32, u32, u32) -> bool,
+) -> bool {
+    let Some(outline) = outlines.at(position) else {
+        return true;
+    };
+    let Some(straight) = outlines.straight(position, outline) else {
+        return true;
+    };
+    let slices = tracks.slices(position.head, outline.blocks());
+    let is_better = with_left(tracks, (position.head, outline), is_better);
+    Straight::new(turning, straight, slices).is_better(profile, leg, ranges, is_better)
+}
+
+/// Whether so many wanted blocks of a track are better, of all that are left of it.
+#[inline]
+fn with_left(
+    tracks: &Cylinder<'_>,
+    (head, outline): (u32, &Outline),
+    is_better: impl Fn(u32, u32, u32) -> bool,
+) -> impl Fn(u32) -> bool {
+    let most = tracks.most(head).min(outline.blocks());
+    let (sectors, is_exact) = (outline.sectors(), tracks.is_exact());
+    move |wanted: u32| {
+        let wanted = wanted.min(most);
+        let left = if is_exact { most } else { wanted };
+        is_better(wanted, sectors, left)
     }
 }
 
 impl<'a> Straight<'a> {
     #[inline]
-    fn new(turning: Turning, (rim, first): (Rim, u32), slices: Slices<'a>) -> Self {
+    fn new(turning: &Turning, (rim, first): (Rim, u32), slices: Slices<'a>) -> Self {
         Straight {
             slices,
             sectors: turning.sectors(&rim),

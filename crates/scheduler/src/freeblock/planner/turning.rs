@@ -159,12 +159,13 @@ impl Rim {
     #[inline]
     fn floor(&self, way: u64) -> u32 {
         let width = self.width.raw();
-        let fits = |count: u32| u128::from(width) * u128::from(count) <= u128::from(way);
-        let about = ((u128::from(way) * u128::from(self.sectors)) >> 64) as u32;
-        if fits(about) && !fits(about + 1) {
-            return about;
+        let about = (u128::from(way) * u128::from(self.sectors)) >> 64;
+        let taken = width.checked_mul(about as u64);
+        let left = taken.and_then(|taken| way.checked_sub(taken));
+        match left {
+            Some(left) if left < width => about as u32,
+            _ => (way / width.max(1)).min(u64::from(self.sectors)) as u32,
         }
-        (way / width.max(1)).min(u64::from(self.sectors)) as u32
     }
 
     /// The number of sectors that are as wide as `way` together, at most all.

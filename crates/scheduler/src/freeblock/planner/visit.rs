@@ -57,6 +57,14 @@ pub(super) struct Visited {
     pub wanted: u32,
 }
 
+/// A track none of whose blocks was remapped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WholeTrack {
+    pub track: Track,
+    /// The sector of the first block if the others are on the following ones, without gaps.
+    pub straight: Option<u32>,
+}
+
 /// Consecutive blocks of a track, in the order of their sectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SectorRun {
@@ -79,6 +87,8 @@ enum SectorOrder {
 struct Visiting<'a> {
     profile: &'a Profile,
     track: Track,
+    /// The sector of the first block, if the others are known to be on the following ones.
+    straight: Option<u32>,
     slices: Slices<'a>,
     turning: Turning,
     sectors: Sectors,
@@ -98,6 +108,16 @@ struct Swept {
 }
 
 impl SectorRun {
+    /// So many blocks on consecutive sectors, from `sector` on.
+    fn straight(blocks: u32, sector: u32) -> Self {
+        SectorRun {
+            first: 0,
+            blocks,
+            sector,
+            order: SectorOrder::Straight,
+        }
+    }
+
     /// The sector of the first block, if the others are on the following ones.
     pub fn straight_from(&self) -> Option<u32> {
         (self.order == SectorOrder::Straight).then_some(self.sector)
@@ -133,7 +153,7 @@ impl Visit {
 pub(super) fn visit(
     (profile, wanted): (&Profile, &WantedBlocks),
     leg: &Leg,
-    (position, kind, known): (Position, Kind, Option<Track>),
+    (position, kind, known): (Position, Kind, Option<WholeTrack>),
     ranges: Ranges,
     than: u32,
 ) -> Option<Visit> {
@@ -142,10 +162,14 @@ pub(super) fn visit(
     let arrives = leg.leaves + there;
     let turning = leg.turning(profile, (there, back))?;
     let geometry = &profile.geometry;
-    let track = known.or_else(|| geometry.track_at(position.cylinder, position.head))?;
+    let (track, straight) = match known {
+        Some(known) => (known.track, known.straight),
+        None => (geometry.track_at(position.cylinder, position.head)?, None),
+    };
     let visiting = Visiting {
         profile,
         track,
+        straight,
         slices: wanted.slices(&track)?,
         turning,
         sectors: turning.sectors(&Rim::of(&track)),
@@ -159,6 +183,10 @@ pub(super) fn visit(
 impl Visiting<'_> {
     /// The best reads of the whole track. If remapped blocks divide it, the best between them.
     fn best(&self, ranges: Ranges, than: u32) -> Option<Visit> {
+        if let Some(sector) = self.straight {
+            let blocks = self.slices.blocks();
+            return self.of_piece(&SectorRun::straight(blocks, sector), ranges, than);
+        }
         let whole = whole(self.profile, &self.track);
         if let Some(whole) = whole {
             let best = self.of_piece(&whole, ranges, than)?;
@@ -352,12 +380,7 @@ pub(super) fn only_run(profile: &Profile, extent: Extent) -> Option<TrackExtent>
 /// All blocks of a track as one piece, unless its first or last one was remapped.
 pub(super) fn whole(profile: &Profile, track: &Track) -> Option<SectorRun> {
     let blocks = (track.last.0 - track.first.0 + 1) as u32;
-    let mut piece = SectorRun {
-        first: 0,
-        blocks,
-        sector: 0,
-        order: SectorOrder::Straight,
-    };
+    let mut piece = SectorRun::straight(blocks, 0);
     if blocks == track.sectors {
         return Some(piece);
     }

@@ -59,9 +59,16 @@ impl Grain {
         self.cylinders.div_ceil(self.region_cylinders) as usize
     }
 
+    /// The first cylinder of a region.
+    #[inline]
+    pub fn first_cylinder(&self, region: usize) -> u32 {
+        region as u32 * self.region_cylinders
+    }
+
     /// The cylinders of a region.
+    #[inline]
     pub fn cylinders_of(&self, region: usize) -> std::ops::Range<u32> {
-        let first = region as u32 * self.region_cylinders;
+        let first = self.first_cylinder(region);
         first..(first + self.region_cylinders).min(self.cylinders)
     }
 
@@ -75,8 +82,14 @@ impl Grain {
     /// The offset of a track's bits among those of its region.
     #[inline]
     pub fn offset(&self, position: Position) -> usize {
-        let cylinder = position.cylinder % self.region_cylinders;
-        (cylinder * self.surfaces + position.head) as usize * self.stride
+        let within = position.cylinder % self.region_cylinders;
+        self.offset_of_cylinder(within) + position.head as usize * self.stride
+    }
+
+    /// The offset of the bits of the region's `within`-th cylinder.
+    #[inline]
+    pub fn offset_of_cylinder(&self, within: u32) -> usize {
+        (within * self.surfaces) as usize * self.stride
     }
 
     /// The number of a track: by cylinder, then by surface.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::Grain;
+
 /// The slices of one track.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::freeblock) struct Slices<'a> {
@@ -22,6 +24,11 @@ impl<'a> Slices<'a> {
             blocks,
             slice,
         }
+    }
+
+    /// The number of blocks of the track.
+    pub fn blocks(&self) -> u32 {
+        self.blocks
     }
 
     /// The number of slices of the track.
@@ -49,7 +56,11 @@ impl<'a> Slices<'a> {
     }
 
     /// The slices that overlap a range of blocks, which is not empty.
+    #[inline]
     pub fn touched(&self, blocks: Range<u32>) -> Range<u32> {
+        if self.slice == 1 {
+            return blocks;
+        }
         blocks.start / self.slice..blocks.end.div_ceil(self.slice)
     }
 
@@ -147,25 +158,25 @@ pub(in crate::freeblock) struct Cylinder<'a> {
     bytes: Option<&'a [u8]>,
     /// The counts of the first track, and all that follow, if they are kept.
     counts: Option<&'a [u16]>,
-    /// The number of bytes of a track.
-    stride: usize,
+    grain: Grain,
     /// The most blocks of a track, and the blocks of a slice.
     blocks: (u32, u32),
 }
 
 impl<'a> Cylinder<'a> {
-    /// The bits of tracks; `blocks` are the most blocks of a track and the blocks of a slice.
+    /// The bits of tracks with at most `track_blocks` blocks.
+    #[inline]
     pub fn new(
         bytes: Option<&'a [u8]>,
         counts: Option<&'a [u16]>,
-        stride: usize,
-        blocks: (u32, u32),
+        grain: Grain,
+        track_blocks: u32,
     ) -> Self {
         Cylinder {
             bytes,
             counts,
-            stride,
-            blocks,
+            grain,
+            blocks: (track_blocks, grain.slice(track_blocks)),
         }
     }
 
@@ -176,26 +187,55 @@ impl<'a> Cylinder<'a> {
         self.bytes.is_none() || self.counts.is_some() || self.blocks.1 == 1
     }
 
+    /// The slices of a track, which has `blocks` blocks.
+    #[inline]
+    pub fn slices(&self, head: u32, blocks: u32) -> Slices<'a> {
+        let bytes = self.bytes.map(|bytes| &bytes[self.offset(head)..]);
+        Slices::new(bytes, blocks, self.grain.slice(blocks))
+    }
+
     /// An upper bound of a track's wanted blocks.
     #[inline]
     pub fn most(&self, head: u32) -> u32 {
-        let Some(bytes) = self.bytes else {
-            return self.blocks.0;
-        };
-        if let Some(counts) = self.counts {
-            return u32::from(counts[head as usize]);
+        match (self.bytes, self.counts) {
+            (None, _) => self.blocks.0,
+            (Some(_), Some(counts)) => u32::from(counts[head as usize]),
+            (Some(bytes), None) => self.set_slices(&bytes[self.offset(head)..]) * self.blocks.1,
         }
-        let track = &bytes[head as usize * self.stride..];
-        let slices = self.stride as u32 * 8;
+    }
+
+    /// The first of some tracks that may have more than `than` wanted blocks.
+    #[inline]
+    pub fn first_above(&self, mut heads: Range<u32>, than: u32) -> Option<u32> {
+        match (self.bytes, self.counts) {
+            (Some(_), Some(counts)) => {
+                let counts = &counts[heads.start as usize..heads.end as usize];
+                let first = counts.iter().position(|&count| u32::from(count) > than)?;
+                Some(heads.start + first as u32)
+            }
+            _ => heads.find(|&head| self.most(head) > than),
+        }
+    }
+
+    /// The number of wanted slices of a track: a call, which keeps the search small where counts are
+    /// kept.
+    #[inline(never)]
+    fn set_slices(&self, track: &[u8]) -> u32 {
+        let slices = self.grain.stride as u32 * 8;
         if slices <= 64 {
             let set = word_at(track, 0) & (u64::MAX >> (64 - slices));
-            return set.count_ones() * self.blocks.1;
+            return set.count_ones();
         }
         let words = 0..slices.div_ceil(64);
-        let set: u32 = words
+        words
             .map(|word| (word_at(track, word) & mask(word, &(0..slices))).count_ones())
-            .sum();
-        set * self.blocks.1
+            .sum()
+    }
+
+    /// The offset of a track's bits.
+    #[inline]
+    fn offset(&self, head: u32) -> usize {
+        head as usize * self.grain.stride
     }
 }
 
