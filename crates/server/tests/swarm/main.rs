@@ -55,7 +55,7 @@ fn try_seed(seed: u64) -> Result<Report, String> {
 
 /// Seeds that find a defect, and the defect: of the past, or planted to try the swarm. Seeds mean other runs once the
 /// drawing of plans changes.
-const CORPUS: [(u64, &str); 7] = [
+const CORPUS: [(u64, &str); 8] = [
     (1, "edges of partial writes are not held, planted"),
     (3, "pages stay in the cache after a trim, planted"),
     (
@@ -69,6 +69,10 @@ const CORPUS: [(u64, &str); 7] = [
     (
         608,
         "a read beside a trim finds a part of a sector zeroed (8817740b)",
+    ),
+    (
+        1301,
+        "pages that could not be written are told to one client alone (3068105), planted",
     ),
     (
         1726,
