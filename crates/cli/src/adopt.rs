@@ -3,13 +3,15 @@
 mod state;
 mod text;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{Duration, Instant};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use document::quantity::Unit;
+use indicatif::{ProgressBar, ProgressStyle};
 use lab::adoption::settings_file::beside;
 use lab::adoption::{Adoption, AdoptionObserver, OpenPath};
 use profiler::{DriveIdentity, Findings};
@@ -18,6 +20,7 @@ use crate::bar::ProgressLines;
 use crate::interrupt::stop_flag;
 use crate::output::{Exit, NewFile, json, print, remark};
 use crate::profile::known;
+use crate::settings::units::within;
 
 use state::SavedTracks;
 
@@ -29,7 +32,7 @@ pub struct AdoptArgs {
     #[arg(value_name = "PATH")]
     path: String,
     /// Time limit in minutes
-    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes)]
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = within(Unit::Minutes, MINUTES))]
     minutes: f64,
     /// The profile to write. The configuration is written beside it as NAME-serve.toml
     /// [default: NAME.toml in this folder]
@@ -62,6 +65,9 @@ Exit codes: 0 adopted; 1 the path failed or is gone; 2 wrong input; 3 no single 
 4 a hard disk whose profile is not usable yet: run it again to continue.";
 
 /// The exit code for a path that is no single hard disk.
+/// The time limit: half a minute to a week.
+const MINUTES: RangeInclusive<f64> = 0.5..=10_080.0;
+
 const NO_DISK: u8 = 3;
 
 /// The exit code for a disk whose profile is not usable yet.
@@ -284,15 +290,6 @@ impl AdoptionObserver for AdoptProgress<'_> {
 
     fn stop(&self) -> Option<Arc<AtomicBool>> {
         Some(Arc::clone(&self.stop))
-    }
-}
-
-fn minutes(text: &str) -> Result<f64, String> {
-    let expected = "expected minutes from 0.5 to 10080, a week";
-    let minutes: f64 = text.parse().map_err(|_| expected.to_owned())?;
-    match (0.5..=10_080.0).contains(&minutes) {
-        true => Ok(minutes),
-        false => Err(expected.to_owned()),
     }
 }
 

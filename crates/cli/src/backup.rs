@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use clap::Args;
 use headtime_client::default_socket;
+use lab::amount::amount;
 use serde::Serialize;
 use server::checkpoint::marks::BitmapStatus;
 use server::checkpoint::store::StoreOrder;
@@ -57,7 +58,7 @@ pub struct BackupArgs {
     #[arg(long, value_name = "FOLDER")]
     store: Option<PathBuf>,
     /// The bound of these old bytes. When it is reached the backup fails, and clients go on
-    #[arg(long, value_name = "BYTES", default_value_t = StoreOrder::default().bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = StoreOrder::default().bytes, value_parser = amount)]
     store_bytes: u64,
     /// Print the report as JSON
     #[arg(long)]

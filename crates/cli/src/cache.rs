@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use lab::amount::amount;
 use lab::cache_curve::{
     BLOCK_BYTES, CurveSettings, CurveSummary, MissCurves, PrefetchFigures, Sampling,
 };
 
 use crate::bar::Bar;
 use crate::output::{Exit, NewFile, NewTable, grouped, json, print, warn};
-use lab::amount::amount;
+use crate::settings::units::part;
 
 /// The arguments of `headtime cache`.
 #[derive(Clone, Debug, Args)]
@@ -35,7 +36,7 @@ pub struct CacheArgs {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = amount)]
     pub size: Vec<u64>,
     /// Sample this share of the blocks, 0 to 1: faster, and less exact
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = part)]
     pub sample: Option<f64>,
     /// Skip and count bad lines
     #[arg(long)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use document::quantity::Unit;
 use headtime_client::{Listed, default_socket};
 use server::control::Changes;
 use server::control::protocol::{Ask, DriveTasks};
@@ -12,6 +13,7 @@ use server::tasks::Steer;
 
 use crate::output::{self, Exit, grouped, micros};
 use crate::service::{asked, understood};
+use crate::settings::units::in_unit;
 use crate::streams;
 
 mod checkpoint;
@@ -117,6 +119,7 @@ enum CtlAction {
         /// The drive's name in the configuration
         drive: String,
         /// The permitted increase of the mean response time, in percent, 0 to 100
+        #[arg(value_parser = in_unit(Unit::Percent))]
         percent: f64,
     },
     /// Profile a drive without a belief while it serves: in idle time, and in a granted share of the time; then

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use document::quantity::Unit;
 use clap::Args;
 use lab::demonstration::{
     DRIVE, DemoFigures, Demonstration, LoadStretch, PENDING, Until, WARM_UP, panels, workload,
@@ -21,6 +22,7 @@ use tracing::Level;
 
 use crate::bar::Bar;
 use crate::output::{Exit, NewFile, grouped, json, micros, print};
+use crate::settings::units::whole_in;
 use crate::serve;
 
 /// The arguments of `headtime demo`.
@@ -28,7 +30,7 @@ use crate::serve;
 #[command(after_help = EXAMPLES)]
 pub struct DemoArgs {
     /// Length of the measurement, in seconds: half without the scan, half with it
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(2..=86_400))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole_in::<u64>(Unit::Seconds, 2..=86_400))]
     seconds: u64,
     /// Measure this many requests without the scan and as many with it, instead of --seconds
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
@@ -70,7 +72,6 @@ pub fn run(arguments: &DemoArgs) -> Result<(), Exit> {
     }
     let demo = Demonstration::begin(arguments.time_scale)?;
     let say = |text: &str| match arguments.json {
-        // A closed standard error has no reader.
         true => {
             let _ = io::stderr().write_all(text.as_bytes());
             Ok(())

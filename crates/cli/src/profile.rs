@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use block::Duration;
 use clap::Args;
+use document::quantity::Unit;
 use drive::HostJitter;
 use drive::catalog;
 use lab::adoption::device;
@@ -22,6 +23,7 @@ use profiler::{Findings, Offers};
 
 use crate::interrupt::stop_flag;
 use crate::output::{Exit, NewFile, print, write_file};
+use crate::settings::units::in_unit;
 
 use progress::ProfileBar;
 
@@ -66,7 +68,8 @@ pub struct ProfileArgs {
         long,
         value_name = "PERCENT",
         default_value_t = 0.0,
-        requires = "behind"
+        requires = "behind",
+        value_parser = in_unit(Unit::Percent)
     )]
     behind_percent: f64,
     /// Compare the findings with the truth of a simulated drive
@@ -85,7 +88,8 @@ pub struct ProfileArgs {
         long,
         value_name = "US",
         default_value_t = 60.0,
-        conflicts_with = "device"
+        conflicts_with = "device",
+        value_parser = in_unit(Unit::Microseconds)
     )]
     seek_noise_us: f64,
     /// Standard deviation of a simulated command's overhead
@@ -93,7 +97,8 @@ pub struct ProfileArgs {
         long,
         value_name = "US",
         default_value_t = 20.0,
-        conflicts_with = "device"
+        conflicts_with = "device",
+        value_parser = in_unit(Unit::Microseconds)
     )]
     electronics_noise_us: f64,
     /// Profile a simulated drive by reads alone, as behind NBD, a loop device or a USB bridge: without
@@ -106,7 +111,8 @@ pub struct ProfileArgs {
         long,
         value_name = "US",
         default_value_t = 0.0,
-        conflicts_with_all = ["device", "behind"]
+        conflicts_with_all = ["device", "behind"],
+        value_parser = in_unit(Unit::Microseconds)
     )]
     host_jitter_us: f64,
     /// The same; or delays as `headtime bench jitter` measured them: measured-nbd, measured-fuse-loop,

@@ -6,8 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use document::quantity::Unit;
 use headtime_client::default_socket;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use server::control::protocol::{Ask, DriveTasks};
 use server::control::{Conversation, Scan, ScanState, Sink, TaskLifetime};
 use server::diagnosis::why_stuck;
@@ -16,6 +17,7 @@ use server::status::{Foreground, Status, Task, TaskState};
 use crate::bar::ProgressLines;
 use crate::output::{Exit, grouped, print_answer, time_left};
 use crate::service::{failure, understood};
+use crate::settings::units::{MOST_SECONDS, whole_in};
 
 /// The arguments of `headtime scan`.
 #[derive(Debug, Args)]
@@ -28,7 +30,7 @@ pub struct ScanArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
     /// Seconds until the scan should be done
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = whole_in::<u64>(Unit::Seconds, 0..=MOST_SECONDS))]
     deadline: Option<u64>,
     /// The service stores the progress in this file. After a stop or a crash the same command
     /// continues. The service deletes the file at the end
@@ -36,7 +38,7 @@ pub struct ScanArgs {
     state: Option<PathBuf>,
     /// Shortest time between two writes of that file, in seconds. Blocks read since are read again
     /// after a crash
-    #[arg(long, value_name = "S", default_value_t = 10, requires = "state")]
+    #[arg(long, value_name = "S", default_value_t = 10, requires = "state", value_parser = whole_in::<u64>(Unit::Seconds, 0..=MOST_SECONDS))]
     save_every: u64,
     /// Start the scan and return; `headtime ctl tasks` shows it. Otherwise the scan ends with this
     /// command

@@ -6,8 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use document::quantity::Unit;
 use headtime_client::default_socket;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use server::checksums::report::{FindingKind, ScrubReport, ScrubState};
 use server::checksums::schedule::SLICES;
 use server::control::protocol::Ask;
@@ -16,6 +17,7 @@ use server::control::{ScrubBlocks, ScrubOrder};
 use crate::bar::ProgressLines;
 use crate::output::{Exit, grouped, print_answer};
 use crate::service::{asked, understood};
+use crate::settings::units::{MOST_SECONDS, whole_in};
 
 /// The arguments of `headtime scrub`.
 #[derive(Debug, Args)]
@@ -28,7 +30,7 @@ pub struct ScrubArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
     /// Seconds until the scrub should be done
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = whole_in::<u64>(Unit::Seconds, 0..=MOST_SECONDS))]
     deadline: Option<u64>,
     /// Verify only what the volume's file system uses: ext4, XFS or btrfs from the volume's first byte
     /// on, not mounted
@@ -75,8 +77,8 @@ pub fn run(arguments: &ScrubArgs) -> Result<(), Exit> {
         let _ = writeln!(
             io::stderr(),
             "the scrub of {volume} goes on after Ctrl-C: `headtime scrub {volume} --status` shows it, and `headtime ctl \
-             abort TASK` ends it (`headtime ctl tasks` has its number)"
-        );
+             abort TASK` ends it (`headtime ctl tasks` has its number)\n"
+        ));
     }
     let report = match arguments.status {
         true => looked(&socket, &arguments.volume)?,

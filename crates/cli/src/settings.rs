@@ -5,3 +5,4 @@ pub mod load;
 pub mod preempt;
 pub mod scan;
 pub mod truth;
+pub mod units;

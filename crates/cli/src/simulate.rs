@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
+use document::quantity::Unit;
 use engine::ReadRule;
 use lab::comparison::figures::{Comparison, panels};
 use lab::comparison::load::LoadSource;
@@ -25,6 +26,7 @@ use crate::settings::load::LoadArguments;
 use crate::settings::preempt::PreemptArguments;
 use crate::settings::scan::ScanArguments;
 use crate::settings::truth::TruthArguments;
+use crate::settings::units::in_unit;
 use left::LeftFile;
 use progress::RunBar;
 
@@ -96,7 +98,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
     /// Stop taking requests after this many virtual seconds
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = in_unit(Unit::Seconds))]
     pub seconds: Option<f64>,
     /// Write the account of each request: .parquet, .arrow, .jsonl, or else CSV; see below
     #[arg(long, value_name = "FILE")]

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use document::quantity::Unit;
 use headtime_client::{Listed, default_socket};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -22,6 +23,7 @@ use server::why::{Query, Slow};
 
 use crate::output::{Exit, print_answer};
 use crate::service::{asked, understood};
+use crate::settings::units::within;
 
 mod draw;
 mod keys;
@@ -188,18 +190,7 @@ fn as_text(buffer: &Buffer) -> String {
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let expected = || {
-        format!(
-            "expected seconds from {} to {}",
-            INTERVALS.start(),
-            INTERVALS.end()
-        )
-    };
-    let seconds: f64 = text.parse().map_err(|_| expected())?;
-    match INTERVALS.contains(&seconds) {
-        true => Ok(seconds),
-        false => Err(expected()),
-    }
+    within(Unit::Seconds, INTERVALS)(text)
 }
 
 /// The bounds of a picture: below, nothing fits; above, no terminal is so large.

@@ -12,6 +12,7 @@
 mod error;
 mod lines;
 mod location;
+pub mod quantity;
 mod section;
 mod similar;
 

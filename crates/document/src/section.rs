@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::DocumentError;
 use crate::location::{self, Node};
+use crate::quantity::Unit;
 use crate::similar::most_similar;
 
 /// A TOML text and the name of its file.
@@ -335,6 +336,41 @@ impl<'d> Field<'d> {
         self.as_number()
             .filter(|number| number.is_finite() && range.contains(number))
             .ok_or_else(|| self.mismatch(expected))
+    }
+
+    /// A finite number in a range, which `expected` names: in this unit, or a text with a unit of its own.
+    ///
+    /// # Errors
+    /// If it is no such quantity, or outside of the range.
+    pub fn quantity(
+        &self,
+        unit: Unit,
+        range: RangeInclusive<f64>,
+        expected: impl Display,
+    ) -> Result<f64, DocumentError> {
+        self.as_number()
+            .or_else(|| self.as_text().and_then(|text| unit.read(text)))
+            .filter(|number| number.is_finite() && range.contains(number))
+            .ok_or_else(|| self.mismatch(expected))
+    }
+
+    /// A whole number in a range, which `expected` names: of this unit, or a text with a unit of its own.
+    ///
+    /// # Errors
+    /// If it is no such quantity, no whole number of them, or outside of the range.
+    pub fn whole_quantity(
+        &self,
+        unit: Unit,
+        range: RangeInclusive<u64>,
+        expected: impl Display,
+    ) -> Result<u64, DocumentError> {
+        let text = self.as_text().and_then(|text| unit.read(text));
+        // Larger ones are in no range.
+        let whole = text.filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number));
+        match whole.map(|number| number as u64) {
+            Some(number) if range.contains(&number) => Ok(number),
+            _ => self.whole(range, expected),
+        }
     }
 
     /// A finite number in a range; the error names its bounds.

@@ -12,6 +12,8 @@ use server::config::{
 
 #[path = "config/emulated.rs"]
 mod emulated;
+#[path = "config/units.rs"]
+mod units;
 
 fn parse(text: &str) -> Result<Config, DocumentError> {
     let places = Places {

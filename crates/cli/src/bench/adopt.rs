@@ -1,9 +1,11 @@
 //! `headtime bench adopt`: disks that nobody has described, end to end and in real time.
 
 use clap::{Args, ValueEnum};
+use document::quantity::Unit;
 use lab::bench::adopt::{AdoptBench, AdoptBenchFigures, Via};
 
 use crate::output::{Exit, json, print};
+use crate::settings::units::{in_unit, whole_in};
 
 /// The arguments of `headtime bench adopt`.
 #[derive(Debug, Args)]
@@ -16,16 +18,16 @@ pub struct AdoptBenchArgs {
     #[arg(long, value_enum)]
     via: Vec<ViaWord>,
     /// Time of each adoption in minutes
-    #[arg(long, value_name = "N", default_value_t = 10.0)]
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = in_unit(Unit::Minutes))]
     minutes: f64,
     /// Length of each load, alone and beside the scan, in seconds
-    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = whole_in::<u32>(Unit::Seconds, 1..=3600))]
     seconds: u32,
     /// Outstanding requests of the load
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=128))]
     depth: u32,
     /// Standard deviation of seek times
-    #[arg(long, value_name = "US", default_value_t = 60.0)]
+    #[arg(long, value_name = "US", default_value_t = 60.0, value_parser = in_unit(Unit::Microseconds))]
     seek_noise_us: f64,
     /// Print the figures as JSON
     #[arg(long)]

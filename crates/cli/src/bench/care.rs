@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use document::quantity::Unit;
 use lab::bench::busy::BeliefSource;
 use lab::bench::care::{
     BackupFigures, CareBench, CareFigures, CareLength, RebuildFigures, ScrubFigures,
@@ -10,6 +11,7 @@ use lab::bench::care::{
 };
 
 use crate::output::{Exit, json, print};
+use crate::settings::units::in_unit;
 
 /// The arguments of `headtime bench care`.
 #[derive(Debug, Args)]
@@ -32,7 +34,7 @@ pub struct CareBenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Impact budget of the tasks: the permitted increase of foreground response times
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = in_unit(Unit::Percent))]
     impact_percent: f64,
     /// Use the sizes of published figures
     #[arg(long)]

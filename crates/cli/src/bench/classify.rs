@@ -1,9 +1,11 @@
 //! `headtime bench classify`: right classes by I/O priority, and their cost.
 
 use clap::Args;
+use document::quantity::Unit;
 use lab::bench::classify::{ClassifyBench, ClassifyReport};
 
 use crate::output::{Exit, json, print, warn};
+use crate::settings::units::whole_in;
 
 /// The arguments of `headtime bench classify`.
 #[derive(Debug, Args)]
@@ -16,10 +18,10 @@ pub struct ClassifyBenchArgs {
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     time_scale: f64,
     /// Length of the turn that judges classes, in seconds
-    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = whole_in::<u32>(Unit::Seconds, 1..=3600))]
     seconds: u32,
     /// Length of each turn that measures the cost, in seconds [default: the same, at most 10]
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, value_name = "S", value_parser = whole_in::<u32>(Unit::Seconds, 1..=3600))]
     round_seconds: Option<u32>,
     /// Turns with the classification, and as many without it
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]

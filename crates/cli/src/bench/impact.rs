@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use document::quantity::Unit;
 use lab::bench::impact::{ImpactBench, ImpactFigures, truths};
 
 use crate::output::{Exit, json, print};
+use crate::settings::units::{MOST_SECONDS, in_unit, whole_in};
 
 /// The arguments of `headtime bench impact`.
 #[derive(Debug, Args)]
@@ -29,10 +31,10 @@ pub struct ImpactBenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seeds: u64,
     /// Impact budget of the scan: the permitted increase of foreground response times
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = in_unit(Unit::Percent))]
     impact_percent: f64,
     /// Length of each run, in virtual seconds
-    #[arg(long, value_name = "S", default_value_t = 1800)]
+    #[arg(long, value_name = "S", default_value_t = 1800, value_parser = whole_in::<u64>(Unit::Seconds, 0..=MOST_SECONDS))]
     seconds: u64,
     /// Print the figures as JSON
     #[arg(long)]

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use document::quantity::Unit;
 use lab::bench::partial::{KnownPlaces, PartialBench, PartialFigures};
 
 use crate::output::{Exit, json, print};
+use crate::settings::units::{MOST_SECONDS, in_unit, whole_in};
 
 /// The arguments of `headtime bench partial`.
 #[derive(Debug, Args)]
@@ -37,13 +39,13 @@ pub struct PartialBenchArgs {
     #[arg(long, default_value = "sptf")]
     policy: String,
     /// Impact budget of the scan: the permitted increase of foreground response times
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = in_unit(Unit::Percent))]
     impact_percent: f64,
     /// Standard deviation of seek times, which no belief contains
-    #[arg(long, value_name = "US", default_value_t = 60.0)]
+    #[arg(long, value_name = "US", default_value_t = 60.0, value_parser = in_unit(Unit::Microseconds))]
     seek_noise_us: f64,
     /// Length of each run, in virtual seconds
-    #[arg(long, value_name = "S", default_value_t = 300)]
+    #[arg(long, value_name = "S", default_value_t = 300, value_parser = whole_in::<u64>(Unit::Seconds, 0..=MOST_SECONDS))]
     seconds: u64,
     /// Print the figures as JSON
     #[arg(long)]

@@ -1,9 +1,11 @@
 //! `headtime bench players`: streams beside a greedy reader on a live service.
 
 use clap::Args;
+use document::quantity::Unit;
 use lab::bench::players::{PlayersBench, PlayersTurn};
 
 use crate::output::{Exit, json, print};
+use crate::settings::units::whole_in;
 
 /// The arguments of `headtime bench players`.
 #[derive(Debug, Args)]
@@ -26,7 +28,7 @@ pub struct PlayersBenchArgs {
     #[arg(long, default_value = "c-look")]
     policy: String,
     /// Length of each turn, in seconds of the drive's time
-    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=90))]
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = whole_in::<u32>(Unit::Seconds, 1..=90))]
     seconds: u32,
     /// Skip the kernel's schedulers
     #[arg(long)]

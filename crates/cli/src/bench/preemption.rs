@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use document::quantity::Unit;
 use lab::bench::preemption::{PreemptionBench, PreemptionFigures, PreemptionScene};
 
 use crate::output::{Exit, json, print};
+use crate::settings::units::{in_unit, whole_in};
 
 /// The arguments of `headtime bench preemption`.
 #[derive(Debug, Args)]
@@ -32,7 +34,7 @@ pub struct PreemptionBenchArgs {
     #[arg(long, value_name = "FILE")]
     belief: Option<PathBuf>,
     /// Standard deviation of seek times, which the belief does not contain
-    #[arg(long, value_name = "US", default_value_t = 0.0)]
+    #[arg(long, value_name = "US", default_value_t = 0.0, value_parser = in_unit(Unit::Microseconds))]
     seek_noise_us: f64,
     /// Bandwidth of the drive's bus. Default: that of the system on which the drive was measured
     #[arg(long, value_name = "MB_S")]
@@ -44,7 +46,7 @@ pub struct PreemptionBenchArgs {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=128))]
     depth: u32,
     /// Length of each turn, in seconds of the drive's time
-    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = whole_in::<u32>(Unit::Seconds, 1..=86_400))]
     seconds: u32,
     /// A line of `[drive.preemption]` for the turn with preemption. Repeat it for several lines
     #[arg(long, value_name = "KEY=VALUE")]

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use document::quantity::Unit;
 use lab::bench::LEAST;
 use lab::bench::schedulers::{SchedulersBench, SchedulersReport};
 use server::status::Lateness;
 
 use crate::output::{Exit, json, print};
+use crate::settings::units::{in_unit, whole_in};
 
 /// The arguments of `headtime bench schedulers`.
 #[derive(Debug, Args)]
@@ -32,16 +34,16 @@ pub struct SchedulersBenchArgs {
     #[arg(long, value_name = "MB_S", default_value_t = 80.0)]
     bus_mb_s: f64,
     /// Standard deviation of seek times, which the belief does not contain
-    #[arg(long, value_name = "US", default_value_t = 0.0)]
+    #[arg(long, value_name = "US", default_value_t = 0.0, value_parser = in_unit(Unit::Microseconds))]
     seek_noise_us: f64,
     /// Impact budget of the scan: the permitted increase of foreground response times
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = in_unit(Unit::Percent))]
     impact_percent: f64,
     /// Outstanding requests
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=128))]
     depth: u32,
     /// Length of each turn, in seconds
-    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = whole_in::<u32>(Unit::Seconds, 1..=3600))]
     seconds: u32,
     /// Turns of each scheduler
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]

@@ -4,9 +4,11 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use document::quantity::Unit;
 use lab::bench::serve::{ServeBench, ServeReport};
 
 use crate::output::{Exit, json, print};
+use crate::settings::units::whole_in;
 
 /// The arguments of `headtime bench serve`.
 #[derive(Debug, Args)]
@@ -16,7 +18,7 @@ pub struct ServeBenchArgs {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// Length of each turn, in seconds
-    #[arg(long, value_name = "S", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, value_name = "S", default_value_t = 4, value_parser = whole_in::<u32>(Unit::Seconds, 1..=3600))]
     seconds: u32,
     /// Outstanding requests
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use lab::amount::amount;
 use serde_json::Value;
 use server::checkpoint::marks::BitmapStatus;
 use server::checkpoint::moment::CheckpointStatus;
@@ -54,7 +55,7 @@ struct CreateArgs {
     #[arg(long, value_name = "FOLDER")]
     store: Option<PathBuf>,
     /// The bound of these old bytes. When it is reached the checkpoint is lost, and clients go on
-    #[arg(long, value_name = "BYTES", default_value_t = StoreOrder::default().bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = StoreOrder::default().bytes, value_parser = amount)]
     store_bytes: u64,
 }
 

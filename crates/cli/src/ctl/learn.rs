@@ -5,7 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use document::quantity::Unit;
+use indicatif::{ProgressBar, ProgressStyle};
 use server::control::protocol::Ask;
 use server::control::{self, AskError, Learn, LearningReport};
 
@@ -13,6 +14,7 @@ use super::{Format, parts_per_million};
 use crate::bar::ProgressLines;
 use crate::output::{self, Exit, NewFile, grouped};
 use crate::service::{asked, understood};
+use crate::settings::units::{in_unit, whole_in};
 
 /// The arguments of `headtime ctl profile`.
 #[derive(Clone, Debug, Args)]
@@ -21,10 +23,10 @@ pub struct LearnArgs {
     /// The drive's name in the configuration
     drive: String,
     /// Limit of the drive's time
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=10_080))]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = whole_in::<u32>(Unit::Minutes, 1..=10_080))]
     minutes: u32,
     /// Share of time for reads of the profiler between clients' requests, in addition to idle time
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = in_unit(Unit::Percent))]
     percent: f64,
     /// Write the profile to this file [default: DRIVE.toml]
     #[arg(short, long, value_name = "FILE")]

@@ -4,12 +4,14 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use document::quantity::Unit;
 use serde_json::Value;
 use server::control::protocol::Ask;
 use server::control::{PieceSet, Scan, TaskLifetime};
 
 use crate::output::Exit;
 use crate::scan;
+use crate::settings::units::{MOST_SECONDS, whole_in};
 
 /// The arguments of `headtime ctl task`.
 #[derive(Clone, Debug, Args)]
@@ -54,14 +56,14 @@ struct StartArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
     /// Seconds until the task should be done
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = whole_in::<u64>(Unit::Seconds, 0..=MOST_SECONDS))]
     deadline: Option<u64>,
     /// The service stores the progress in this file. After a stop or a crash the same command
     /// continues. The service deletes the file at the end
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Shortest time between two writes of that file, in seconds
-    #[arg(long, value_name = "S", default_value_t = 10, requires = "state")]
+    #[arg(long, value_name = "S", default_value_t = 10, requires = "state", value_parser = whole_in::<u64>(Unit::Seconds, 0..=MOST_SECONDS))]
     save_every: u64,
     /// A program that receives the blocks, as of `headtime scan`, instead of a checksum
     #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true)]

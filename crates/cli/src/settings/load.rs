@@ -4,12 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use document::quantity::Unit;
 use lab::comparison::load::LoadSettings;
 use simulator::replay::AddressFit;
 use simulator::trace::STANDARD_INPUT;
 use tempfile::NamedTempFile;
 
 use super::columns::ColumnArguments;
+use super::units::{in_unit, part};
 use crate::output::Exit;
 
 /// The load of a drive.
@@ -25,16 +27,16 @@ pub struct LoadArguments {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Share of reads, 0 to 1
-    #[arg(long, value_name = "SHARE", conflicts_with = "trace")]
+    #[arg(long, value_name = "SHARE", conflicts_with = "trace", value_parser = part)]
     pub read_fraction: Option<f64>,
     /// Number of clients of a closed load. Each thinks, then waits for one request
     #[arg(long, value_name = "N", conflicts_with = "trace")]
     pub tasks: Option<u32>,
     /// Mean think time between an answer and the next request
-    #[arg(long, value_name = "MS", conflicts_with = "trace")]
+    #[arg(long, value_name = "MS", conflicts_with = "trace", value_parser = in_unit(Unit::Milliseconds))]
     pub think_ms: Option<f64>,
     /// Size of all requests
-    #[arg(long, value_name = "KIB", conflicts_with = "trace")]
+    #[arg(long, value_name = "KIB", conflicts_with = "trace", value_parser = in_unit(Unit::Kibibytes))]
     pub size_kib: Option<f64>,
     /// Requests per second of an open load, whether or not they are answered
     #[arg(long, value_name = "PER_SECOND", conflicts_with = "trace")]

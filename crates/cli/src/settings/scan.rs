@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::units::{in_unit, whole_in};
 use clap::{Args, ValueEnum};
+use document::quantity::Unit;
 use lab::comparison::scan::{ALL, ScanSettings};
 use scheduler::freeblock::plan::MOST_STOPS;
 use scheduler::freeblock::{Goal, SameTrack, SameTrackRule};
@@ -22,7 +24,7 @@ pub struct ScanArguments {
     #[arg(long, value_name = "FILE")]
     pub scan_left: Option<PathBuf>,
     /// End the load at this progress of the scan
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "PERCENT", value_parser = whole_in::<u32>(Unit::Percent, 1..=100))]
     pub scan_until: Option<u32>,
     /// What the scan does if the load ends first
     #[arg(long, value_enum, value_name = "stop|finish")]
@@ -31,10 +33,10 @@ pub struct ScanArguments {
     #[arg(long, value_name = "MS|learned")]
     pub guard: Option<String>,
     /// Leave gaps alone that are this close to a whole revolution (fixed guard only)
-    #[arg(long, value_name = "US")]
+    #[arg(long, value_name = "US", value_parser = in_unit(Unit::Microseconds))]
     pub near_miss_us: Option<f64>,
-    /// Permitted increase of the mean response time [default: 1]
-    #[arg(long, value_name = "PERCENT")]
+    /// Permitted increase of the mean response time [default: 2, as in a service]
+    #[arg(long, value_name = "PERCENT", value_parser = in_unit(Unit::Percent))]
     pub impact_percent: Option<f64>,
     /// Free reads on the tracks of foreground commands, and two on a track. `auto`: if the believed drive
     /// has no look-ahead, which they start [default: auto; without a value: allowed]
@@ -54,13 +56,13 @@ pub struct ScanArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MOST_STOPS as i64))]
     pub stops: Option<u8>,
     /// Share of head time that the scan may spend [default: 0]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = in_unit(Unit::Percent))]
     pub paid_percent: Option<f64>,
     /// Idle time before the scan reads by itself, or `never` [default: 10]
     #[arg(long, value_name = "MS|never")]
     pub idle_ms: Option<String>,
     /// Seconds until the scan should be done. Head time is spent only if the scan would be late
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = in_unit(Unit::Seconds))]
     pub deadline: Option<f64>,
 }
 

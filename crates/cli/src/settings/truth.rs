@@ -1,6 +1,8 @@
 //! The flags of the truth: noise, switches and bus of a drive.
 
+use super::units::in_unit;
 use clap::{Args, ValueEnum};
+use document::quantity::Unit;
 use lab::comparison::host_delays::HostDelays;
 use lab::comparison::truth::{
     HeldAhead, LateSeeks, OnOff, OwnScan, TruthSettings, held_ahead, late_seeks, own_scan,
@@ -10,7 +12,7 @@ use lab::comparison::truth::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
 pub struct TruthArguments {
     /// Standard deviation of seek times, which the belief does not contain
-    #[arg(long, help_heading = HEADING, value_name = "US")]
+    #[arg(long, help_heading = HEADING, value_name = "US", value_parser = in_unit(Unit::Microseconds))]
     pub seek_noise_us: Option<f64>,
     /// Seeks in 1,000 that settle late, and their delay in milliseconds, such as 10:1.5
     #[arg(long, help_heading = HEADING, value_name = "PERMILLE:MS", value_parser = late_seeks)]
@@ -38,7 +40,7 @@ pub struct TruthArguments {
     #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub write_cache: Option<SwitchWord>,
     /// Bandwidth of the host's bus [default: that of the system on which the drive was measured]
-    #[arg(long, help_heading = HEADING, value_name = "N")]
+    #[arg(long, help_heading = HEADING, value_name = "N", value_parser = in_unit(Unit::MegabytesPerSecond))]
     pub bus_mb_s: Option<f64>,
 }
 

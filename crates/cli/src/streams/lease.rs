@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use document::quantity::Unit;
 use headtime_client::{Client, Stream, StreamUpdate, Terms};
+use lab::amount::amount;
 use serde_json::Value;
 
 use super::pace::PacedRun;
 use super::{connect, failure};
 use crate::output::{Exit, micros, print, write_file};
-use lab::amount::amount;
+use crate::settings::units::in_unit;
 
 /// The arguments that `play` and `record` share.
 #[derive(Debug, Args)]
@@ -20,7 +22,7 @@ pub(super) struct Lease {
     #[arg(long, value_name = "BYTES", value_parser = amount)]
     memory: Option<u64>,
     /// Accesses that take longer than this many milliseconds count as late
-    #[arg(long, value_name = "MS", default_value_t = 8.0)]
+    #[arg(long, value_name = "MS", default_value_t = 8.0, value_parser = in_unit(Unit::Milliseconds))]
     late_ms: f64,
     /// Write the delay of each access to a CSV file
     #[arg(long, value_name = "FILE")]

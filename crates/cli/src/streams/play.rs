@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use document::quantity::Unit;
 use headtime_client::{Stream, StreamMode, Terms};
+use lab::amount::amount;
 use rustix::fs::{Advice, OFlags, fadvise};
 
 use super::aligned::{Aligned, PAGE, at};
@@ -16,7 +18,7 @@ use super::failure;
 use super::lease::{Events, Lease};
 use super::pace::PacedRun;
 use crate::output::Exit;
-use lab::amount::amount;
+use crate::settings::units::{bytes_per_second, in_unit};
 
 /// Read a file at a guaranteed rate, and log the delay of every read.
 #[derive(Debug, Args)]
@@ -26,7 +28,7 @@ pub struct PlayArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The rate in bytes per second, such as 1M
-    #[arg(long, value_name = "BYTES", value_parser = amount)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_per_second)]
     rate: u64,
     /// Distance that the player may read ahead of its playout point; at least one read
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "128Ki")]
@@ -42,7 +44,7 @@ pub struct PlayArgs {
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "0")]
     start: u64,
     /// Stop after this many seconds [default: at the end of the file]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = in_unit(Unit::Seconds))]
     seconds: Option<f64>,
     #[command(flatten)]
     lease: Lease,

@@ -5,7 +5,9 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
 use clap::Args;
+use document::quantity::Unit;
 use headtime_client::{StreamMode, Terms};
+use lab::amount::amount;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use super::aligned::{Aligned, PAGE, at};
@@ -13,7 +15,7 @@ use super::failure;
 use super::lease::{Events, Lease};
 use super::pace::PacedRun;
 use crate::output::Exit;
-use lab::amount::amount;
+use crate::settings::units::{bytes_per_second, in_unit};
 
 /// Write a new file at a guaranteed rate, and log the delay of every write.
 #[derive(Debug, Args)]
@@ -23,10 +25,10 @@ pub struct RecordArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The rate in bytes per second, such as 500k
-    #[arg(long, value_name = "BYTES", value_parser = amount)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_per_second)]
     rate: u64,
     /// The length of the recording, in seconds
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = in_unit(Unit::Seconds))]
     seconds: f64,
     /// Largest amount that is written at once
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "128Ki")]

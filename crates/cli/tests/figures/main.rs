@@ -20,4 +20,5 @@ mod simulate;
 mod stream_plan;
 mod trace;
 mod truth;
+mod units;
 mod validate;

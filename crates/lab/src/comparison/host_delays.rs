@@ -1,6 +1,7 @@
 //! The delays of a simulated host, as settings have them.
 
 use block::Duration;
+use document::quantity::Unit;
 use drive::HostJitter;
 use drive::host::MeasuredPath;
 use serde::{Serialize, Serializer};
@@ -33,10 +34,13 @@ impl HostDelays {
         if let Some((_, path)) = MeasuredPath::ALL.iter().find(|(word, _)| *word == text) {
             return Ok(HostDelays::Measured(*path));
         }
-        text.parse().map(HostDelays::Exponential).map_err(|_| {
-            let words = MeasuredPath::ALL.map(|(word, _)| word).join(", or ");
-            format!("expected microseconds, such as 30, or {words}")
-        })
+        Unit::Microseconds
+            .read(text)
+            .map(HostDelays::Exponential)
+            .ok_or_else(|| {
+                let words = MeasuredPath::ALL.map(|(word, _)| word).join(", or ");
+                format!("expected microseconds, such as 30, or {words}")
+            })
     }
 
     /// The host.

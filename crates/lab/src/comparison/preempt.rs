@@ -3,6 +3,7 @@
 use std::fmt;
 
 use block::{Duration, Sectors, Switch};
+use document::quantity::Unit;
 use drive::Profile;
 use engine::Preempted;
 use scheduler::Preemption;
@@ -116,8 +117,8 @@ impl PreemptSettings {
         };
         if let Some(text) = &self.chunk_kib {
             rules.chunk = or_off(text, "chunk-kib", "KiB, at least one block,", |text| {
-                let bytes = text.parse::<u64>().ok()?.checked_mul(1024)?;
-                let blocks = bytes / u64::from(belief.block_bytes);
+                let kib = Unit::Kibibytes.read(text).filter(|kib| *kib < MOST_KIB)?;
+                let blocks = (kib * 1024.0) as u64 / u64::from(belief.block_bytes);
                 (blocks > 0).then_some(Sectors(blocks))
             })?;
         }
@@ -126,7 +127,7 @@ impl PreemptSettings {
             rules.just_in_time = or_off(text, "just-in-time", expected, |text| match text {
                 "learned" => Some(Landing::Learned),
                 millis => {
-                    let millis = millis.parse::<f64>().ok()?;
+                    let millis = Unit::Milliseconds.read(millis)?;
                     let nanos = (0.0..=1e3).contains(&millis).then_some(millis * 1e6)?;
                     Some(Landing::Fixed(Duration::from_nanos(nanos as u64)))
                 }
@@ -158,7 +159,7 @@ impl PreemptSettings {
         if let Some(text) = &self.step_aside {
             let fill = rules.aside.map_or(Switch::On, |aside| aside.fill);
             rules.aside = or_off(text, "step-aside", "per cent of head time", |text| {
-                let percent = text.parse::<f64>().ok()?;
+                let percent = Unit::Percent.read(text)?;
                 let most = (0.0..=100.0).contains(&percent).then_some(percent * 10.0)?;
                 Some(Aside {
                     fill,
@@ -172,6 +173,9 @@ impl PreemptSettings {
         Ok(Some(rules))
     }
 }
+
+/// Above all parts: a TiB. A choice.
+const MOST_KIB: f64 = (1_u64 << 30) as f64;
 
 /// A value; `None` if the text is `off`.
 fn or_off<T>(

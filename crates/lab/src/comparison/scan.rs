@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use block::{Duration, Extent, Instant, Lba, Sectors};
+use document::quantity::Unit;
 use drive::Profile;
 use drive::firmware::QueueOrder;
 use engine::Rules;
@@ -245,9 +246,9 @@ fn number(
 }
 
 fn millis(flag: &str, text: &str, range: (f64, f64), expected: &str) -> Result<Duration, Failure> {
-    let value: f64 = text
-        .parse()
-        .map_err(|_| Failure::input(format!("--{flag} {text}: expected {expected}")))?;
+    let value = Unit::Milliseconds
+        .read(text)
+        .ok_or_else(|| Failure::input(format!("--{flag} {text}: expected {expected}")))?;
     let value = number(flag, value, range, expected)?;
     Ok(Duration::from_nanos((value * 1e6).round() as u64))
 }

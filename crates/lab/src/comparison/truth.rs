@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use block::{Duration, Switch};
+use document::quantity::Unit;
 use drive::firmware::Bus;
 use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
 use drive::{HostJitter, Imperfections, Profile, Provenance};
@@ -370,7 +371,7 @@ fn within(
 pub fn late_seeks(text: &str) -> Result<LateSeeks, String> {
     let parsed = text
         .split_once(':')
-        .and_then(|(permille, ms)| Some((permille.parse().ok()?, ms.parse().ok()?)));
+        .and_then(|(permille, ms)| Some((permille.parse().ok()?, Unit::Milliseconds.read(ms)?)));
     match parsed {
         Some((permille, ms)) => Ok(LateSeeks { permille, ms }),
         None => Err("expected PERMILLE:MS, such as 10:1.5".to_owned()),
@@ -393,9 +394,12 @@ pub fn held_ahead(text: &str) -> Result<HeldAhead, String> {
 
 /// Parses `400:20`.
 pub fn own_scan(text: &str) -> Result<OwnScan, String> {
-    let parsed = text
-        .split_once(':')
-        .and_then(|(every, ms)| Some((every.parse().ok()?, ms.parse().ok()?)));
+    let parsed = text.split_once(':').and_then(|(every, ms)| {
+        Some((
+            Unit::Milliseconds.read(every)?,
+            Unit::Milliseconds.read(ms)?,
+        ))
+    });
     match parsed {
         Some((every_ms, ms)) => Ok(OwnScan { every_ms, ms }),
         None => Err("expected EVERY_MS:MS, such as 400:20".to_owned()),

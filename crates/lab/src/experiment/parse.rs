@@ -1,5 +1,6 @@
 //! The parser of experiment files.
 
+use document::quantity::Unit;
 use document::{Document, DocumentError, Field, Section};
 
 use super::{
@@ -97,7 +98,7 @@ fn read_fixed(
         let Some(field) = from.get(setting.name) else {
             continue;
         };
-        let value = read(setting.kind, &field).ok_or_else(|| {
+        let value = read(setting, &field).ok_or_else(|| {
             let list = match field.as_list() {
                 Some(_) => "; lists stand in [sweep]",
                 None => "",
@@ -122,7 +123,7 @@ fn read_sweep(root: &Section<'_>) -> Result<Vec<Axis>, DocumentError> {
         let list = list.ok_or_else(|| field.mismatch(format_args!("a list, each {one}")))?;
         let mut values = Vec::new();
         for element in list {
-            let value = read(setting.kind, &element).ok_or_else(|| element.mismatch(&one))?;
+            let value = read(setting, &element).ok_or_else(|| element.mismatch(&one))?;
             if values.contains(&value) {
                 let found = element.shown();
                 let problem = format!("{found} is there twice: expected each once");
@@ -160,10 +161,14 @@ fn read_figure(root: &Section<'_>, axes: &[Axis]) -> Result<ExperimentFigure, Do
     })
 }
 
-fn read(kind: Kind, field: &Field<'_>) -> Option<Value> {
+fn read(setting: &ExperimentSetting, field: &Field<'_>) -> Option<Value> {
     let text = |text: &str| Value::Text(text.to_owned());
-    let number = || field.as_number().filter(|number| number.is_finite());
-    match kind {
+    let said = || unit(setting.name)?.read(field.as_text()?);
+    let number = || {
+        let number = field.as_number().or_else(said);
+        number.filter(|number| number.is_finite())
+    };
+    match setting.kind {
         Kind::Whole(low, high) => {
             let whole = u64::try_from(field.as_integer()?).ok()?;
             (low..=high).contains(&whole).then_some(Value::Whole(whole))
@@ -172,6 +177,21 @@ fn read(kind: Kind, field: &Field<'_>) -> Option<Value> {
         Kind::Number | Kind::NumberOr(_) => number().map(Value::Number),
         Kind::Text => field.as_text().map(text),
     }
+}
+
+/// The unit of a setting, if it has one: a text may name another one of the same quantity.
+fn unit(name: &str) -> Option<Unit> {
+    let units = [
+        ("_us", Unit::Microseconds),
+        ("_ms", Unit::Milliseconds),
+        ("guard", Unit::Milliseconds),
+        ("seconds", Unit::Seconds),
+        ("_kib", Unit::Kibibytes),
+        ("_mb_s", Unit::MegabytesPerSecond),
+        ("_percent", Unit::Percent),
+    ];
+    let unit = units.into_iter().find(|(end, _)| name.ends_with(end));
+    unit.map(|(_, unit)| unit)
 }
 
 /// Limit of varied settings: a table has rows and columns, and a column's name can hold two values.

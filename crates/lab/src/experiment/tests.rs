@@ -24,25 +24,56 @@ x = \"tasks\"
 y = [\"requests_per_second\"]
 ";
 
+/// All settings of each point in one line.
+fn settings_by_point(experiment: &Experiment) -> Vec<String> {
+    let points = experiment.points();
+    let lines = points.iter().map(|point| {
+        let values = experiment.values(point);
+        let said = values.map(|(setting, value)| format!("{}={value}", setting.path()));
+        said.collect::<Vec<_>>().join(" ")
+    });
+    lines.collect()
+}
+
 #[test]
 fn every_combination_is_a_point_with_all_settings() {
     let experiment = Experiment::parse("depth.toml", GOOD).expect("a good one");
     assert_eq!((experiment.repeat, experiment.figure.x), (2, 1));
-    let points: Vec<String> = experiment
-        .points()
-        .iter()
-        .map(|point| {
-            let values = experiment.values(point);
-            let said = values.map(|(setting, value)| format!("{}={value}", setting.path()));
-            said.collect::<Vec<_>>().join(" ")
-        })
-        .collect();
+    let points = settings_by_point(&experiment);
     assert_eq!(points.len(), 6);
     assert_eq!(
         points[5],
         "drive=quantum-atlas-10k workload=oltp requests=1000 load.think_ms=0 \
          truth.write_cache=off policy=sptf load.tasks=4"
     );
+}
+
+#[test]
+fn settings_may_have_units() {
+    let points = |from: &str, to: &str| {
+        let text = GOOD.replace(from, to);
+        let experiment = Experiment::parse("units.toml", &text);
+        settings_by_point(&experiment.unwrap_or_else(|error| panic!("{error}")))
+    };
+    for (setting, number, unit) in [
+        ("think_ms = 0", "think_ms = 2000", "think_ms = \"2 s\""),
+        ("requests = 1000", "seconds = 90", "seconds = \"1.5 min\""),
+        (
+            "write_cache = \"off\"",
+            "bus_mb_s = 2",
+            "bus_mb_s = \"2 MB/s\"",
+        ),
+        (
+            "policy = [\"sstf\", \"sptf\"]",
+            "seek_noise_us = [30, 60]",
+            "seek_noise_us = [\"30 us\", \"0.06 ms\"]",
+        ),
+    ] {
+        assert_eq!(points(setting, number), points(setting, unit), "{unit}");
+    }
+    let wrong = GOOD.replace("think_ms = 0", "think_ms = \"3 MB\"");
+    let error = Experiment::parse("units.toml", &wrong).expect_err("no time");
+    assert_eq!(error.key, "load.think_ms");
 }
 
 #[test]

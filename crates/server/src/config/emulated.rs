@@ -1,6 +1,7 @@
 //! An emulated drive in the configuration file: its model, and what no belief about it contains.
 
 use block::{Duration, Extent, Lba, Sectors, Switch};
+use document::quantity::Unit;
 use document::{DocumentError, Field, Section};
 use drive::host::MeasuredPath;
 use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
@@ -39,7 +40,8 @@ pub(super) fn emulated(table: &Section<'_>, places: &Places) -> Result<Emulated,
     });
     let bus = table.get("bus_mb_s").map(|value| {
         // Choices: a tenth of the first SCSI bus, and more than 32 lanes of today.
-        value.number(0.1..=1e6, "megabytes a second, from 0.1 to 1000000")
+        let expected = "megabytes a second, from 0.1 to 1000000";
+        value.quantity(Unit::MegabytesPerSecond, 0.1..=1e6, expected)
     });
     let seed = table.get("seed");
     let seed = seed.map(|value| value.whole(0..=i64::MAX as u64, "a whole number from 0"));
@@ -60,9 +62,11 @@ fn imperfections(table: &Section<'_>) -> Result<Imperfections, DocumentError> {
     let micros = |key| match table.get(key) {
         None => Ok(Duration::ZERO),
         // Choice: a tenth of a second, the longest access of known drives.
-        Some(value) => value
-            .number(0.0..=100_000.0, "microseconds, from 0 to 100000")
-            .map(|us| Duration::from_nanos((us * 1e3).round() as u64)),
+        Some(value) => {
+            let expected = "microseconds, from 0 to 100000";
+            let us = value.quantity(Unit::Microseconds, 0.0..=100_000.0, expected);
+            us.map(|us| Duration::from_nanos((us * 1e3).round() as u64))
+        }
     };
     Ok(Imperfections {
         seek_noise: micros("seek_noise_us")?,
@@ -139,9 +143,10 @@ fn own_scan(table: &Section<'_>) -> Result<Periodic, DocumentError> {
 /// Milliseconds, up to a minute: the time-outs of hosts are shorter.
 fn millis(table: &Section<'_>, key: &str, least: f64) -> Result<Duration, DocumentError> {
     let expected = format!("milliseconds, from {least} to 60000");
-    let ms = table
-        .need(key, &expected)?
-        .number(least..=60_000.0, &expected)?;
+    let ms =
+        table
+            .need(key, &expected)?
+            .quantity(Unit::Milliseconds, least..=60_000.0, &expected)?;
     Ok(Duration::from_nanos((ms * 1e6).round() as u64))
 }
 

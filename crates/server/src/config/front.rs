@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use block::Switch;
+use document::quantity::Unit;
 use document::{DocumentError, Field, Section, most_similar};
 
 use super::fields::{path, switch};
@@ -267,7 +268,14 @@ pub(super) fn limits(root: &Section<'_>) -> Result<Limits, DocumentError> {
         // The protocol promises 32 MiB to clients that did not ask.
         request_bytes: bytes("request_size", 1 << 20, 64 << 20, 32 << 20)? as u32,
         buffer_bytes: bytes("buffer_size", 64 << 20, 16 << 30, 128 << 20)?,
-        handshake_s: whole("handshake_s", 1, 3600, 10)? as u32,
+        handshake_s: table
+            .and_then(|table| table.get("handshake_s"))
+            .map(|value| {
+                let expected = "a whole number from 1 to 3600";
+                value.whole_quantity(Unit::Seconds, 1..=3600, expected)
+            })
+            .transpose()?
+            .unwrap_or(10) as u32,
     })
 }
 

@@ -8,6 +8,7 @@
 //! ```
 
 use block::{Duration, Switch};
+use document::quantity::Unit;
 use document::{DocumentError, Section};
 use engine::ReadRule;
 
@@ -77,9 +78,13 @@ fn rebuild(table: &Section<'_>) -> Result<RebuildRule, DocumentError> {
         return Ok(RebuildRule::default());
     };
     let deadline = period(&rebuild.need("deadline", PERIOD)?)?;
-    let percent = rebuild
-        .get("paid_percent")
-        .map(|value| value.number(0.0..=100.0, "a number of percent from 0 to 100"));
+    let percent = rebuild.get("paid_percent").map(|value| {
+        value.quantity(
+            Unit::Percent,
+            0.0..=100.0,
+            "a number of percent from 0 to 100",
+        )
+    });
     let percent = percent.transpose()?.unwrap_or(PAID_PERCENT);
     Ok(RebuildRule {
         deadline: Some(Duration::from_secs(deadline)),

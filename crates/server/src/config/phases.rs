@@ -1,6 +1,7 @@
 //! `phases` of a drive: whether reads and writes take turns.
 
 use block::Duration;
+use document::quantity::Unit;
 use document::{DocumentError, Section};
 use scheduler::ordering::Phases;
 
@@ -13,9 +14,12 @@ pub(super) fn phases(drive: &Section<'_>) -> Result<Phases, DocumentError> {
         return Ok(Phases::Mixed);
     };
     let turn = |key| {
-        let millis = table.get(key).map(|value| value.integer(1..=LONGEST_MS));
+        let expected = format!("a whole number from 1 to {LONGEST_MS}");
+        let value = table.get(key);
+        let millis =
+            value.map(|value| value.whole_quantity(Unit::Milliseconds, 1..=LONGEST_MS, &expected));
         let millis = millis.transpose()?;
-        Ok::<_, DocumentError>(millis.map(|millis| Duration::from_millis(millis as u64)))
+        Ok::<_, DocumentError>(millis.map(Duration::from_millis))
     };
     let (read, write) = (turn("read_ms")?, turn("write_ms")?);
     Ok(match Phases::ABISS {
@@ -31,7 +35,7 @@ pub(super) fn phases(drive: &Section<'_>) -> Result<Phases, DocumentError> {
 }
 
 /// The longest turn: a minute, after which clients of the other direction give up. A choice.
-const LONGEST_MS: i64 = 60_000;
+const LONGEST_MS: u64 = 60_000;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! `[drive.preemption]`: the preemption of larger requests by more urgent ones.
 
 use block::{Duration, Sectors, Switch};
+use document::quantity::Unit;
 use document::{DocumentError, Field, Section};
 use drive::Profile;
 use scheduler::policy::NamedPolicy;
@@ -162,7 +163,11 @@ fn just_in_time(table: &Section<'_>) -> Result<Option<Landing>, DocumentError> {
     }
     let landing = table.get("landing_us").map(|value| {
         // Choice: longer than a revolution of any drive is no landing.
-        let us = value.number(0.0..=20_000.0, "microseconds, from 0 to 20000")?;
+        let us = value.quantity(
+            Unit::Microseconds,
+            0.0..=20_000.0,
+            "microseconds, from 0 to 20000",
+        )?;
         Ok(Landing::Fixed(Duration::from_nanos(
             (us * 1e3).round() as u64
         )))
@@ -213,7 +218,11 @@ fn aside(table: &Section<'_>) -> Result<Option<Aside>, DocumentError> {
     }
     let default = Preemption::default().aside;
     let percent = table.get("most_back_percent").map(|value| {
-        let percent = value.number(0.0..=100.0, "a number of percent from 0 to 100")?;
+        let percent = value.quantity(
+            Unit::Percent,
+            0.0..=100.0,
+            "a number of percent from 0 to 100",
+        )?;
         Ok((percent * 10.0).round() as u16)
     });
     let percent = percent.transpose()?;

@@ -9,6 +9,7 @@
 
 use std::path::PathBuf;
 
+use document::quantity::Unit;
 use document::{DocumentError, Section};
 
 use super::Places;
@@ -90,9 +91,10 @@ pub(super) fn remote(table: &Section<'_>, places: &Places) -> Result<Remote, Doc
             path.as_os_str().len()
         )));
     }
-    let patience = table
-        .get("patience_s")
-        .map(|value| value.whole(1..=3600, "a whole number of seconds from 1 to 3600"));
+    let patience = table.get("patience_s").map(|value| {
+        let expected = "a whole number of seconds from 1 to 3600";
+        value.whole_quantity(Unit::Seconds, 1..=3600, expected)
+    });
     Ok(Remote {
         uri: uri.to_owned(),
         address,

@@ -1,5 +1,6 @@
 //! Sizes: a number of bytes, or a text such as "64 GiB". Periods: a text such as "30 days".
 
+use document::quantity::{self, Unit};
 use document::{DocumentError, Field};
 
 /// A size in bytes, a multiple of `multiple`, at most the longest file of Linux.
@@ -7,11 +8,22 @@ use document::{DocumentError, Field};
 /// # Errors
 /// If it is not.
 pub fn bytes(field: &Field<'_>, multiple: u64) -> Result<u64, DocumentError> {
-    let bytes = match field.as_text() {
-        Some(text) => bytes_of(text),
-        None => field.as_integer().and_then(|bytes| bytes.try_into().ok()),
-    };
-    bytes
+    counted(field, multiple, field.as_text().and_then(quantity::bytes))
+}
+
+/// A rate in bytes a second, which a text may say.
+///
+/// # Errors
+/// If it is not.
+pub(super) fn bytes_per_second(field: &Field<'_>) -> Result<u64, DocumentError> {
+    let text = field.as_text();
+    counted(field, 1, text.and_then(quantity::bytes_per_second))
+}
+
+/// What a text says, or else the whole number of bytes.
+fn counted(field: &Field<'_>, multiple: u64, said: Option<u64>) -> Result<u64, DocumentError> {
+    let whole = || field.as_integer().and_then(|bytes| bytes.try_into().ok());
+    said.or_else(whole)
         .filter(|bytes| *bytes <= MOST_BYTES && bytes.is_multiple_of(multiple))
         .ok_or_else(|| {
             field.mismatch(format_args!(
@@ -22,54 +34,19 @@ pub fn bytes(field: &Field<'_>, multiple: u64) -> Result<u64, DocumentError> {
 
 /// A period in seconds, from a minute to ten years.
 pub(super) fn period(field: &Field<'_>) -> Result<u64, DocumentError> {
-    let text = field.as_text();
-    let seconds = text.and_then(|text| number_of(text, &PERIODS));
-    seconds
-        .filter(|seconds| (60..=3_650 * 86_400).contains(seconds))
+    // A number alone does not say whether it means minutes or days.
+    let text = field
+        .as_text()
+        .filter(|text| text.trim().parse::<f64>().is_err());
+    text.and_then(|text| Unit::Seconds.read(text))
+        .filter(|seconds| (60.0..=3_650.0 * 86_400.0).contains(seconds))
+        .map(|seconds| seconds as u64)
         .ok_or_else(|| field.mismatch(PERIOD))
 }
 
 /// The expectation of a period.
 pub(super) const PERIOD: &str =
     "a text such as \"30 days\" or \"12 hours\", from a minute to ten years";
-
-const PERIODS: [(&str, u64); 8] = [
-    ("minute", 60),
-    ("minutes", 60),
-    ("hour", 3600),
-    ("hours", 3600),
-    ("day", 86_400),
-    ("days", 86_400),
-    ("week", 604_800),
-    ("weeks", 604_800),
-];
-
-fn bytes_of(text: &str) -> Option<u64> {
-    number_of(text, &UNITS)
-}
-
-/// A number and a unit.
-fn number_of(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let unit = units.iter().find(|(name, _)| *name == unit.trim_start())?;
-    number.parse::<u64>().ok()?.checked_mul(unit.1)
-}
-
-/// Binary and decimal, as drives are sold.
-const UNITS: [(&str, u64); 10] = [
-    ("", 1),
-    ("B", 1),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
-];
 
 /// The longest file of Linux.
 const MOST_BYTES: u64 = i64::MAX as u64;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use block::Switch;
+use document::quantity::Unit;
 use document::{DocumentError, Field, Section, most_similar};
 use scheduler::freeblock::SameTrackRule;
 use scheduler::policy::{self, NamedPolicy};
@@ -67,7 +68,11 @@ fn drive(
         _ => learned_policy,
     };
     let impact = table.get("impact_percent").map(|value| {
-        let percent = value.number(0.0..=100.0, "a number of percent from 0 to 100")?;
+        let percent = value.quantity(
+            Unit::Percent,
+            0.0..=100.0,
+            "a number of percent from 0 to 100",
+        )?;
         Ok((percent * 1e4).round() as u32)
     });
     let same_track = table.get("same_track");

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use document::quantity::Unit;
 use document::{DocumentError, Section};
 use scheduler::policy::NamedPolicy;
 
 use super::Belief;
 use super::foreseen::is_foreseen;
-use super::size::bytes;
+use super::size::{bytes, bytes_per_second};
 
 /// The guarantees of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +89,11 @@ impl StreamsConfig {
     pub fn read(table: &Section<'_>) -> Result<StreamsConfig, DocumentError> {
         let default = StreamsConfig::default();
         let percent = table.get("foreground_percent").map(|value| {
-            let percent = value.number(0.0..=99.0, "a number of percent from 0 to 99")?;
+            let percent = value.quantity(
+                Unit::Percent,
+                0.0..=99.0,
+                "a number of percent from 0 to 99",
+            )?;
             Ok((percent * 10.0).round() as u32)
         });
         let streams = table
@@ -100,15 +105,15 @@ impl StreamsConfig {
         });
         Ok(StreamsConfig {
             foreground_permille: percent.transpose()?.unwrap_or(default.foreground_permille),
-            longest_round: time(table, "longest_round_s", 1.0, default.longest_round)?,
-            latency: time(table, "latency_ms", 1e-3, default.latency)?,
+            longest_round: time(table, "longest_round_s", SECONDS, default.longest_round)?,
+            latency: time(table, "latency_ms", MILLIS, default.latency)?,
             streams: streams
                 .transpose()?
                 .map_or(default.streams, |count| count as u32),
             memory: memory.transpose()?.unwrap_or(default.memory),
-            seek_margin: time(table, "seek_margin_us", 1e-6, default.seek_margin)?,
-            overhead_margin: time(table, "overhead_margin_us", 1e-6, default.overhead_margin)?,
-            stall: time(table, "stall_ms", 1e-3, default.stall)?,
+            seek_margin: time(table, "seek_margin_us", MICROS, default.seek_margin)?,
+            overhead_margin: time(table, "overhead_margin_us", MICROS, default.overhead_margin)?,
+            stall: time(table, "stall_ms", MILLIS, default.stall)?,
             rules: rules(table)?,
         })
     }
@@ -135,19 +140,25 @@ pub(super) fn streams(
 const MOST: u64 = 1 << 20;
 const STREAMS: &str = "a whole number of streams, from 1 to 1048576";
 
-/// A duration as a number of a unit, which has this many seconds.
+/// Units of times, with their seconds.
+const SECONDS: (Unit, f64) = (Unit::Seconds, 1.0);
+const MILLIS: (Unit, f64) = (Unit::Milliseconds, 1e-3);
+const MICROS: (Unit, f64) = (Unit::Microseconds, 1e-6);
+
+/// A duration as a number of a unit.
 fn time(
     table: &Section<'_>,
     key: &str,
-    unit: f64,
+    (unit, seconds): (Unit, f64),
     default: Duration,
 ) -> Result<Duration, DocumentError> {
     let Some(value) = table.get(key) else {
         return Ok(default);
     };
     // An hour: longer is no round, and no delay of a host.
-    let number = value.number(0.0..=3600.0 / unit, "a number, an hour at most")?;
-    Ok(Duration::from_secs_f64(number * unit))
+    let most = 3600.0 / seconds;
+    let number = value.quantity(unit, 0.0..=most, "a number, an hour at most")?;
+    Ok(Duration::from_secs_f64(number * seconds))
 }
 
 fn rules(table: &Section<'_>) -> Result<Vec<StreamRule>, DocumentError> {
@@ -168,9 +179,13 @@ fn rule(table: &Section<'_>) -> Result<StreamRule, DocumentError> {
     let streams = table
         .get("streams")
         .map(|value| value.whole(0..=MOST, STREAMS));
-    let rate = table.get("rate").map(|value| bytes(&value, 1));
+    let rate = table.get("rate").map(|value| bytes_per_second(&value));
     let head = table.get("head_percent").map(|value| {
-        let percent = value.number(0.0..=100.0, "a number of percent from 0 to 100")?;
+        let percent = value.quantity(
+            Unit::Percent,
+            0.0..=100.0,
+            "a number of percent from 0 to 100",
+        )?;
         Ok((percent * 10.0).round() as u64)
     });
     Ok(StreamRule {

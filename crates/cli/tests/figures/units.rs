@@ -1,0 +1,47 @@
+//! Options with units: the result is that of the number in the option's own unit.
+
+use crate::scene::Scene;
+
+#[test]
+fn an_option_with_a_unit_is_its_number() {
+    let scene = Scene::with(&[]);
+    // One after the other: words of a scene are separated by blanks.
+    let load = "simulate --drive dec-rz26 --workload oltp --requests 300";
+    for (number, unit) in [
+        ("--think-ms 20", "--think-ms=20ms"),
+        ("--think-ms 20", "--think-ms=0.02s"),
+        ("--size-kib 8", "--size-kib=8KiB"),
+        ("--read-fraction 0.5", "--read-fraction=50%"),
+        ("--seek-noise-us 30", "--seek-noise-us=30us"),
+        ("--bus-mb-s 2", "--bus-mb-s=2MB/s"),
+        ("--seconds 3", "--seconds=3000ms"),
+        (
+            "--scan 0..999 --impact-percent 1 --idle-ms 20 --paid-percent 2 --deadline 60",
+            "--scan 0..999 --impact-percent 1% --idle-ms 20ms --paid-percent 2% --deadline 1min",
+        ),
+    ] {
+        let plain = scene.json(&format!("{load} {number}"));
+        assert_eq!(plain, scene.json(&format!("{load} {unit}")), "{unit}");
+    }
+    // The default budget is that of a service.
+    let scan = format!("{load} --scan 0..999");
+    let usual = scene.json(&scan);
+    assert_eq!(usual, scene.json(&format!("{scan} --impact-percent 2")));
+    assert_ne!(usual, scene.json(&format!("{scan} --impact-percent 1")));
+}
+
+#[test]
+fn a_unit_of_another_quantity_is_refused() {
+    let scene = Scene::with(&[]);
+    for (words, expected) in [
+        ("--think-ms=5MB", "expected milliseconds"),
+        ("--seconds=5%", "expected seconds"),
+        ("--size-kib=3ms", "expected KiB"),
+        ("--scan --impact-percent=1ms", "expected per cent"),
+    ] {
+        let refused = scene.refuses(&format!(
+            "simulate --drive dec-rz26 --workload oltp {words}"
+        ));
+        assert!(refused.contains(expected), "{words}: {refused}");
+    }
+}
