@@ -156,7 +156,9 @@ impl ScanSettings {
                                    fixed --guard, too";
                     return Err(Failure::input(problem));
                 }
-                let percent = self.impact_percent.unwrap_or(1.0);
+                // That of a service, so that a simulation forecasts what a service does.
+                let usual = f64::from(server::config::IMPACT_PPM) / 1e4;
+                let percent = self.impact_percent.unwrap_or(usual);
                 let expected = "a share of the mean response time";
                 let percent = number("impact-percent", percent, (0.001, 100.0), expected)?;
                 Ok(Caution::Learned {
