@@ -144,14 +144,22 @@ pub(super) fn mount(
             _ => fuse.mount.join(drive.name()),
         };
         made.extend(missing_folders(&folder));
-        let mounted = std::fs::create_dir_all(&folder)
-            .and_then(|()| fuse::Mount::begin(&folder, drive.files()));
+        let mounted = create(&folder).and_then(|()| fuse::Mount::begin(&folder, drive.files()));
         mounts.push(mounted.map_err(|error| ServeError::Listen {
             what: folder.display().to_string(),
             error,
         })?);
     }
     Ok((mounts, made))
+}
+
+/// Creates a folder and its parents. What is there and is no folder may be the stale mount of a killed service, which
+/// [`fuse::Mount::begin`] unmounts; it refuses anything else.
+fn create(folder: &Path) -> io::Result<()> {
+    match std::fs::create_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        created => created,
+    }
 }
 
 /// A folder and its parents, as far as they do not exist: parents first.
