@@ -44,6 +44,12 @@ pub struct ServeArgs {
     #[arg(short, long, value_name = "FILE", requires = "init")]
     out: Option<PathBuf>,
     /// Say what a start would open, make, change and refuse, do nothing of it, and exit. Exit code 2: it would refuse
+    /// Name a profile of the disk in it [default: none]
+    #[arg(long, value_name = "PROFILE.toml", requires = "init")]
+    belief: Option<PathBuf>,
+    /// Let it show the exports as files in this folder, over FUSE [default: it does not]
+    #[arg(long, value_name = "FOLDER", requires = "init")]
+    mount: Option<PathBuf>,
     #[arg(long, conflicts_with = "print_default")]
     check: bool,
     /// Print the check as JSON: an array of part, outcome (uses, changes, refused) and step
@@ -60,7 +66,8 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
         return print(config::DEFAULT);
     }
     if let Some(path) = &arguments.init {
-        return init::run(path, arguments.out.as_deref());
+        let settings = init::settings(arguments.belief.as_deref(), arguments.mount.as_deref())?;
+        return init::run(path, &settings, arguments.out.as_deref());
     }
     let config = read(arguments.config.as_deref())?;
     if arguments.check {
@@ -209,4 +216,6 @@ const EXAMPLES: &str = "Examples:
   headtime serve --init /dev/sdb --out sdb.toml
       write a commented configuration for a disk
   headtime serve --check my.toml
+  headtime serve --init /dev/sdb --belief profile.toml --mount /mnt/headtime --out sdb.toml
+      with its profile, and as a file that can be mounted
       say what that would do, without doing it";

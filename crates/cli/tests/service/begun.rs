@@ -19,13 +19,19 @@ pub fn begin(
     problems: impl Into<Stdio>,
     ready: &str,
 ) -> Result<Child, Child> {
-    let mut child = Command::new(cargo_bin("headtime"))
-        .args(words)
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .stderr(problems)
-        .spawn()
-        .expect("it runs");
+    let mut program = Command::new(cargo_bin("headtime"));
+    begin_program(
+        program.args(words).current_dir(folder).stderr(problems),
+        ready,
+    )
+}
+
+/// Begins a program, and waits for a line of its standard output that has `ready` in it.
+///
+/// # Errors
+/// It ended, or said all it had to, without such a line.
+pub fn begin_program(program: &mut Command, ready: &str) -> Result<Child, Child> {
+    let mut child = program.stdout(Stdio::piped()).spawn().expect("it runs");
     let said = BufReader::new(child.stdout.take().expect("it is piped"));
     let mut lines = said.lines().map_while(Result::ok);
     match lines.any(|line| line.contains(ready)) {

@@ -9,6 +9,7 @@ mod ctl;
 mod demo;
 mod doctor;
 mod existing;
+mod first_contact;
 mod initial;
 mod killed;
 mod mirrored;

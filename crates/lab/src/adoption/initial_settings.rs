@@ -1,12 +1,23 @@
-//! A first configuration of `headtime serve` for a disk without a profile: complete, commented, and valid as it is.
+//! A first configuration of `headtime serve` for a disk: complete, commented, and valid as it is.
+
+use std::path::PathBuf;
 
 use super::facts::PathKind;
 use super::look::PathLook;
 use super::settings_file::{back_end, quoted};
 
+/// What a first configuration has besides its disk. Paths are absolute.
+#[derive(Clone, Debug, Default)]
+pub struct InitialSettings {
+    /// The profile of the disk. Without one the disk is served in the order of its blocks.
+    pub belief: Option<PathBuf>,
+    /// The folder in which the exports are files. Without one they are not.
+    pub mount: Option<PathBuf>,
+}
+
 impl PathLook {
     /// The configuration that serves this path as one volume, with comments on what may be added.
-    pub fn initial_configuration(&self) -> String {
+    pub fn initial_configuration(&self, settings: &InitialSettings) -> String {
         let target = one_line(&self.target);
         let mut text = format!(
             "# Serves {target}\n# ({}).\n# Written by `headtime serve --init`, which has opened and changed nothing.\n",
@@ -21,8 +32,12 @@ impl PathLook {
         text += NEXT;
         text += DRIVE;
         text += &learning(self.facts.kind, &target);
+        let belief = match &settings.belief {
+            Some(profile) => quoted(&profile.to_string_lossy()),
+            None => quoted("nothing"),
+        };
         text += &format!(
-            "belief = \"nothing\"\n\n[drive.back_end]\n{}\n",
+            "belief = {belief}\n\n[drive.back_end]\n{}\n",
             back_end(self.facts.kind, &self.target)
         );
         if matches!(self.facts.kind, PathKind::Device | PathKind::Loop) {
@@ -30,8 +45,12 @@ impl PathLook {
         }
         text += VOLUME;
         let description = quoted(&one_line(&self.described()));
-        text += &format!("description = {description}\n");
-        text + REST
+        text += &format!("description = {description}\n{DOORS}");
+        text += &match &settings.mount {
+            Some(folder) => format!("[fuse]\nmount = {}\n", quoted(&folder.to_string_lossy())),
+            None => NO_MOUNT.to_owned(),
+        };
+        text + CONTROL
     }
 }
 
@@ -94,7 +113,7 @@ volume = "disk"
 class = "foreground"
 "#;
 
-const REST: &str = r#"
+const DOORS: &str = r#"
 [[drive.export]]
 name = "disk-idle"
 volume = "disk"
@@ -105,9 +124,13 @@ class = "background"
 unix = "{runtime}/nbd.sock"
 
 # As a file, for a mount of what is on it: `mount -o loop /mnt/headtime/disk /srv`.
-#   [fuse]
+"#;
+
+const NO_MOUNT: &str = r#"#   [fuse]
 #   mount = "/mnt/headtime"
-# As a block device /dev/ublkbN, if root starts the service and the kernel has ublk (`modprobe ublk_drv`):
+"#;
+
+const CONTROL: &str = r#"# As a block device /dev/ublkbN, if root starts the service and the kernel has ublk (`modprobe ublk_drv`):
 #   [ublk]
 #   exports = ["disk"]
 
@@ -132,7 +155,7 @@ mod tests {
     use super::*;
     use crate::adoption::facts::PathFacts;
     use crate::adoption::settings_file::tests::assert_serves;
-    use server::config::{Belief, Config, Places};
+    use server::config::{Belief, Config, DriveModel, Places};
     use std::path::Path;
 
     fn look(kind: PathKind, target: &str) -> PathLook {
@@ -160,7 +183,7 @@ mod tests {
             (PathKind::File, "/srv/with \"quotes\"\nand lines.img"),
             (PathKind::Nbd, "nbd+unix:///name?socket=/run/x.sock"),
         ] {
-            let text = look(kind, target).initial_configuration();
+            let text = look(kind, target).initial_configuration(&InitialSettings::default());
             let config = Config::parse("initial", &text, &places)
                 .unwrap_or_else(|error| panic!("{error}: {text}"));
             assert_eq!(config.drives.len(), 1, "{text}");
@@ -175,7 +198,8 @@ mod tests {
     #[test]
     fn what_is_commented_out_is_valid_too() {
         let places = Places::of_this_user(Path::new("/etc/headtime"));
-        let text = look(PathKind::File, "/srv/disk.img").initial_configuration();
+        let look = look(PathKind::File, "/srv/disk.img");
+        let text = look.initial_configuration(&InitialSettings::default());
         let is_setting = |line: &str| line.contains(" = ") || line.trim_start().starts_with('[');
         let uncommented: Vec<&str> = text
             .lines()
@@ -191,5 +215,22 @@ mod tests {
         assert!(config.control.http.is_some());
         assert!(config.drives[0].volumes[0].cache.is_some());
         assert!(config.drives[0].volumes[0].checksums.is_some());
+    }
+
+    #[test]
+    fn a_profile_and_a_mount_are_in_it_as_they_are_given() {
+        let places = Places::of_this_user(Path::new("/etc/headtime"));
+        let settings = InitialSettings {
+            belief: Some(PathBuf::from("/etc/headtime/my \"disk\".toml")),
+            mount: Some(PathBuf::from("/mnt/a\\b")),
+        };
+        let text = look(PathKind::Device, "/dev/sdb").initial_configuration(&settings);
+        let config = Config::parse("given", &text, &places);
+        let config = config.unwrap_or_else(|error| panic!("{error}: {text}"));
+        let profile = PathBuf::from("/etc/headtime/my \"disk\".toml");
+        let belief = Belief::Profile(DriveModel::File(profile));
+        assert_eq!(config.drives[0].belief, belief);
+        let mount = config.fuse.expect("a mount").mount;
+        assert_eq!(mount, Path::new("/mnt/a\\b"));
     }
 }
