@@ -21,6 +21,7 @@ use crate::interrupt::stop_flag;
 use crate::output::{Exit, NewFile, json, print, remark};
 use crate::profile::known;
 use crate::settings::units::within;
+use crate::verbosity::bar_target;
 
 use state::SavedTracks;
 
@@ -64,10 +65,10 @@ NAME.adopting beside the output. An adopted disk needs that file no more: it is 
 Exit codes: 0 adopted; 1 the path failed or is gone; 2 wrong input; 3 no single hard disk;
 4 a hard disk whose profile is not usable yet: run it again to continue.";
 
-/// The exit code for a path that is no single hard disk.
 /// The time limit: half a minute to a week.
 const MINUTES: RangeInclusive<f64> = 0.5..=10_080.0;
 
+/// The exit code for a path that is no single hard disk.
 const NO_DISK: u8 = 3;
 
 /// The exit code for a disk whose profile is not usable yet.
@@ -246,7 +247,7 @@ const SAVE: Duration = Duration::from_secs(10);
 
 impl<'a> AdoptProgress<'a> {
     fn new(state: &'a Path, saved: SavedTracks, budget: Duration, stop: Arc<AtomicBool>) -> Self {
-        let target = ProgressDrawTarget::stderr_with_hz(10);
+        let target = bar_target(10);
         let millis = budget.as_nanos() / 1_000_000;
         let bar = ProgressBar::with_draw_target(Some(millis), target);
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:20} {msg}") {

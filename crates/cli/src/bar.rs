@@ -1,12 +1,14 @@
 //! Progress bars of the lab's measurements. They are drawn only if standard error is a terminal; otherwise a line is
 //! printed every half minute.
 
-use std::io::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use lab::Progress;
+
+use crate::output::note;
+use crate::verbosity::bar_target;
 
 mod lines;
 
@@ -22,7 +24,7 @@ pub struct Bar {
 impl Bar {
     /// Creates a bar with this template. The measurement sets the length.
     pub fn new(template: &str) -> Bar {
-        let target = ProgressDrawTarget::stderr_with_hz(10);
+        let target = bar_target(10);
         let bar = ProgressBar::with_draw_target(Some(0), target);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
@@ -37,7 +39,9 @@ impl Bar {
 
     /// Creates a spinner for a measurement of unknown length.
     pub fn spinner() -> Bar {
-        Bar::of(ProgressBar::new_spinner())
+        let bar = ProgressBar::new_spinner();
+        bar.set_draw_target(bar_target(20));
+        Bar::of(bar)
     }
 
     /// Returns the bar with a prefix.
@@ -78,7 +82,6 @@ impl Progress for Bar {
     }
 
     fn remark(&self, text: &str) {
-        // A closed standard error has no reader.
-        let _ = writeln!(io::stderr(), "{text}");
+        note(&format!("{text}\n"));
     }
 }

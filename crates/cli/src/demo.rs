@@ -2,15 +2,14 @@
 
 mod simulated;
 
-use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use document::quantity::Unit;
 use clap::Args;
+use document::quantity::Unit;
 use lab::demonstration::{
     DRIVE, DemoFigures, Demonstration, LoadStretch, PENDING, Until, WARM_UP, panels, workload,
 };
@@ -21,9 +20,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tracing::Level;
 
 use crate::bar::Bar;
-use crate::output::{Exit, NewFile, grouped, json, micros, print};
-use crate::settings::units::whole_in;
+use crate::output::{Exit, NewFile, grouped, json, micros, note, print};
 use crate::serve;
+use crate::settings::units::whole_in;
 
 /// The arguments of `headtime demo`.
 #[derive(Debug, Args)]
@@ -73,7 +72,7 @@ pub fn run(arguments: &DemoArgs) -> Result<(), Exit> {
     let demo = Demonstration::begin(arguments.time_scale)?;
     let say = |text: &str| match arguments.json {
         true => {
-            let _ = io::stderr().write_all(text.as_bytes());
+            note(text);
             Ok(())
         }
         false => print(text),

@@ -31,13 +31,18 @@ mod top;
 mod trace;
 mod validate;
 mod why;
+mod verbosity;
 
 use std::process::ExitCode;
 
+use std::time::Instant;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use server::config::{Log, LogFormat};
+use tracing::Level;
 use output::Exit;
 
+use verbosity::VerbosityArgs;
 /// The version of the package and the commit of which it was built, as `build.rs` found it.
 const VERSION: &str = env!("HEADTIME_VERSION");
 
@@ -46,6 +51,8 @@ const VERSION: &str = env!("HEADTIME_VERSION");
 #[command(name = "headtime", version, long_version = VERSION, max_term_width = 100)]
 struct Headtime {
     #[command(subcommand)]
+    #[command(flatten)]
+    verbosity: VerbosityArgs,
     command: HeadtimeCommand,
 }
 
@@ -115,12 +122,19 @@ fn main() -> ExitCode {
     let parsed = help::grouped::<Headtime>().try_get_matches();
     let parsed = parsed.and_then(|matches| Headtime::from_arg_matches(&matches));
     let command = match parsed {
-        Ok(headtime) => headtime.command,
+        Ok(headtime) => {
+            headtime.verbosity.keep();
+            headtime.command
+        }
         Err(error) => return misunderstood(&error),
     };
     let ended = match command {
         HeadtimeCommand::Adopt(arguments) => adopt::run(&arguments),
         HeadtimeCommand::Backup(arguments) => backup::run(&arguments),
+    if verbosity::is_logged() && !command.has_log() {
+        serve::log_as(&CLIENT_LOG);
+    }
+    let begun = Instant::now();
         HeadtimeCommand::Bench(arguments) => bench::run(&arguments),
         HeadtimeCommand::Cache(arguments) => cache::run(&arguments),
         HeadtimeCommand::Completions(arguments) => {
@@ -154,12 +168,31 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+    if verbosity::is_logged() {
+        tracing::info!(seconds = begun.elapsed().as_secs_f64(), "the command ends");
+    }
 }
 
 /// Prints help as it is, also that of an incomplete command. Any other error becomes one line.
 fn misunderstood(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind::{
         DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
+/// The log of a command that has none of its own, before `-v` raises its level.
+const CLIENT_LOG: Log = Log {
+    level: Level::WARN,
+    format: LogFormat::Text,
+};
+
+impl HeadtimeCommand {
+    /// Whether the command begins a log itself.
+    fn has_log(&self) -> bool {
+        matches!(
+            self,
+            HeadtimeCommand::Serve(_) | HeadtimeCommand::Emulate(_) | HeadtimeCommand::Demo(_)
+        )
+    }
+}
+
     };
     if let DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand = error.kind() {
         // A closed output is no failure.

@@ -16,13 +16,21 @@ use lab::Failure;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
+use crate::verbosity::is_quiet;
 pub use table::NewTable;
 
-/// Prints a sentence beside a progress bar, on standard error.
+/// Prints a sentence beside a progress bar, on standard error, unless the command is quiet.
 pub fn remark(bar: &ProgressBar, path: &str, sentence: &str) {
     let line = without_controls(sentence).into_owned();
-    // A closed standard error has no reader.
-    bar.suspend(|| drop(writeln!(io::stderr(), "{path}: {line}")));
+    bar.suspend(|| note(&format!("{path}: {line}\n")));
+}
+
+/// Prints text on standard error that is neither a result nor a warning, unless the command is quiet.
+pub fn note(text: &str) {
+    if !is_quiet() {
+        // A closed standard error has no reader.
+        drop(io::stderr().lock().write_all(text.as_bytes()));
+    }
 }
 
 /// Prints a warning on standard error.

@@ -18,6 +18,7 @@ use crate::bar::ProgressLines;
 use crate::output::{Exit, grouped, print_answer, time_left};
 use crate::service::{failure, understood};
 use crate::settings::units::{MOST_SECONDS, whole_in};
+use crate::verbosity::bar_target;
 
 /// The arguments of `headtime scan`.
 #[derive(Debug, Args)]
@@ -123,7 +124,7 @@ pub fn state(file: Option<&Path>, every_s: u64) -> Result<Option<ScanState>, Exi
 
 /// Waits for a task's end, and shows its progress.
 fn followed((service, socket): (&mut Conversation, &Path), number: u64) -> Result<Task, Exit> {
-    let target = ProgressDrawTarget::stderr_with_hz(4);
+    let target = bar_target(4);
     let bar = ProgressBar::with_draw_target(Some(1), target);
     let template = "{prefix} {bar:30} {bytes} of {total_bytes} {msg}";
     if let Ok(style) = ProgressStyle::with_template(template) {

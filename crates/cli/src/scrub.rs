@@ -1,6 +1,6 @@
 //! `headtime scrub`: verifies the checksums of a live volume in the gaps of its drive.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -15,9 +15,10 @@ use server::control::protocol::Ask;
 use server::control::{ScrubBlocks, ScrubOrder};
 
 use crate::bar::ProgressLines;
-use crate::output::{Exit, grouped, print_answer};
+use crate::output::{Exit, grouped, note, print_answer};
 use crate::service::{asked, understood};
 use crate::settings::units::{MOST_SECONDS, whole_in};
+use crate::verbosity::bar_target;
 
 /// The arguments of `headtime scrub`.
 #[derive(Debug, Args)]
@@ -73,9 +74,7 @@ pub fn run(arguments: &ScrubArgs) -> Result<(), Exit> {
     }
     if !arguments.status && io::stderr().is_terminal() {
         let volume = &arguments.volume;
-        // A closed standard error has no reader.
-        let _ = writeln!(
-            io::stderr(),
+        note(&format!(
             "the scrub of {volume} goes on after Ctrl-C: `headtime scrub {volume} --status` shows it, and `headtime ctl \
              abort TASK` ends it (`headtime ctl tasks` has its number)\n"
         ));
@@ -113,7 +112,7 @@ fn looked(socket: &Path, volume: &str) -> Result<ScrubReport, Exit> {
 
 /// Waits for the end of a scrub, and shows its progress.
 fn followed(socket: &Path, volume: &str) -> Result<ScrubReport, Exit> {
-    let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(4));
+    let bar = ProgressBar::with_draw_target(Some(1), bar_target(4));
     if let Ok(style) = ProgressStyle::with_template("scrub {bar:30} {bytes} of {total_bytes} {msg}")
     {
         bar.set_style(style);

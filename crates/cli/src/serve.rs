@@ -13,6 +13,7 @@ use server::service::Running;
 use tracing::{error, warn};
 
 use crate::output::{Exit, print};
+use crate::verbosity;
 
 mod check;
 mod init;
@@ -43,13 +44,13 @@ pub struct ServeArgs {
     /// Write it to this new file [default: standard output]
     #[arg(short, long, value_name = "FILE", requires = "init")]
     out: Option<PathBuf>,
-    /// Say what a start would open, make, change and refuse, do nothing of it, and exit. Exit code 2: it would refuse
     /// Name a profile of the disk in it [default: none]
     #[arg(long, value_name = "PROFILE.toml", requires = "init")]
     belief: Option<PathBuf>,
     /// Let it show the exports as files in this folder, over FUSE [default: it does not]
     #[arg(long, value_name = "FOLDER", requires = "init")]
     mount: Option<PathBuf>,
+    /// Say what a start would open, make, change and refuse, do nothing of it, and exit. Exit code 2: it would refuse
     #[arg(long, conflicts_with = "print_default")]
     check: bool,
     /// Print the check as JSON: an array of part, outcome (uses, changes, refused) and step
@@ -193,7 +194,7 @@ fn feed_watchdog(running: &Arc<Running>) -> Result<(), Exit> {
 pub(crate) fn log_as(log: &config::Log) {
     let to = tracing_subscriber::fmt()
         .with_ansi(has_colours())
-        .with_max_level(log.level)
+        .with_max_level(verbosity::level(log.level))
         .with_writer(io::stderr);
     // In tests the first log stays.
     let _ = match log.format {
@@ -215,7 +216,7 @@ const EXAMPLES: &str = "Examples:
       serve a configuration of your own
   headtime serve --init /dev/sdb --out sdb.toml
       write a commented configuration for a disk
-  headtime serve --check my.toml
   headtime serve --init /dev/sdb --belief profile.toml --mount /mnt/headtime --out sdb.toml
       with its profile, and as a file that can be mounted
+  headtime serve --check my.toml
       say what that would do, without doing it";

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use server::control::protocol::Ask;
 use server::control::{self, AskError};
+use tracing::debug;
 
 use crate::output::Exit;
 
@@ -14,7 +15,10 @@ use crate::output::Exit;
 /// # Errors
 /// If no service listens on the socket, or it refuses.
 pub fn asked(socket: &Path, ask: &Ask) -> Result<Value, Exit> {
-    control::ask(socket, ask).map_err(failure)
+    debug!(socket = %socket.display(), ?ask, "asks the service");
+    let answer = control::ask(socket, ask).map_err(failure);
+    debug!(?answer, "the answer");
+    answer
 }
 
 /// A refusal is an error of the input; all others are failures.

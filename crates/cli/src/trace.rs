@@ -1,8 +1,9 @@
 //! `headtime trace`: statistics and conversion of traces.
 
 use crate::bar::ProgressLines;
-use crate::output::UNENDED;
+use crate::output::{UNENDED, note};
 use crate::settings::columns::ColumnArguments;
+use crate::verbosity::bar_target;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -169,17 +170,18 @@ fn run_convert(convert: &Convert) -> Result<(), Box<dyn Error>> {
         return Err(no_such_device(&convert.input, wanted, &reader).into());
     }
     let remark = writer.finish()?;
-    let mut report = format!(
+    note(&format!(
         "{}: {written} requests in {}\n",
         convert.output.display(),
         to.name
-    );
+    ));
+    let mut doubts = String::new();
     let unended = reader.is_unended().then(|| UNENDED.to_owned());
     let skipped = skipped_line(reader.skipped());
     for line in remark.into_iter().chain(skipped).chain(unended) {
-        writeln!(report, "{line}")?;
+        writeln!(doubts, "{line}")?;
     }
-    io::stderr().lock().write_all(report.as_bytes())?;
+    io::stderr().lock().write_all(doubts.as_bytes())?;
     Ok(())
 }
 
@@ -415,6 +417,7 @@ impl TraceProgress {
             Some(bytes) => ProgressBar::new(bytes),
             None => ProgressBar::no_length(),
         };
+        bar.set_draw_target(bar_target(20));
         let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {eta} left");
         if let Ok(style) = style {
             bar.set_style(style);

@@ -1,7 +1,6 @@
 //! `headtime validate`: compares the models with service times of real drives.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,7 +9,7 @@ use lab::validate::cases::{Constants, ValidationSettings, validate};
 use lab::validate::judgement::{DemeritFigures, Judgement};
 use simulator::trace::OnBad;
 
-use crate::output::{Exit, json, print, write_file};
+use crate::output::{Exit, json, note, print, write_file};
 
 /// The arguments of `headtime validate`.
 #[derive(Debug, Args)]
@@ -76,8 +75,7 @@ pub fn run(arguments: &ValidateArgs) -> Result<(), Exit> {
     }
     let remarks = &validation.remarks;
     if arguments.json {
-        // A closed standard error has no reader.
-        let _ = io::stderr().write_all(remarks.as_bytes());
+        note(remarks);
         return print(&json(&validation.judgements)?);
     }
     print(&(table(&validation.judgements) + remarks))

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{Advice, fadvise};
 use server::checksums::record::crc;
 
@@ -15,6 +15,7 @@ use super::moment::{DEPTH, Moment};
 use super::state::sync_folder;
 use crate::bar::ProgressLines;
 use crate::output::Exit;
+use crate::verbosity::bar_target;
 
 /// An image that is being written.
 pub struct Target {
@@ -182,7 +183,7 @@ fn problem(path: &Path, error: &io::Error) -> Exit {
 }
 
 fn bar(bytes: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(4));
+    let bar = ProgressBar::with_draw_target(Some(bytes), bar_target(4));
     if let Ok(style) = ProgressStyle::with_template(
         "backup {bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta}",
     ) {

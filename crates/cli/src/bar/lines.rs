@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 
 use crate::output::{time_left, warn};
+use crate::verbosity::is_quiet;
 
 /// Prints the progress of a bar until it is dropped.
 #[derive(Debug)]
@@ -34,7 +35,8 @@ impl ProgressLines {
             ends: None,
             thread: None,
         };
-        let Some(interval) = interval().filter(|_| !io::stderr().is_terminal()) else {
+        let Some(interval) = interval().filter(|_| !io::stderr().is_terminal() && !is_quiet())
+        else {
             return none;
         };
         let (ends, ended) = mpsc::channel();

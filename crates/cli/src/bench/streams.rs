@@ -69,7 +69,7 @@ pub struct StreamsBenchArgs {
     missing: f64,
     /// No imperfections but seek noise within the skew: no recalibration, no retries
     #[arg(long)]
-    quiet: bool,
+    calm: bool,
     /// The worst case: files over the zone with the longest sweeps, all played at once
     #[arg(long)]
     hostile: bool,
@@ -113,7 +113,7 @@ impl StreamsBenchArgs {
             kib: self.kib,
             read_fraction: self.read_fraction,
             missing: self.missing,
-            quiet: self.quiet,
+            quiet: self.calm,
             hostile: self.hostile,
             seed: self.seed,
         }
@@ -121,7 +121,7 @@ impl StreamsBenchArgs {
 
     /// The conditions of the table.
     fn about(&self, drive: &Profile) -> String {
-        let noise = match self.quiet {
+        let noise = match self.calm {
             true => "seek noise of 6 us",
             false => "seek noise of 60 us, recalibrations, retries, all within what is promised",
         };
@@ -207,7 +207,7 @@ fn heading() -> String {
 
 const EXAMPLES: &str = "Examples:
   headtime bench streams --hours 1 --policy sptf
-  headtime bench streams --memory 2 --promised 0.3 --rate 0.5 --recorders 64 --readers 8 --quiet
-  headtime bench streams --hours 1 --policy fcfs --memory 2 --promised 0 --missing 0.2 --quiet
+  headtime bench streams --memory 2 --promised 0.3 --rate 0.5 --recorders 64 --readers 8 --calm
+  headtime bench streams --hours 1 --policy fcfs --memory 2 --promised 0 --missing 0.2 --calm
 
 The last table compares the load's response times with and without streams.";

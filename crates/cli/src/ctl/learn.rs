@@ -15,6 +15,7 @@ use crate::bar::ProgressLines;
 use crate::output::{self, Exit, NewFile, grouped};
 use crate::service::{asked, understood};
 use crate::settings::units::{in_unit, whole_in};
+use crate::verbosity::bar_target;
 
 /// The arguments of `headtime ctl profile`.
 #[derive(Clone, Debug, Args)]
@@ -136,7 +137,7 @@ impl LearnArgs {
     }
 
     fn wait(&self, socket: &Path) -> Result<LearningReport, Exit> {
-        let target = ProgressDrawTarget::stderr_with_hz(2);
+        let target = bar_target(2);
         let bar = ProgressBar::with_draw_target(Some(u64::from(self.minutes) * 60), target);
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:20} {msg}") {
             bar.set_style(style);

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use block::{Duration, Instant};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use lab::profiling::ProfilingObserver;
 use profiler::{DriveIdentity, Findings};
 
 use crate::bar::ProgressLines;
 use crate::output::remark;
+use crate::verbosity::bar_target;
 
 /// A bar of the budget, with the findings so far.
 pub struct ProfileBar {
@@ -22,7 +23,7 @@ pub struct ProfileBar {
 impl ProfileBar {
     /// Creates the bar, which is hidden if standard error is no terminal.
     pub fn new(budget: Duration, stop: Option<Arc<AtomicBool>>) -> Self {
-        let target = ProgressDrawTarget::stderr_with_hz(10);
+        let target = bar_target(10);
         let bar = ProgressBar::with_draw_target(Some(millis(budget)), target);
         let template = "{prefix} {bar:20} {msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {

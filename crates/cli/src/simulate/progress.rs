@@ -4,7 +4,7 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 
 use block::Finished;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use lab::comparison::ComparisonSetup;
 use lab::requests_table::RequestsTable;
 use lab::table::TableFormat;
@@ -14,6 +14,7 @@ use simulator::run::{self, EndedCommand, ScanPoint, Watch};
 
 use crate::bar::ProgressLines;
 use crate::output::{Exit, NewFile, warn};
+use crate::verbosity::bar_target;
 
 /// The whole of the bar.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ impl RunBar {
     /// Creates the bar of a policy's run. Its length is the bound of the requests or of the scan.
     /// The bar is hidden if standard error is no terminal.
     pub fn new(name: &str, setup: &ComparisonSetup) -> Self {
-        let target = ProgressDrawTarget::stderr_with_hz(10);
+        let target = bar_target(10);
         let share = match (setup.requests, &setup.scan) {
             (Some(requests), _) => BarLength::Requests(requests),
             (None, Some(scan)) => BarLength::Scan(scan.background().hundredths),

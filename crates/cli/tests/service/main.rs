@@ -25,6 +25,7 @@ mod topped;
 mod two_writers;
 mod users;
 mod why;
+mod verbose;
 
 #[allow(
     dead_code,
