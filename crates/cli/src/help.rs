@@ -16,7 +16,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
         &["simulate", "experiment", "cache", "drives", "trace"],
     ),
     ("Measure", &["profile", "validate", "fit", "paper", "bench"]),
-    ("Install", &["completions", "man-pages"]),
+    ("Install", &["completions", "man-pages", "schema"]),
 ];
 
 /// Returns the command line of a program, with its commands under headings.

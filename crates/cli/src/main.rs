@@ -21,6 +21,7 @@ mod paper;
 mod profile;
 mod replay;
 mod scan;
+mod schema;
 mod scrub;
 mod serve;
 mod service;
@@ -30,19 +31,19 @@ mod streams;
 mod top;
 mod trace;
 mod validate;
-mod why;
 mod verbosity;
+mod why;
 
 use std::process::ExitCode;
-
 use std::time::Instant;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use server::config::{Log, LogFormat};
 use tracing::Level;
-use output::Exit;
 
+use output::Exit;
 use verbosity::VerbosityArgs;
+
 /// The version of the package and the commit of which it was built, as `build.rs` found it.
 const VERSION: &str = env!("HEADTIME_VERSION");
 
@@ -50,9 +51,9 @@ const VERSION: &str = env!("HEADTIME_VERSION");
 #[derive(Debug, Parser)]
 #[command(name = "headtime", version, long_version = VERSION, max_term_width = 100)]
 struct Headtime {
-    #[command(subcommand)]
     #[command(flatten)]
     verbosity: VerbosityArgs,
+    #[command(subcommand)]
     command: HeadtimeCommand,
 }
 
@@ -100,6 +101,8 @@ enum HeadtimeCommand {
     Replay(replay::ReplayArgs),
     /// Read every block of a live volume in the gaps of its drive.
     Scan(scan::ScanArgs),
+    /// Print JSON Schemas of what `--json` prints
+    Schema(schema::SchemaArgs),
     /// Verify the checksums of a live volume in the gaps of its drive.
     Scrub(scrub::ScrubArgs),
     /// Serve drives over NBD and as files, from a configuration file.
@@ -128,13 +131,13 @@ fn main() -> ExitCode {
         }
         Err(error) => return misunderstood(&error),
     };
-    let ended = match command {
-        HeadtimeCommand::Adopt(arguments) => adopt::run(&arguments),
-        HeadtimeCommand::Backup(arguments) => backup::run(&arguments),
     if verbosity::is_logged() && !command.has_log() {
         serve::log_as(&CLIENT_LOG);
     }
     let begun = Instant::now();
+    let ended = match command {
+        HeadtimeCommand::Adopt(arguments) => adopt::run(&arguments),
+        HeadtimeCommand::Backup(arguments) => backup::run(&arguments),
         HeadtimeCommand::Bench(arguments) => bench::run(&arguments),
         HeadtimeCommand::Cache(arguments) => cache::run(&arguments),
         HeadtimeCommand::Completions(arguments) => {
@@ -155,6 +158,7 @@ fn main() -> ExitCode {
         HeadtimeCommand::Record(arguments) => streams::record::run(&arguments),
         HeadtimeCommand::Replay(arguments) => replay::run(&arguments),
         HeadtimeCommand::Scan(arguments) => scan::run(&arguments),
+        HeadtimeCommand::Schema(arguments) => schema::run(&arguments),
         HeadtimeCommand::Scrub(arguments) => scrub::run(&arguments),
         HeadtimeCommand::Serve(arguments) => serve::run(&arguments),
         HeadtimeCommand::Simulate(mut arguments) => simulate::run(&mut arguments),
@@ -164,19 +168,15 @@ fn main() -> ExitCode {
         HeadtimeCommand::Validate(arguments) => validate::run(&arguments),
         HeadtimeCommand::Why(arguments) => why::run(&arguments),
     };
+    if verbosity::is_logged() {
+        tracing::info!(seconds = begun.elapsed().as_secs_f64(), "the command ends");
+    }
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
-    if verbosity::is_logged() {
-        tracing::info!(seconds = begun.elapsed().as_secs_f64(), "the command ends");
-    }
 }
 
-/// Prints help as it is, also that of an incomplete command. Any other error becomes one line.
-fn misunderstood(error: &clap::Error) -> ExitCode {
-    use clap::error::ErrorKind::{
-        DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
 /// The log of a command that has none of its own, before `-v` raises its level.
 const CLIENT_LOG: Log = Log {
     level: Level::WARN,
@@ -193,6 +193,10 @@ impl HeadtimeCommand {
     }
 }
 
+/// Prints help as it is, also that of an incomplete command. Any other error becomes one line.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind::{
+        DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
     };
     if let DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand = error.kind() {
         // A closed output is no failure.

@@ -207,6 +207,23 @@ fn golden_page_of_the_tables() {
 }
 
 #[test]
+fn golden_page_of_the_schemas() {
+    let list = printed(&["schema"]).expect("a list");
+    let mut rows = String::from("| Schema | Version | Output of |\n|---|--:|---|\n");
+    for line in list.lines().skip(1) {
+        let mut words = line.split_whitespace();
+        let name = words.next().expect("a name");
+        let version = words.next().expect("a version");
+        let title = words.collect::<Vec<_>>().join(" ");
+        let _ = writeln!(
+            rows,
+            "| [`{name}`](schemas/{name}.json) | {version} | `{title}` |"
+        );
+    }
+    check_block("json.md", "schemas", &rows);
+}
+
+#[test]
 fn golden_page_of_the_caches() {
     let row = |name: &str, what: &str, parameters: &[Parameter], source: &str| {
         let parameters: Vec<String> = parameters.iter().map(setting).collect();

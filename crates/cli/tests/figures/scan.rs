@@ -83,7 +83,7 @@ fn with_a_profiled_belief_a_scan_is_external_and_costs_no_more_than_its_budget()
     scene.prints("profile --drive seagate-cheetah-18lp --seed 3 -o found.toml");
     let load = "simulate --drive seagate-cheetah-18lp --write-cache off --look-ahead off --bus-mb-s 80 \
                 --seek-noise-us 60 --workload oltp --think-ms 0 --policy sptf-sw60 \
-                --scan --scan-until 10 --guard learned --belief found.toml";
+                --scan --scan-until 10 --guard learned --impact-percent 1 --belief found.toml";
     let json = scene.json(load);
     assert_eq!(json["mode"], "external");
     assert_eq!(json["truth"]["belief"], "found.toml");
@@ -249,7 +249,7 @@ fn a_fixed_guard_is_what_was_said_and_fewer_plans_fail_with_it() {
     );
     let failed = |json: &Value| number(&json["gaps"], "mispredicted");
     assert!(failed(&none) > 10.0 * failed(&large), "{none} {large}");
-    let learned = run("learned");
+    let learned = run("learned --impact-percent 1");
     assert_eq!(learned["guard"]["impact_budget_percent"], 1.0);
     assert!(failed(&learned) < failed(&none) / 4.0, "{learned}");
 }

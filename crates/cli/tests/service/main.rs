@@ -18,14 +18,15 @@ mod recorded;
 mod resize;
 mod scan_resumed;
 mod scanned;
+mod schemas;
 mod scrubbed;
 mod serve;
 mod streams;
 mod topped;
 mod two_writers;
 mod users;
-mod why;
 mod verbose;
+mod why;
 
 #[allow(
     dead_code,
