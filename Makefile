@@ -57,7 +57,7 @@ PACKAGE := $(CURDIR)/target/package
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup tools guest-setup suites-setup demo install uninstall package deb try-deb test guest suites suites-long suites-of xfstests tidy \
-	counts python bench bench-service book fuzz
+	counts python bench bench-service screenshots book fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -179,6 +179,11 @@ bench-service: setup ## The service beside nbdkit and QEMU, our order beside the
 	cargo build --release --locked --package headtime
 	target/release/headtime bench serve --rounds 9
 	target/release/headtime bench schedulers --seconds 15 --rounds 3
+
+screenshots: suites-setup ## The pictures of the status page in the book
+	mkdir -p docs/how-to/images
+	HEADTIME_SCREENSHOTS=$(CURDIR)/docs/how-to/images \
+	  cargo test --locked --package server --test control pictures_of_the_page
 
 book: setup $(MDBOOK) ## Render the book in docs/ into target/book
 	$(MDBOOK) build docs

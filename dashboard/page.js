@@ -2,15 +2,33 @@
 // address it stays with the first picture. What the service says is only ever put in as text.
 "use strict";
 
+// Kinds of head time, and what they mean.
 const KINDS = [
-  ["foreground", "foreground"],
-  ["real-time", "real-time"],
-  ["free", "free"],
-  ["idle", "idle"],
-  ["calibration", "calibration"],
-  ["lost", "lost"],
-  ["unused", "unused"],
+  ["foreground", "the drive works for clients without a guarantee"],
+  ["real-time", "the drive works for guaranteed streams"],
+  ["free", "background reads in rotational gaps of other requests: they cost nothing"],
+  ["idle", "background reads while no client waits, and in time that was granted to them"],
+  ["calibration", "reads that find out where the head is"],
+  ["lost", "revolutions that were missed because a prediction was wrong"],
+  ["unused", "the drive has nothing to do, or waits for the platter"],
 ];
+// Words of the page that need an explanation.
+const WORDS = {
+  impact: "by how much background reads lengthen the requests of the foreground, on average",
+  confidence: "the share of recent commands that ended when the profile of the drive predicts",
+  p99: "one request of a hundred takes longer",
+  modes: {
+    learning: "until 48 of 64 commands have ended as the profile predicts, gaps stay unused",
+    following: "commands end as the profile predicts: positions and gaps are used",
+    safe: "the drive does not behave as its profile says: block order, and gaps stay unused",
+    plain: "there is no profile of the drive, or its policy does not use one",
+  },
+};
+// How long the page remembers, and how far its samples are apart, in milliseconds.
+const REMEMBERED = 600000;
+const BETWEEN = 1000;
+// How often it asks what is wrong, in milliseconds.
+const ASKING = 5000;
 // How long it may be silent before the page says so, in milliseconds.
 const SILENCE = 5000;
 const SVG = "http://www.w3.org/2000/svg";
@@ -65,6 +83,13 @@ function facts(list, pairs) {
   }));
 }
 
+// A cell of a table, with the name of its column for narrow windows.
+function cell(label, text, classes) {
+  const made = element("td", text, classes);
+  made.dataset.label = label;
+  return made;
+}
+
 function pill(where, text, kind) {
   where.textContent = text;
   where.className = kind ? `pill ${kind}` : "pill";
@@ -114,18 +139,76 @@ function drawTimeline(root, time) {
     class: run.kind, x: (run.from * width).toFixed(2), y: 0, width: (run.slices * width).toFixed(2), height: 56,
   })));
   const sum = KINDS.reduce((all, [kind]) => all + time.second_us[kind], 0);
-  field(root, "kinds").replaceChildren(...KINDS.map(([kind, name]) => {
+  field(root, "kinds").replaceChildren(...KINDS.map(([kind, meaning]) => {
     const us = time.second_us[kind];
     const item = element("li", undefined, us === 0 ? "none" : "");
     item.dataset.kind = kind;
     const share = sum ? `${decimals((us / sum) * 100, 1)} %` : "–";
-    item.append(element("i", undefined, kind), document.createTextNode(name), element("b", share));
+    const name = element("span", kind);
+    name.title = meaning;
+    item.append(element("i", undefined, kind), name, element("b", share));
     return item;
+  }));
+}
+
+// What the page has seen of each drive: samples of the last ten minutes.
+const history = new Map();
+
+const LINES = [
+  ["latency of the foreground (p99)", WORDS.p99, (drive) => {
+    const foreground = drive.traffic.find((of) => of.class === "foreground");
+    return foreground && foreground.latency ? foreground.latency.p99_us : null;
+  }, time],
+  ["impact of the background", WORDS.impact, (drive) => drive.impact.measured_percent, (value) => `${decimals(value, 2)} %`],
+  ["background reads", "the rate of all scans, scrubs and other tasks", (drive) => drive.tasks.reduce((all, task) => all + task.mb_per_s, 0),
+    (value) => `${decimals(value, 1)} MB/s`],
+];
+
+function remember(drive) {
+  const now = Date.now();
+  const samples = history.get(drive.name) ?? [];
+  history.set(drive.name, samples);
+  if (samples.length && now - samples[samples.length - 1].at < BETWEEN) return samples;
+  samples.push({ at: now, values: LINES.map(([, , value]) => value(drive)) });
+  while (now - samples[0].at > REMEMBERED) samples.shift();
+  return samples;
+}
+
+function drawHistory(root, drive) {
+  const samples = remember(drive);
+  const now = samples[samples.length - 1].at;
+  field(root, "history").replaceChildren(...LINES.map(([name, meaning, , shown], line) => {
+    const values = samples.map((sample) => sample.values[line]);
+    const known = values.filter((value) => value !== null);
+    const most = Math.max(...known, 0);
+    let path = "";
+    samples.forEach((sample, index) => {
+      const value = values[index];
+      if (value === null) return;
+      const x = 1000 - ((now - sample.at) / REMEMBERED) * 1000;
+      const y = 46 - (most > 0 ? (value / most) * 44 : 0);
+      const begins = path === "" || values[index - 1] === null;
+      path += `${begins ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`;
+    });
+    const figure = element("figure");
+    const svg = shape("svg", { viewBox: "0 0 1000 48", preserveAspectRatio: "none", role: "img", "aria-label": `${name}, ten minutes` });
+    svg.append(shape("path", { d: path }));
+    const caption = element("figcaption");
+    const title = element("span", name);
+    title.title = meaning;
+    const last = values[values.length - 1];
+    caption.append(title, element("b", last === null ? "–" : shown(last)));
+    const axis = element("figcaption");
+    axis.append(element("span", "10 min ago"), element("span", known.length ? `at most ${shown(most)}` : ""));
+    figure.append(caption, svg, axis);
+    return figure;
   }));
 }
 
 function drawMeters(root, drive) {
   const impact = field(root, "impact");
+  impact.querySelector("h3").title = WORDS.impact;
+  field(root, "confidence").querySelector("h3").title = WORDS.confidence;
   const { measured_percent: measured, budget_percent: budget } = drive.impact;
   const scale = Math.max(budget * 2, measured ?? 0, 0.1);
   impact.classList.toggle("over", measured !== null && measured > budget);
@@ -146,12 +229,13 @@ function drawTraffic(root, traffic) {
   const rows = traffic.map((of) => {
     const row = element("tr");
     row.dataset.class = of.class;
-    row.append(element("td", of.class));
-    for (const flow of [of.read, of.write]) {
-      row.append(element("td", decimals(flow.mb_per_s, 1), "number"), element("td", whole(flow.requests_per_s), "number"));
+    row.append(cell("class", of.class));
+    for (const [name, flow] of [["reads", of.read], ["writes", of.write]]) {
+      row.append(cell(`${name}, MB/s`, decimals(flow.mb_per_s, 1), "number"));
+      row.append(cell(`${name} a second`, whole(flow.requests_per_s), "number"));
     }
-    for (const key of ["p50_us", "p95_us", "p99_us", "p999_us"]) {
-      row.append(of.latency ? element("td", time(of.latency[key]), "number") : element("td", "–", "number none"));
+    for (const [name, key] of [["p50", "p50_us"], ["p95", "p95_us"], ["p99", "p99_us"], ["p99.9", "p999_us"]]) {
+      row.append(of.latency ? cell(name, time(of.latency[key]), "number") : cell(name, "–", "number none"));
     }
     return row;
   });
@@ -216,6 +300,15 @@ function cacheFact(cache) {
   return [`cache of ${cache.volume}`, said.join(" · ")];
 }
 
+function streamsFact(streams) {
+  if (!streams.now && !streams.granted_total && !streams.refused_total) return null;
+  const said = [`${whole(streams.now)} now, ${whole(streams.granted_total)} granted, ${whole(streams.refused_total)} refused`];
+  if (streams.late_total) said.push(`${whole(streams.late_total)} batches late`);
+  if (streams.lapsed_total) said.push(`${whole(streams.lapsed_total)} lapsed`);
+  if (streams.strained) said.push("no new ones: the drive has become slower");
+  return said.join(" · ");
+}
+
 function mirrorFacts(mirror) {
   if (!mirror) return [];
   const found = mirror.legs.map((leg, number) => [`leg ${number}`, `${leg.state}: ${leg.path}`]);
@@ -239,7 +332,7 @@ function drawDrive(root, drive) {
     learning: ["learning", ""], following: ["following", "good"], safe: ["safe mode", "careful"], plain: ["plain", ""],
   };
   pill(field(root, "mode"), ...modes[drive.mode]);
-  field(root, "mode").title = drive.mode_reason;
+  field(root, "mode").title = [WORDS.modes[drive.mode], drive.mode_reason].filter(Boolean).join(": ");
   const errors = drive.errors.reads_total + drive.errors.writes_total + drive.errors.flushes_total;
   const late = drive.lateness;
   facts(field(root, "facts"), [
@@ -250,12 +343,14 @@ function drawDrive(root, drive) {
     ["queue", `${whole(drive.queue.waiting)} waiting, ${whole(drive.queue.at_drive)} at the drive`],
     ["late", late ? `p50 ${time(late.p50_us)}, p99 ${time(late.p99_us)}, at most ${time(late.max_us)}` : null],
     ["errors", errors ? whole(errors) : null],
+    ["streams", streamsFact(drive.streams)],
     ...drive.caches.map(cacheFact),
     ...mirrorFacts(drive.mirror),
   ]);
   drawHead(root, drive.head);
   drawTimeline(root, drive.head_time);
   drawMeters(root, drive);
+  drawHistory(root, drive);
   drawTraffic(root, drive.traffic);
   drawTasks(root, drive.tasks);
 }
@@ -273,10 +368,15 @@ function drawConnections(connections) {
     const row = element("tr");
     row.dataset.connection = client.id;
     const through = client.tls ? `${client.front} with TLS` : client.front;
-    for (const text of [client.export, client.class, through, client.peer]) row.append(element("td", text));
-    for (const text of [whole(client.in_flight), whole(client.requests_total), bytes(client.bytes_total), span(client.connected_s)]) {
-      row.append(element("td", text, "number"));
-    }
+    const words = [["export", client.export], ["class", client.class], ["through", through], ["from", client.peer]];
+    for (const [name, text] of words) row.append(cell(name, text));
+    const numbers = [
+      ["in flight", whole(client.in_flight)],
+      ["requests", whole(client.requests_total)],
+      ["bytes", bytes(client.bytes_total)],
+      ["connected", span(client.connected_s)],
+    ];
+    for (const [name, text] of numbers) row.append(cell(name, text, "number"));
     return row;
   }));
 }
@@ -300,10 +400,10 @@ function drawScrubs(scrubs) {
       scrub.adopted_bytes ? `${bytes(scrub.adopted_bytes)} adopted` : "",
       scrub.problem ?? "",
     ].filter(Boolean).join(" · ");
-    const cells = [scrub.volume, damage || "none", age, every + late];
-    for (const text of cells) row.append(element("td", text));
-    row.append(element("td", scrub.state === "idle" ? "–" : `${scrub.state}, ${decimals(share, 1)} %`, "number"));
-    row.append(element("td", remarks));
+    const cells = [["volume", scrub.volume], ["damage", damage || "none"], ["oldest verification", age], ["schedule", every + late]];
+    for (const [name, text] of cells) row.append(cell(name, text));
+    row.append(cell("scrub", scrub.state === "idle" ? "–" : `${scrub.state}, ${decimals(share, 1)} %`, "number"));
+    row.append(cell("remarks", remarks));
     return row;
   }));
 }
@@ -325,12 +425,38 @@ function draw(status) {
   notice(status.drives.length ? "" : "The service has no drives yet.");
 }
 
+// What is wrong, before anything else; then what works less well than it could.
+function answer(findings) {
+  const wrong = findings.filter((finding) => finding.severity === "wrong");
+  const notices = findings.length - wrong.length;
+  const box = byId("answer");
+  box.hidden = false;
+  box.className = wrong.length ? "answer bad" : "answer";
+  const more = notices ? `; ${notices} ${notices === 1 ? "notice" : "notices"}` : "";
+  const count = wrong.length === 1 ? "1 thing is wrong" : `${wrong.length} things are wrong`;
+  box.querySelector(".word").textContent = wrong.length ? `✕ ${count}${more}` : `✓ OK: nothing is wrong${more}`;
+  box.querySelector("ul").replaceChildren(...findings.map((finding) => {
+    const item = element("li", `${finding.about}: ${finding.what}`);
+    item.dataset.finding = finding.id;
+    item.append(element("span", `To do: ${finding.action}`));
+    item.firstElementChild.title = finding.why;
+    return item;
+  }));
+}
+
+async function ask() {
+  const response = await fetch("api/findings");
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  answer(await response.json());
+}
+
 function notice(text) {
   byId("notice").hidden = text === "";
   byId("notice").textContent = text;
 }
 
 function gone() {
+  byId("answer").hidden = true;
   pill(byId("state"), "not reachable", "bad");
   notice("The service does not answer. The page goes on by itself when it is back.");
 }
@@ -339,9 +465,12 @@ async function first() {
   const response = await fetch("api/status");
   if (!response.ok) throw new Error(`status ${response.status}`);
   draw(await response.json());
+  await ask();
 }
 
 function follow() {
+  // A service that does not answer is told by the events.
+  setInterval(() => ask().catch(() => {}), ASKING);
   let silent;
   const heard = () => {
     clearTimeout(silent);

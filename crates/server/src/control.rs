@@ -22,9 +22,10 @@ mod rights;
 mod socket;
 mod unique_keys;
 
+pub use crate::status::LearningReport;
 pub use client::{AskError, Conversation, ask};
 pub use desk::Bounds;
-pub use learning::{Learn, LearningReport, MOST_GRANTED_PPM};
+pub use learning::{Learn, MOST_GRANTED_PPM};
 pub use lease::Lease;
 pub use plane::{GRACE, Listeners, Plane, listen, listen_http};
 pub use protocol::{BeginCheckpoint, BegunCheckpoint, BitmapChange, ScrubBlocks, ScrubOrder};

@@ -13,9 +13,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::control::LearningReport;
 use crate::disk::back_end::scsi::record::AbandonedRecord;
-use crate::status::Status;
+use crate::status::{LearningReport, Status};
 
 mod drives;
 mod folders;

@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 
 mod cache;
 mod classified;
+mod learning;
 mod mirror;
 mod scrub;
 mod task;
 
 pub use cache::{Cache, Standing};
 pub use classified::Classified;
+pub use learning::LearningReport;
 pub use mirror::{Leg, Mirror, Rebuild, RebuildMeans};
 pub use scrub::ScrubStatus;
 pub use task::{Foreground, Task, TaskImpact, TaskState};

@@ -5,6 +5,7 @@
 //! | `GET /` | the page |
 //! | `GET /api/status` | [`crate::status::Status`] |
 //! | `GET /api/tasks` | tasks by drive |
+//! | `GET /api/findings` | what is wrong or notable, as `headtime doctor` says it |
 //! | `GET /api/events` | a status four times a second, as server-sent events |
 //! | `GET /metrics` | for Prometheus |
 //! | `POST /api` | a request of the control socket's, without its version |
@@ -40,6 +41,7 @@ use super::protocol::{Answer, Ask, LONGEST_LINE};
 use super::rights::reaches_files;
 use super::{metrics, page};
 use crate::config::Actions;
+use crate::diagnosis::of_status;
 
 /// Serves until the plane ends, then finishes the answers that are under way.
 pub(super) async fn serve(listener: TcpListener, desk: Desk) {
@@ -108,6 +110,7 @@ fn router(desk: Desk, address: SocketAddr) -> Router {
     router
         .route("/api/status", get(status))
         .route("/api/tasks", get(tasks))
+        .route("/api/findings", get(findings))
         .route("/api/events", get(events))
         .route("/api", post(ask))
         .route("/metrics", get(prometheus))
@@ -196,15 +199,28 @@ async fn tasks(State(shared): State<Shared>) -> Response {
     respond(&shared.desk.answer(Ask::Tasks).await)
 }
 
+async fn findings(State(shared): State<Shared>) -> Response {
+    let status = shared.desk.status().await;
+    let text = status.map(|status| serde_json::to_string(&of_status(&status)));
+    match text {
+        Some(Ok(text)) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        _ => unanswered(),
+    }
+}
+
 async fn prometheus(State(shared): State<Shared>) -> Response {
     let text = shared.desk.status().await.as_ref().and_then(metrics::text);
     match text {
         Some(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
-        None => refuse(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the service could not answer",
-        ),
+        None => unanswered(),
     }
+}
+
+fn unanswered() -> Response {
+    refuse(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "the service could not answer",
+    )
 }
 
 /// What changes something.

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use super::Severity::{self, Notice, Wrong};
 use super::{of_learning, of_silence, of_status};
-use crate::control::LearningReport;
 use crate::status::{
-    Cache, DriveStatus, Impact, Lateness, Leg, Mirror, Mode, ScrubStatus, ServiceState, Status,
-    Task,
+    Cache, DriveStatus, Impact, Lateness, LearningReport, Leg, Mirror, Mode, ScrubStatus,
+    ServiceState, Status, Task,
 };
 
 /// A service that serves a drive as it should.

@@ -92,7 +92,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
         "</dl>",
         "back end emulated, quantum-atlas-10k time scale × 4 capacity 9.2 GB policy sptf-sw60 \
              queue 14 waiting, 1 at the drive late p50 12 µs, p99 74 µs, at most 312 µs errors 24 \
-             cache of db 50.3 MB of 67.1 MB · 70.0 % hits of 1.0 MB · arc, linux-6, adaptive leg 0 \
+             streams 2 now, 7 granted, 3 refused · 1 batches late · 4 lapsed cache of db 50.3 MB of 67.1 MB · 70.0 % hits of 1.0 MB · arc, linux-6, adaptive leg 0 \
              in sync: /dev/sdb leg 1 being filled: /dev/sdc to copy 3.2 GB of 9.7 GB rebuild in gaps, \
              3.0 MB/s · 5.4 GB from gaps · 1.1 GB in 2.5 % of the time · 17 min 54 s left · deadline in \
              1 h 0 min",
@@ -101,6 +101,12 @@ const SHOWN: &[(&str, &str, &str)] = &[
         "data-field=\"head\"",
         "</figcaption>",
         "cylinder 4,321 of 10,042",
+    ),
+    ("class=\"word\"", "</p>", "✕ 5 things are wrong; 3 notices"),
+    (
+        "data-field=\"history\"",
+        "</figure>",
+        "latency of the foreground (p99) 142 ms 10 min ago at most 142 ms",
     ),
     // 200 slices of half a percent: ten patterns, of which half a one was unused and one slice
     // was a calibration.
@@ -208,21 +214,95 @@ fn the_page_works_without_anything_to_show() {
     }
 }
 
-/// `HEADTIME_SCREENSHOTS=FOLDER cargo test -p server --test control page` leaves pictures there.
+/// A service whose drive does nothing.
+fn idle() -> Status {
+    let mut status = fake::status();
+    let drive = &mut status.drives[0];
+    *drive = server::status::DriveStatus {
+        name: drive.name.clone(),
+        model: drive.model.clone(),
+        back_end: drive.back_end.clone(),
+        policy: drive.policy.clone(),
+        capacity_bytes: drive.capacity_bytes,
+        mode: Mode::Following,
+        confidence: Some(1.0),
+        head: drive.head,
+        impact: drive.impact,
+        ..Default::default()
+    };
+    status.connections.clear();
+    status.connections_refused_total = 0;
+    status.scrubs.clear();
+    status
+}
+
+/// A service whose drive does not behave as its profile says.
+fn in_safe_mode() -> Status {
+    let mut status = idle();
+    status.drives[0].mode = Mode::Safe;
+    status.drives[0].confidence = Some(0.12);
+    status.drives[0].mode_reason =
+        "12 % of recent commands ended as the belief predicts".to_owned();
+    status
+}
+
+/// A service that has refused a stream, and nothing else is wrong.
+fn with_a_refusal() -> Status {
+    let mut status = idle();
+    status.drives[0].streams = server::status::StreamTotals {
+        now: 12,
+        memory_bytes: 64 << 20,
+        granted_total: 12,
+        refused_total: 1,
+        ..Default::default()
+    };
+    status
+}
+
+/// `make screenshots` keeps the pictures of the book: states, widths and colours.
 #[test]
 fn pictures_of_the_page_can_be_taken() {
     let folder = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("HEADTIME_SCREENSHOTS");
     let folder = kept.as_ref().map_or(folder.path(), std::path::Path::new);
-    for (name, scheme) in [("light", 1), ("dark", 0)] {
-        let file = folder.join(format!("{name}.png"));
+    let (light, dark) = (1, 0);
+    for (name, status, size, scheme) in [
+        ("busy", fake::status(), "1400,1500", light),
+        ("idle", idle(), "1400,900", dark),
+        ("safe-mode", in_safe_mode(), "400,1500", dark),
+        ("stream-refused", with_a_refusal(), "400,1500", light),
+    ] {
+        let file = folder.join(format!("page-{name}.png"));
         let shot = format!("--screenshot={}", file.display());
+        let size = format!("--window-size={size}");
         let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
-        if page(fake::status(), &[&shot, &scheme]).is_some() {
+        if page(status, &[&shot, &size, &scheme]).is_some() {
             let bytes = std::fs::read(&file).unwrap();
             assert!(bytes.starts_with(b"\x89PNG"));
         } else {
             println!("{SKIPPED}");
         }
     }
+}
+
+#[test]
+fn the_page_begins_with_what_is_wrong_and_what_to_do() {
+    let (Some(good), Some(bad)) = (page(idle(), &[]), page(in_safe_mode(), &[])) else {
+        println!("{SKIPPED}");
+        return;
+    };
+    assert_eq!(
+        text(&good, "class=\"word\"", "</p>"),
+        "✓ OK: nothing is wrong"
+    );
+    let finding = text(&bad, "data-finding=\"safe-mode\"", "</li>");
+    assert!(
+        finding.contains("12 % of recent commands") && finding.contains("To do: "),
+        "{finding}"
+    );
+    let place = |mark: &str| bad.find(mark).unwrap();
+    assert!(
+        place("data-finding") < place("class=\"drive card\""),
+        "first of all"
+    );
 }

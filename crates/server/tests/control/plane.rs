@@ -327,6 +327,13 @@ fn http_says_the_same() {
     assert_eq!(code, 200);
     let read: Status = serde_json::from_str(&body).unwrap();
     assert_eq!(read, fake::status());
+    let (code, body) = scene.http("GET /api/findings HTTP/1.1\r\nOURS\r\n\r\n");
+    let findings = server::diagnosis::of_status(&fake::status());
+    let findings = serde_json::to_value(findings).unwrap();
+    assert_eq!(
+        (code, serde_json::from_str(&body).ok()),
+        (200, Some(findings))
+    );
     let (code, body) = scene.http("GET /api/tasks HTTP/1.1\r\nOURS\r\n\r\n");
     assert!(code == 200 && body.contains("scan db"), "{body}");
     assert_eq!(scene.post("{\"ask\":\"reload\"}").0, 200);
