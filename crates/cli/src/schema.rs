@@ -57,6 +57,7 @@ pub const ALL: &[Schema] = schemas![
     "bench-serve",
     "bench-sets",
     "bench-simulate",
+    "bench-soak",
     "bench-streams",
     "cache",
     "ctl-bitmap-list",

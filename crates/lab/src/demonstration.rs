@@ -19,7 +19,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::control::{Scan, Service as _, Sink, TaskLifetime};
+use server::control::{Scan, Service as _};
 use server::tasks::Steer;
 use simulator::workload::{BuiltInWorkload, Overrides, Workload};
 
@@ -51,15 +51,7 @@ impl Demonstration {
     /// # Errors
     /// If the service refuses the scan.
     pub fn scan(&self) -> Result<u64, Failure> {
-        let scan = Scan {
-            volume: service::VOLUME.to_owned(),
-            set: None,
-            priority: 0,
-            deadline_s: None,
-            sink: Sink::Checksum,
-            state: None,
-            lifetime: TaskLifetime::Detached,
-        };
+        let scan = Scan::whole(service::VOLUME);
         self.service.scan(scan).map_err(Failure::failed)
     }
 

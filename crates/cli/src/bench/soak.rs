@@ -19,7 +19,7 @@ pub struct SoakBenchArgs {
     #[arg(long, value_name = "NAME", default_value = "dec-rz26")]
     drive: String,
     /// The slow-down of the emulation: 0.1 is ten times faster than the drive
-    #[arg(long, value_name = "N", default_value_t = 0.1)]
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
     time_scale: f64,
     /// The seed of the load
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -180,6 +180,7 @@ fn what_simulations_print_is_what_their_schemas_say() {
             "bench-caches",
             "bench caches --prefetch ra --footprint 640 --requests 10 --only-simulated".to_owned(),
         ),
+        ("bench-soak", "bench soak --minutes 0.05 --time-scale 0.01".to_owned()),
         ("bench-impact", "bench impact --drive dec-rz26 --truth none --seconds 20".to_owned()),
         (
             "bench-streams",

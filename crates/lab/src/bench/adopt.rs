@@ -14,8 +14,8 @@ use std::time::Instant;
 use std::{env, fs};
 
 use serde::Serialize;
+use server::control::Scan;
 use server::control::protocol::Ask;
-use server::control::{Scan, Sink, TaskLifetime};
 use server::tasks::Steer;
 
 use super::loop_device::{LOSETUP, LoopDevice};
@@ -169,15 +169,7 @@ impl AdoptBench {
         let socket = folder.join(format!("{stem}.nbd"));
         let load = self.load(&socket);
         let alone = only(rig::fio(&load, folder)?)?;
-        let begun = service.ask(&Ask::Scan(Scan {
-            volume: "disk".to_owned(),
-            set: None,
-            priority: 0,
-            deadline_s: None,
-            sink: Sink::Checksum,
-            state: None,
-            lifetime: TaskLifetime::Detached,
-        }));
+        let begun = service.ask(&Ask::Scan(Scan::whole("disk")));
         // Without a usable belief there are no background tasks, and nothing is free.
         let Ok(begun) = begun else {
             return Ok(ScanTurn {

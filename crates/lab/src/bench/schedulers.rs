@@ -13,8 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use server::control::Scan;
 use server::control::protocol::Ask;
-use server::control::{Scan, Sink, TaskLifetime};
 use server::status::Lateness;
 use server::tasks::Steer;
 
@@ -173,15 +173,7 @@ impl ServedDevice {
     ) -> Result<SchedulerTurn, Failure> {
         let foreground = self.foreground(settings, round);
         let alone = only(rig::fio(&foreground, folder)?)?;
-        let order = Scan {
-            volume: "volume".to_owned(),
-            set: None,
-            priority: 0,
-            deadline_s: None,
-            sink: Sink::Checksum,
-            state: None,
-            lifetime: TaskLifetime::Detached,
-        };
+        let order = Scan::whole("volume");
         let begun = self.service.ask(&Ask::Scan(order))?;
         let task = begun["task"].as_u64().unwrap_or(0);
         let before = self.scanned(task)?;

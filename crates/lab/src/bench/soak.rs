@@ -14,8 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use server::control::Scan;
 use server::control::protocol::Ask;
-use server::control::{Scan, Sink, TaskLifetime};
 use server::status::TaskState;
 
 use super::care::verify::{Book, PARTS, UNIT, VerifyCounts};
@@ -138,8 +138,8 @@ impl SoakBench {
             "[[drive]]\nname = \"disk\"\npolicy = \"sptf-sw60\"\nbelief = \"emulated\"\n\
              [drive.back_end]\nkind = \"emulated\"\ndrive = \"{drive}\"\nimage = \"disk.img\"\n\
              time_scale = {time_scale}\n\
-             [[drive.volume]]\nname = \"{VOLUME}\"\nsize = \"16 MiB\"\n\
-             cache = {{ size = \"2 MiB\", write = \"back\" }}\n\
+             [[drive.volume]]\nname = \"{VOLUME}\"\nsize = \"4 MiB\"\n\
+             cache = {{ size = \"512 KiB\", write = \"back\" }}\n\
              [[drive.export]]\nname = \"{VOLUME}\"\nvolume = \"{VOLUME}\"\n\
              [[nbd]]\nunix = \"{NAME}.nbd\"\n[control]\nsocket = \"{NAME}.control\"\n"
         )
@@ -187,15 +187,7 @@ impl SoakBench {
 /// Begins a scan whenever none is there.
 fn scan_again_and_again(service: &ServeProcess, counts: &Counts) -> Result<(), Failure> {
     while !counts.is_over.load(Ordering::Relaxed) {
-        let begun = service.ask(&Ask::Scan(Scan {
-            volume: VOLUME.to_owned(),
-            set: None,
-            priority: 0,
-            deadline_s: None,
-            sink: Sink::Checksum,
-            state: None,
-            lifetime: TaskLifetime::Detached,
-        }))?;
+        let begun = service.ask(&Ask::Scan(Scan::whole(VOLUME)))?;
         let task = begun["task"].as_u64();
         loop {
             thread::sleep(SAMPLE_EVERY);
@@ -263,16 +255,16 @@ const NAME: &str = "soak";
 const VOLUME: &str = "soaked";
 
 /// Bytes of the volume: eight times the cache, so that pages come and go. A choice.
-const VOLUME_BYTES: u64 = 16 << 20;
+const VOLUME_BYTES: u64 = 4 << 20;
 
 /// Requests of a connection. A choice: many connections in an hour.
-const CONNECTED_FOR: u64 = 2_000;
+const CONNECTED_FOR: u64 = 500;
 
 /// The time between two samples, and between two questions for the status: that of a monitor. A choice.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 /// A line through fewer samples says nothing. A choice.
-const LEAST_SECONDS: u64 = 10;
+const LEAST_SECONDS: u64 = 2;
 
 #[cfg(test)]
 mod tests {

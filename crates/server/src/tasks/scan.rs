@@ -34,6 +34,21 @@ pub struct Scan {
     pub lifetime: TaskLifetime,
 }
 
+impl Scan {
+    /// An order to read all of a volume into a checksum, of the highest priority and without a deadline.
+    pub fn whole(volume: impl Into<String>) -> Scan {
+        Scan {
+            volume: volume.into(),
+            set: None,
+            priority: 0,
+            deadline_s: None,
+            sink: Sink::default(),
+            state: None,
+            lifetime: TaskLifetime::default(),
+        }
+    }
+}
+
 /// Whether a task that is not done ends with its client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

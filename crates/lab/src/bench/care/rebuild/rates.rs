@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use server::control::Scan;
 use server::control::protocol::{Ask, DriveTasks};
-use server::control::{Scan, Sink, TaskLifetime};
 use server::status::{Rebuild, Task, TaskState};
 use tempfile::TempDir;
 
@@ -121,15 +121,7 @@ fn beside(
         counts: Arc::default(),
     };
     if what == Beside::Scan {
-        service.ask(&Ask::Scan(Scan {
-            volume: "all".to_owned(),
-            set: None,
-            priority: 0,
-            deadline_s: None,
-            sink: Sink::default(),
-            state: None,
-            lifetime: TaskLifetime::Detached,
-        }))?;
+        service.ask(&Ask::Scan(Scan::whole("all")))?;
     }
     // What went before the load does not count.
     let before = copied(&service, what)?;

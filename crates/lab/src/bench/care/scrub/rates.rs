@@ -6,8 +6,8 @@ use std::time::Duration;
 use server::checksums::CHUNK;
 use server::checksums::cover::{Cover, pieces};
 use server::checksums::record::Record;
+use server::control::Scan;
 use server::control::protocol::{Ask, DriveTasks};
-use server::control::{Scan, TaskLifetime};
 use server::status::{Task, TaskState};
 use simulator::workload::{BuiltInWorkload, Overrides, Workload};
 
@@ -76,15 +76,7 @@ pub fn measure(bench: &CareBench, seconds: u64, progress: &dyn Progress) -> Resu
     progress.begin("scrub: the load alone");
     let alone = trial.beside(None)?;
     progress.begin("scrub: the load beside a scan");
-    let scan = trial.beside(Some(&Ask::Scan(Scan {
-        volume: VOLUME.to_owned(),
-        set: None,
-        priority: 0,
-        deadline_s: None,
-        sink: server::control::Sink::default(),
-        state: None,
-        lifetime: TaskLifetime::Detached,
-    })))?;
+    let scan = trial.beside(Some(&Ask::Scan(Scan::whole(VOLUME))))?;
     progress.begin("scrub: the load beside a scrub");
     let scrub = trial.beside(Some(&Ask::Scrub(whole_volume())))?;
     Ok(Rates {
