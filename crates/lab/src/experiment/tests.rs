@@ -65,8 +65,8 @@ fn settings_may_have_units() {
         ),
         (
             "policy = [\"sstf\", \"sptf\"]",
-            "seek_noise_us = [30, 60]",
-            "seek_noise_us = [\"30 us\", \"0.06 ms\"]",
+            "policy = [\"sstf\"]\nseek_noise_us = [30, 60]",
+            "policy = [\"sstf\"]\nseek_noise_us = [\"30 us\", \"0.06 ms\"]",
         ),
     ] {
         assert_eq!(points(setting, number), points(setting, unit), "{unit}");
