@@ -122,7 +122,7 @@ fn the_same_seed_finds_the_same_and_the_budget_ends_it() {
     let said = String::from_utf8(output.stderr).expect("text");
     assert!(said.contains("too small for any profile"), "{said}");
     assert!(run("--budget 60s").contains("the budget is spent"));
-    let (code, said) = refused(&scene, "profile --drive hp-c2247a --budget 50ms -o no.toml");
+    let (code, said) = refused(&scene, "profile --drive hp-c2247a --budget 50MB -o no.toml");
     assert!(said.contains("--budget"), "{said}");
     assert_eq!(code, Some(2));
     let (code, said) = refused(&scene, "profile --drive hp-c2247a --budget 0.1s -o no.toml");
