@@ -69,6 +69,10 @@ mod tests {
         let both = parse("phases = { read_ms = 500, write_ms = 100 }");
         assert_eq!(both, Ok(turns(500, 100)));
         assert_eq!(
+            parse("phases = { read_ms = \"1 s\" }"),
+            Ok(turns(1_000, 30))
+        );
+        assert_eq!(
             parse("phases = { write_ms = 60000 }"),
             Ok(turns(2_000, 60_000))
         );
@@ -79,7 +83,7 @@ mod tests {
         for wrong in [
             "phases = { read_ms = 0 }",
             "phases = { write_ms = 60001 }",
-            "phases = { read_ms = \"2 s\" }",
+            "phases = { read_ms = \"2 MB\" }",
             "phases = \"mixed\"",
         ] {
             let error = parse(wrong).expect_err(wrong);

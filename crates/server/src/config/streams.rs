@@ -275,7 +275,7 @@ mod tests {
                 "a user's number",
             ),
             ("[drive.streams]\nlongest_round_s = 3601", "an hour at most"),
-            ("[drive.streams]\nlatency_ms = \"10\"", "an hour at most"),
+            ("[drive.streams]\nlatency_ms = \"10 kB\"", "an hour at most"),
             ("[drive.streams]\nseek_margin_us = -5", "an hour at most"),
             (
                 "[drive.streams]\noverhead_margin_us = true",
