@@ -428,6 +428,10 @@ impl World {
             (Ask::Write { durability } | Ask::Zero { durability, .. }, Some(change)) => {
                 let is_durable = durability == Durability::Durable;
                 self.history.done(change, is_durable, wait.failed);
+                if failed > wait.failed {
+                    // Its page may have failed before the acknowledgement came.
+                    self.history.doubt();
+                }
             }
             // What is trimmed may keep its bytes.
             (_, Some(change)) => self.history.unknown(change),
