@@ -43,6 +43,16 @@ impl Unit {
         Some(number * factor / own)
     }
 
+    /// The whole number in this unit, if the text is one, or a number and a unit that make one.
+    pub fn read_whole(self, text: &str) -> Option<u64> {
+        if let Ok(whole) = text.trim().parse() {
+            return Some(whole);
+        }
+        let number = self.read(text)?;
+        let is_whole = number.fract() == 0.0 && (0.0..MOST_WHOLE).contains(&number);
+        is_whole.then_some(number as u64)
+    }
+
     /// The units of the quantity with their factors, and the factor of this one.
     fn table(self) -> (&'static [(&'static str, f64)], f64) {
         match self {
@@ -72,6 +82,9 @@ impl fmt::Display for Unit {
     }
 }
 
+/// Whole numbers with a unit are below it: a float holds every integer up to 2^53.
+const MOST_WHOLE: f64 = (1_u64 << 53) as f64;
+
 /// A number and the factor of the unit behind it.
 fn numbered(text: &str, units: &[(&str, f64)]) -> Option<(f64, f64)> {
     units.iter().find_map(|(unit, factor)| {
@@ -93,8 +106,7 @@ pub fn bytes(text: &str) -> Option<u64> {
             return whole.checked_mul(*factor as u64);
         }
         let bytes = number.parse::<f64>().ok()? * factor;
-        // Above 2^53 a float does not hold every integer.
-        let is_exact = (0.0..(1_u64 << 53) as f64).contains(&bytes);
+        let is_exact = (0.0..MOST_WHOLE).contains(&bytes);
         is_exact.then(|| bytes.round() as u64)
     })
 }
@@ -208,6 +220,21 @@ mod tests {
             (Unit::MegabytesPerSecond, "5 Mb/s"),
         ] {
             assert_eq!(unit.read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_have_no_rest() {
+        for (unit, text, whole) in [
+            (Unit::Seconds, "30", Some(30)),
+            (Unit::Seconds, "1.5 minutes", Some(90)),
+            (Unit::Seconds, "18446744073709551615", Some(u64::MAX)),
+            (Unit::Seconds, "61.5 s", None),
+            (Unit::Seconds, "1e30 s", None),
+            (Unit::Seconds, "-1 s", None),
+            (Unit::Percent, "5 ms", None),
+        ] {
+            assert_eq!(unit.read_whole(text), whole, "{text}");
         }
     }
 

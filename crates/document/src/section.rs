@@ -364,10 +364,7 @@ impl<'d> Field<'d> {
         range: RangeInclusive<u64>,
         expected: impl Display,
     ) -> Result<u64, DocumentError> {
-        let text = self.as_text().and_then(|text| unit.read(text));
-        // Larger ones are in no range.
-        let whole = text.filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number));
-        match whole.map(|number| number as u64) {
+        match self.as_text().and_then(|text| unit.read_whole(text)) {
             Some(number) if range.contains(&number) => Ok(number),
             _ => self.whole(range, expected),
         }

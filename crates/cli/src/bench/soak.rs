@@ -3,17 +3,19 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use lab::bench::soak::{Growth, SoakBench, SoakFigures};
+use document::quantity::Unit;
+use lab::bench::soak::{GrowthFigures, SoakBench, SoakFigures};
 
 use crate::bar::Bar;
 use crate::output::{Exit, json, print};
+use crate::settings::units::in_unit;
 
 /// The arguments of `headtime bench soak`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SoakBenchArgs {
     /// The length of the load, in minutes
-    #[arg(long, value_name = "N", default_value_t = 5.0)]
+    #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = in_unit(Unit::Minutes))]
     minutes: f64,
     /// The emulated drive: a name from `headtime drives`
     #[arg(long, value_name = "NAME", default_value = "dec-rz26")]
@@ -80,7 +82,7 @@ fn table(figures: &SoakFigures) -> String {
         "most",
         "an hour more"
     );
-    let mut row = |name: &str, growth: &Growth| {
+    let mut row = |name: &str, growth: &GrowthFigures| {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,

@@ -29,13 +29,7 @@ pub fn whole_in<N: TryFrom<u64>>(
     range: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<N, String> + Clone {
     move |text| {
-        let whole = text.parse().ok().or_else(|| {
-            let number = unit.read(text)?;
-            // Larger ones are in no range.
-            let is_whole = number.fract() == 0.0 && (0.0..1e15).contains(&number);
-            is_whole.then_some(number as u64)
-        });
-        let whole = whole.filter(|whole| range.contains(whole));
+        let whole = unit.read_whole(text).filter(|whole| range.contains(whole));
         whole
             .and_then(|whole| N::try_from(whole).ok())
             .ok_or_else(|| expected(unit, range.start(), range.end()))

@@ -317,7 +317,7 @@ impl Drop for Scene {
     }
 }
 
-/// Writes a file through the service, and takes back the change of the folder's time.
+/// Writes a file that is durable when this returns.
 fn write_durably(folder: &Path, bytes: &[u8]) {
     use std::io::Write as _;
     let mut file = File::create(folder.join("written")).expect("a file");

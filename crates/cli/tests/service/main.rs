@@ -12,6 +12,7 @@ mod existing;
 mod first_contact;
 mod initial;
 mod killed;
+mod known;
 mod mirrored;
 mod programs;
 mod recorded;

@@ -7,15 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::Arc;
 
 use assert_cmd::cargo::cargo_bin;
 use jsonschema::Validator;
 use serde_json::{Value, json};
-use server::config::SocketRights;
-use server::control::{Bounds, Listeners, Plane, listen};
 
-use crate::fake::Fake;
+use crate::known::known_service;
 use crate::scanned::{Service, config, contents};
 
 fn headtime(folder: &Path, words: &str) -> Output {
@@ -194,14 +191,7 @@ fn what_simulations_print_is_what_their_schemas_say() {
 
 #[test]
 fn what_a_full_status_prints_is_what_its_schema_says() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let socket = folder.path().join("x.sock");
-    let listeners = Listeners {
-        sockets: vec![listen(&socket, SocketRights::default()).expect("a socket")],
-        ..Listeners::default()
-    };
-    let fake = Arc::new(Fake::new(crate::fake::status()));
-    let _plane = Plane::begin(fake, listeners, Bounds::default()).expect("it listens");
+    let (folder, _socket, _plane) = known_service();
     let status = printed(folder.path(), "ctl --json --socket x.sock status");
     let status = judge("ctl-status", &status);
     let said = serde_json::to_value(crate::fake::status()).expect("JSON");

@@ -1,32 +1,15 @@
 //! `headtime top --once` and `headtime ctl status --watch` over a fake service.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
-use crate::fake::Fake;
+use crate::known::known_service;
 use assert_cmd::cargo::cargo_bin;
-use server::config::SocketRights;
-use server::control::{Bounds, Listeners, Plane, listen};
 use server::status::Status;
-
-/// A service with known values, and its socket.
-fn service() -> (tempfile::TempDir, PathBuf, Plane) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let socket = folder.path().join("x.sock");
-    let listeners = Listeners {
-        sockets: vec![listen(&socket, SocketRights::default()).expect("a socket")],
-        ..Listeners::default()
-    };
-    let fake = Arc::new(Fake::new(crate::fake::status()));
-    let plane = Plane::begin(fake, listeners, Bounds::default()).expect("it listens");
-    (folder, socket, plane)
-}
 
 #[test]
 fn one_picture_is_text_of_the_size_that_is_asked_for() {
-    let (_folder, socket, _plane) = service();
+    let (_folder, socket, _plane) = known_service();
     let top = |words: &[&str]| {
         let output = Command::new(cargo_bin("headtime"))
             .args(["top", "--socket"])
@@ -62,7 +45,7 @@ fn one_picture_is_text_of_the_size_that_is_asked_for() {
 
 #[test]
 fn a_watched_status_is_printed_until_nobody_reads_it() {
-    let (_folder, socket, _plane) = service();
+    let (_folder, socket, _plane) = known_service();
     let mut child = Command::new(cargo_bin("headtime"))
         .args(["ctl", "--json", "--socket"])
         .arg(&socket)
@@ -81,7 +64,7 @@ fn a_watched_status_is_printed_until_nobody_reads_it() {
 
 #[test]
 fn a_watch_ends_with_its_service() {
-    let (folder, socket, plane) = service();
+    let (folder, socket, plane) = known_service();
     drop((plane, folder));
     let output = Command::new(cargo_bin("headtime"))
         .args(["ctl", "--socket"])

@@ -2,14 +2,11 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
 use assert_cmd::cargo::cargo_bin;
-use server::config::SocketRights;
-use server::control::{Bounds, Listeners, Plane, listen};
 
 use crate::begun::{SERVES, begin};
-use crate::fake::Fake;
+use crate::known::known_service;
 
 /// The exit code, standard output and standard error.
 fn headtime(folder: &Path, words: &str) -> (Option<i32>, String, String) {
@@ -74,14 +71,7 @@ fn notes_are_left_out_and_doubts_and_errors_are_not() {
 
 #[test]
 fn a_verbose_command_tells_what_it_asks_a_service() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let socket = folder.path().join("x.sock");
-    let listeners = Listeners {
-        sockets: vec![listen(&socket, SocketRights::default()).expect("a socket")],
-        ..Listeners::default()
-    };
-    let fake = Arc::new(Fake::new(crate::fake::status()));
-    let _plane = Plane::begin(fake, listeners, Bounds::default()).expect("it listens");
+    let (folder, _socket, _plane) = known_service();
     let (code, plain, said) = headtime(folder.path(), "ctl --socket x.sock tasks");
     assert_eq!((code, said.as_str()), (Some(0), ""));
     let (code, once, said) = headtime(folder.path(), "ctl --socket x.sock tasks -v");

@@ -52,16 +52,16 @@ pub struct SoakFigures {
     /// Reads that failed.
     pub failed_reads: u64,
     /// Resident memory, in KiB.
-    pub memory_kib: Growth,
+    pub memory_kib: GrowthFigures,
     /// Open descriptors.
-    pub descriptors: Growth,
+    pub descriptors: GrowthFigures,
     /// Threads.
-    pub threads: Growth,
+    pub threads: GrowthFigures,
 }
 
 /// A quantity over the second half of the load: what begins with the service has been there by then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Growth {
+pub struct GrowthFigures {
     /// The first sample of all.
     pub first: f64,
     /// The mean of the second half.
@@ -116,7 +116,7 @@ impl SoakBench {
             let verified = scanned.and_then(|scanned| scanned.and(verified?));
             samples.and_then(|samples| Ok((samples, verified?)))
         })?;
-        let growth = |of: fn(&Sample) -> f64| Growth::of(&samples, of);
+        let growth = |of: fn(&Sample) -> f64| GrowthFigures::of(&samples, of);
         Ok(SoakFigures {
             seconds: self.seconds,
             requests: counts.requests.into_inner(),
@@ -231,8 +231,8 @@ fn field(text: &str, name: &str) -> Option<f64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-impl Growth {
-    fn of(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> Growth {
+impl GrowthFigures {
+    fn of(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> GrowthFigures {
         let half = &samples[samples.len() / 2..];
         let count = half.len().max(1) as f64;
         let mean = |of: &dyn Fn(&Sample) -> f64| half.iter().map(of).sum::<f64>() / count;
@@ -242,7 +242,7 @@ impl Growth {
             .iter()
             .map(|s| (s.hours - hours) * (of(s) - value))
             .sum();
-        Growth {
+        GrowthFigures {
             first: samples.first().map_or(0.0, &of),
             mean: value,
             most: samples.iter().map(of).fold(0.0, f64::max),
@@ -284,12 +284,15 @@ mod tests {
             threads: 2.0,
         };
         let samples: Vec<Sample> = (0..10).map(sample).collect();
-        let memory = Growth::of(&samples, |sample| sample.memory_kib);
+        let memory = GrowthFigures::of(&samples, |sample| sample.memory_kib);
         assert!((memory.per_hour - 30.0).abs() < 1e-6, "{memory:?}");
         assert_eq!((memory.first, memory.most), (0.0, 5_027.0));
-        let descriptors = Growth::of(&samples, |sample| sample.descriptors);
+        let descriptors = GrowthFigures::of(&samples, |sample| sample.descriptors);
         assert_eq!((descriptors.per_hour, descriptors.mean), (0.0, 7.0));
-        assert_eq!(Growth::of(&[], |sample| sample.threads), Growth::default());
+        assert_eq!(
+            GrowthFigures::of(&[], |sample| sample.threads),
+            GrowthFigures::default()
+        );
     }
 
     #[test]

@@ -197,9 +197,10 @@ const DELIVERIES: [Delivery; 4] = [Delivery::Single, Delivery::Paper, OWN, SMALL
 
 /// The names of the other setups.
 const OF_PAGES: &str = "urgent reads of 4 KiB";
+const IN_QUARTERS: &str = "chunks of a quarter of the paper's size";
+
 /// Seeds that chose nothing. The verdicts have seed 1.
 const OTHER_SEEDS: [(&str, u32); 2] = [("seed 2", 2), ("seed 3", 3)];
-const IN_QUARTERS: &str = "chunks of a quarter of the paper's size";
 
 /// The paper's smallest and largest requests.
 const SMALL_KIB: u32 = 50;

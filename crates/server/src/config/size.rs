@@ -38,9 +38,8 @@ pub(super) fn period(field: &Field<'_>) -> Result<u64, DocumentError> {
     let text = field
         .as_text()
         .filter(|text| text.trim().parse::<f64>().is_err());
-    text.and_then(|text| Unit::Seconds.read(text))
-        .filter(|seconds| (60.0..=3_650.0 * 86_400.0).contains(seconds))
-        .map(|seconds| seconds as u64)
+    text.and_then(|text| Unit::Seconds.read_whole(text))
+        .filter(|seconds| (60..=3_650 * 86_400).contains(seconds))
         .ok_or_else(|| field.mismatch(PERIOD))
 }
 

@@ -48,19 +48,18 @@ fn over(folder: &Folder, name: &str, below: &str, cache: &str) -> Server {
     }
 }
 
-/// Goes on with the load until so many have ended. A flush may fail once a service for each cut that it has not
-/// told of.
+/// Goes on with the load until so many have ended, all well: earlier cuts were told of.
 fn load(client: &mut Client, ledger: &mut Ledger, ends: u64) {
     for _ in 0..ends {
         while client.under_way() < 8 {
             let (rule, unit) = ledger.next();
             ledger.submit(client, rule, unit);
         }
-        end(client, ledger);
+        assert_eq!(end(client, ledger), 0, "a request failed");
     }
 }
 
-/// The number of requests that failed, which is at most one.
+/// Takes the next end. Returns whether the request failed, as a number.
 fn end(client: &mut Client, ledger: &mut Ledger) -> u64 {
     let end = client.end().expect("the service answers");
     match end.result {

@@ -15,11 +15,16 @@ use crate::{Failure, Label};
 
 /// Step of the fixed guards, which reach four sigma: a third of a sigma. A choice.
 const STEP: Duration = Duration::from_micros(20);
+/// Guards with, and as many without, leaving near misses alone.
 const CANDIDATES: u64 = 13;
 
 /// The name of that setup.
-const IN_HINDSIGHT: &str =
-    "in a firmware with the same noise, with the best of 26 fixed guards, chosen in hindsight";
+fn in_hindsight() -> String {
+    let guards = 2 * CANDIDATES;
+    format!(
+        "in a firmware with the same noise, with the best of {guards} fixed guards, chosen in hindsight"
+    )
+}
 
 /// The candidates for the fixed guard.
 pub(super) fn candidates(policy: &'static str, noise: Noise) -> Vec<ScanTrial> {
@@ -67,17 +72,19 @@ impl FreeblockBeyond<'_> {
         Ok(self.shares(outcome, policy)?[1])
     }
 
-    /// The share of each policy as the setup of a claim with one figure.
+    /// That share as the setup of a claim with one figure.
     pub(super) fn share_in_hindsight(&self, policy: &'static str) -> Result<OtherSetup, Failure> {
         Ok(OtherSetup::one(
-            IN_HINDSIGHT,
+            in_hindsight(),
             self.best_share(policy, NOISE)?,
         ))
     }
 
     /// The shares with late seeks, of both policies.
     pub(super) fn tail_in_hindsight(&self) -> Result<OtherSetup, Failure> {
-        self.of_tails(IN_HINDSIGHT, |policy, noise| self.best_share(policy, noise))
+        self.of_tails(&in_hindsight(), |policy, noise| {
+            self.best_share(policy, noise)
+        })
     }
 
     pub(super) fn same_noise(

@@ -21,7 +21,7 @@ pub enum Caution {
 }
 
 impl Default for Caution {
-    /// Learned, at the default impact budget of 1 % of the mean response time.
+    /// Learned, at an impact budget of 1 % of the mean response time. That of a service is set by its configuration.
     fn default() -> Self {
         Caution::Learned { impact_ppm: 10_000 }
     }
