@@ -142,6 +142,18 @@ fn a_served_run_replays_to_the_same_decisions_with_its_load_and_its_scan() {
     };
     let learned = scheduler::freeblock::Caution::Learned { impact_ppm: 30_000 };
     assert_eq!((rules.caution, setting.tracking), (learned, Tracking::On));
+}
+
+/// At the drive's own speed requests wait on any machine, so that policies have something to decide.
+#[test]
+fn another_policy_replays_to_other_decisions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let back_end = "{ kind = \"emulated\", drive = \"dec-rz26\", image = \"disk.img\", \
+                    look_ahead = false, write_cache = false }";
+    let config = config(back_end, "policy = \"sptf-sw60\"");
+    let (code, said) = recorded(folder, &config, || load(folder, 100));
+    assert_eq!(code, Some(0), "{said}");
     let (code, said) = replay(folder, &["--policy", "c-look"]);
     assert!(said.starts_with("error: run: event "), "{said}");
     assert_eq!(code, Some(1));
