@@ -38,6 +38,7 @@ pub struct Marks {
     asked: BTreeSet<u64>,
     /// Whether an order is on its way that changes wait for.
     is_closed: bool,
+    freeze: Freeze,
     /// Whether the thread is about to empty a frozen plane.
     is_releasing: bool,
     /// The checkpoint that the present changes begin with, or 0.
@@ -48,6 +49,16 @@ pub struct Marks {
     assumed: u64,
     orders: Vec<Order>,
     frontier: Frontier,
+}
+
+/// Whether the thread is about to freeze the present plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Freeze {
+    No,
+    /// For a checkpoint.
+    Wanted,
+    /// For a checkpoint that has ended meanwhile.
+    Unwanted,
 }
 
 /// The changes until an open checkpoint.
@@ -157,6 +168,7 @@ impl Marks {
             frozen: None,
             asked: BTreeSet::new(),
             is_closed: false,
+            freeze: Freeze::No,
             is_releasing: false,
             base,
             number,
@@ -231,6 +243,7 @@ impl Marks {
     /// Begins to freeze the bitmap for a checkpoint. No change is in flight, and none begins until the answer.
     pub fn begin_freeze(&mut self, checkpoint: u64) {
         self.is_closed = true;
+        self.freeze = Freeze::Wanted;
         self.orders.push(Order::Freeze(checkpoint));
     }
 
@@ -240,12 +253,15 @@ impl Marks {
         frozen.any(|frozen| frozen.checkpoint == checkpoint)
     }
 
-    /// Forgets the changes before the open checkpoint: a backup has them.
+    /// Forgets the changes before the open checkpoint: a backup has them. A checkpoint that is not open yet has no
+    /// backup, and is abandoned.
     pub fn release(&mut self) {
         if let Some(frozen) = self.frozen.take() {
             self.base = frozen.checkpoint;
             self.is_releasing = true;
             self.orders.push(Order::Release);
+        } else {
+            self.abandon();
         }
     }
 
@@ -256,6 +272,8 @@ impl Marks {
             self.durable.merge(&changed);
             self.is_releasing = true;
             self.orders.push(Order::Abandon(changed));
+        } else if self.freeze == Freeze::Wanted {
+            self.freeze = Freeze::Unwanted;
         }
     }
 
@@ -285,6 +303,9 @@ impl Marks {
                     changed,
                 });
                 self.is_closed = false;
+                if std::mem::replace(&mut self.freeze, Freeze::No) == Freeze::Unwanted {
+                    self.abandon();
+                }
             }
             Answer::Released => self.is_releasing = false,
             Answer::Resized(length, dirty) => {
@@ -303,6 +324,7 @@ impl Marks {
             Answer::Failed(state) => {
                 self.state = state;
                 self.frozen = None;
+                self.freeze = Freeze::No;
                 self.is_closed = false;
             }
         }

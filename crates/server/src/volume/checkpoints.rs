@@ -26,8 +26,8 @@ use super::operations::Operations;
 use super::{Resize, Volumes};
 use crate::arena::{Arena, Buffer, Bytes};
 use crate::checkpoint::bytes_of;
-use crate::checkpoint::marks::MarkAnswer;
-use crate::checkpoint::moment::{Admission, Checkpoint, CheckpointStatus};
+use crate::checkpoint::marks::{MarkAnswer, Marks};
+use crate::checkpoint::moment::{Admission, Checkpoint, CheckpointStatus, Stage};
 use crate::checkpoint::store::StoreOrder;
 use crate::disk::Disk;
 
@@ -173,14 +173,19 @@ impl Checkpoints {
         }
     }
 
-    /// All moments are lost.
+    /// All moments are lost. A checkpoint whose moment has not come is refused, and leaves nothing to release.
     pub(super) fn fail_all(&mut self, problem: &str) {
+        let is_coming =
+            |one: &mut Checkpoint| matches!(one.stage(), Stage::Ending | Stage::Freezing);
+        let refused: Vec<Checkpoint> = self.all.extract_if(.., is_coming).collect();
+        for one in refused {
+            self.tell(one.number, Err(problem.to_owned()));
+            if let Some((name, _)) = &one.bitmap {
+                self.bitmaps.change(&one.volume, name, Marks::abandon);
+            }
+        }
         for one in &mut self.all {
             one.fail(problem.to_owned());
-        }
-        let gone = std::mem::take(&mut self.told);
-        for (_, opened) in gone {
-            opened(Err(problem.to_owned()));
         }
     }
 

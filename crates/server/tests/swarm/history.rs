@@ -110,6 +110,15 @@ impl History {
         self.lose();
     }
 
+    /// The service has stopped. If it says that it stopped well, after so many failures of the drive, all is safe that
+    /// was submitted after them.
+    pub fn stop(&mut self, well: Option<usize>) {
+        if let Some(failed) = well {
+            self.flushed(self.moment(), failed);
+        }
+        self.lose();
+    }
+
     /// How often the power was cut.
     pub fn cuts(&self) -> usize {
         self.cuts

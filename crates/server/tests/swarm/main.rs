@@ -21,6 +21,7 @@ mod legs;
 #[path = "../event_loop/model.rs"]
 #[allow(dead_code, reason = "shared with the tests of the loop")]
 mod model;
+mod moments;
 #[path = "../event_loop/offered.rs"]
 mod offered;
 mod plan;
@@ -55,7 +56,11 @@ fn try_seed(seed: u64) -> Result<Report, String> {
 
 /// Seeds that find a defect, and the defect: of the past, or planted to try the swarm. Seeds mean other runs once the
 /// drawing of plans changes.
-const CORPUS: [(u64, &str); 8] = [
+const CORPUS: [(u64, &str); 9] = [
+    (
+        20,
+        "a checkpoint that a power cut refuses keeps its volume from the next one",
+    ),
     (1, "edges of partial writes are not held, planted"),
     (3, "pages stay in the cache after a trim, planted"),
     (

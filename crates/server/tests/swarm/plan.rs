@@ -10,6 +10,7 @@ use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
 use server::mirror::DATA_OFFSET;
 
 use crate::fickle::Fails;
+use crate::moments::MomentStep;
 use crate::run::{BLOCK, BLOCKS};
 use crate::streams::StreamStep;
 
@@ -133,6 +134,7 @@ pub enum Action {
         count: u64,
     },
     Stream(StreamStep),
+    Moment(MomentStep),
     Leave(u64, Leaving),
     /// A client takes no replies for so many milliseconds.
     Pause {
@@ -143,6 +145,8 @@ pub enum Action {
     Scan,
     PowerCut,
     Kill,
+    /// The service is stopped, and another one begins.
+    Restart,
     /// A leg of a mirror fails all commands from now on, until the next start.
     BreakLeg(usize),
     /// The drive fails these commands for so many milliseconds.
@@ -203,7 +207,9 @@ impl Plan {
             after_us: dice.below(2 * mean_us),
             action: action(&mut dice, &setting, &mut reader),
         });
-        let steps = steps.collect();
+        let mut steps = steps.collect();
+        with_moments(&mut steps, &setting, &mut Dice::new(seed.rotate_left(8)));
+        with_restarts(&mut steps, &setting, &mut Dice::new(seed.rotate_left(24)));
         Plan { setting, steps }
     }
 }
@@ -216,6 +222,40 @@ fn with_errors(setting: Setting, dice: &mut Dice) -> Setting {
     }
     let faults = Faults::Errors;
     Setting { faults, ..setting }
+}
+
+/// Some runs have checkpoints, which are drawn by dice of their own, too.
+fn with_moments(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    // What a failed page had, the checkers do not know.
+    if setting.faults == Faults::Errors || !dice.percent(30) {
+        return;
+    }
+    for _ in 0..1 + dice.below(60) {
+        insert(steps, Action::Moment(MomentStep::draw(dice)), dice);
+    }
+}
+
+/// In some runs the service is stopped, and begins again.
+fn with_restarts(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if !dice.percent(25) {
+        return;
+    }
+    for _ in 0..1 + dice.below(3) {
+        let at = insert(steps, Action::Restart, dice);
+        if setting.faults == Faults::Kills && dice.percent(30) {
+            let after_us = dice.below(20_000);
+            let action = Action::Kill;
+            steps.insert(at + 1, Step { after_us, action });
+        }
+    }
+}
+
+/// A step anywhere. The answer is its place.
+fn insert(steps: &mut Vec<Step>, action: Action, dice: &mut Dice) -> usize {
+    let at = dice.below(steps.len() as u64 + 1) as usize;
+    let after_us = dice.below(1000);
+    steps.insert(at, Step { after_us, action });
+    at
 }
 
 fn setting(dice: &mut Dice) -> Setting {

@@ -91,7 +91,7 @@ fn play(plan: &Plan, seed: u64) -> Report {
     let medium = Storage::create(&plan.setting, folder.path());
     let mut dice = Dice::new(seed.rotate_left(32));
     loop {
-        let life = world.borrow().counts.kills;
+        let life = world.borrow().counts.kills + world.borrow().counts.stops;
         let host_us = plan.setting.host_us;
         let seed = dice.below(u64::MAX);
         let kernel = Simulation::new((clock, nanos), Rc::clone(&world), seed, host_us);
@@ -99,20 +99,27 @@ fn play(plan: &Plan, seed: u64) -> Report {
         let event_loop = begin(&plan.setting, (clock, kernel), back_end, mailbox);
         let mut event_loop = event_loop.expect("a loop");
         let ended = event_loop.run();
-        if !world.borrow().is_killed() {
+        let is_killed = world.borrow().is_killed();
+        if !is_killed {
             // Pages and flushes that were under way when the power went have failed, and the service says so.
-            let Counts { cuts, failed, .. } = world.borrow().counts;
-            let may_lose = cuts + failed > 0;
+            let failed = world.borrow().failures().load(Ordering::Relaxed) > 0;
+            let may_lose = failed || world.borrow().counts.cuts > 0;
             assert!(
                 ended.is_ok() || may_lose,
                 "service {life} ends with {ended:?}"
             );
             assert_eq!(event_loop.holds(), Holds::default(), "something is left");
-            break;
+            if !world.borrow().begins_again() {
+                break;
+            }
         }
         drop(event_loop);
         mailbox = Mailbox::new().expect("a bell");
-        world.borrow_mut().begin_again(mailbox.clone());
+        let (mut world, mailbox) = (world.borrow_mut(), mailbox.clone());
+        match is_killed {
+            true => world.begin_after_kill(mailbox),
+            false => world.begin_after_stop(mailbox, ended.is_ok()),
+        }
     }
     let world = world.borrow();
     world.assert_over();

@@ -8,6 +8,7 @@ use block::operation::{Ask, OperationError};
 use block::{Durability, Owner};
 use nbd::Style;
 use server::clients::Seats;
+use server::event_loop::EventLoop;
 use server::event_loop::mailbox::Mailbox;
 use server::volume::posted::{Contents, Posted};
 
@@ -16,14 +17,17 @@ use crate::failures::KnownFailures;
 use crate::history::{History, Moment};
 use crate::legs::{Broken, break_leg};
 use crate::model::{Change, Stamp, contents};
+use crate::moments::Moments;
 use crate::plan::{Action, Plan, Setting};
 use crate::run::{BLOCK, BLOCKS};
 use crate::scan::{Scan, check};
 use crate::streams::Streams;
 
+mod ending;
 mod findings;
 mod losses;
 
+use ending::Phase;
 use losses::Departed;
 
 /// An operation takes at most so long, in virtual time, unless its client takes no replies.
@@ -31,9 +35,6 @@ const PATIENCE_NS: u64 = 120_000_000_000;
 
 /// So many requests of a client are under way at most: fewer than the service accepts.
 const DEPTH: usize = 64;
-
-/// Blocks of one read at the end.
-const CHUNK: u64 = 512;
 
 /// What was asked.
 pub struct Wait {
@@ -53,25 +54,18 @@ pub struct Wait {
 }
 
 /// What the loop's thread tells, in order.
-enum Told {
+pub enum Told {
     Posted(u64, Result<Vec<u8>, OperationError>),
     Cut,
+    /// A checkpoint is open by an export, or refused.
+    Opened(u64, Result<usize, String>),
+    MomentRead(u64, Result<Vec<u8>, OperationError>),
     /// The connections that there are.
     Present(Vec<u64>),
 }
 
-type Tell = Arc<Mutex<VecDeque<Told>>>;
-
-/// What comes after the last step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Running,
-    /// All clients leave.
-    Leaving,
-    /// All blocks from this one on are read.
-    Reading(u64),
-    Stopping,
-}
+/// Where it is told.
+pub type Tell = Arc<Mutex<VecDeque<Told>>>;
 
 /// What has happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,10 +73,14 @@ pub struct Counts {
     pub operations: u64,
     pub cuts: u64,
     pub kills: u64,
+    /// Services that were stopped, and began again.
+    pub stops: u64,
     pub breaks: u64,
     /// Commands that the drive failed.
     pub failed: u64,
     pub scanned: u64,
+    /// Blocks of checkpoints that were checked.
+    pub of_moments: u64,
     pub unreadable: u64,
     pub connections: u64,
 }
@@ -92,9 +90,11 @@ impl Counts {
         self.operations += other.operations;
         self.cuts += other.cuts;
         self.kills += other.kills;
+        self.stops += other.stops;
         self.breaks += other.breaks;
         self.failed += other.failed;
         self.scanned += other.scanned;
+        self.of_moments += other.of_moments;
         self.unreadable += other.unreadable;
         self.connections += other.connections;
     }
@@ -110,6 +110,7 @@ pub struct World {
     look: u64,
     scans: Vec<Scan>,
     streams: Streams,
+    moments: Moments,
     history: History,
     told: Tell,
     mailbox: Mailbox,
@@ -126,6 +127,8 @@ pub struct World {
     posters: KnownFailures,
     /// Whether the process ends now.
     is_killed: bool,
+    /// Whether the service stops, to begin again.
+    is_stopped: bool,
     pub counts: Counts,
 }
 
@@ -144,6 +147,7 @@ impl World {
             look: 0,
             scans: Vec::new(),
             streams: Streams::default(),
+            moments: Moments::default(),
             history: History::new(BLOCKS),
             told: Tell::default(),
             mailbox,
@@ -157,6 +161,7 @@ impl World {
             failing_until: None,
             posters: KnownFailures::default(),
             is_killed: false,
+            is_stopped: false,
             counts: Counts::default(),
         }
     }
@@ -176,6 +181,11 @@ impl World {
         self.is_killed
     }
 
+    /// Whether another service begins when this one has stopped.
+    pub fn begins_again(&self) -> bool {
+        self.is_stopped
+    }
+
     /// Until when the host's files are slow.
     pub fn stalled_until(&self) -> u64 {
         self.stalled_until
@@ -183,9 +193,9 @@ impl World {
 
     /// When the world acts next by itself.
     pub fn next_time(&self) -> Option<u64> {
-        let step = self.steps.front().map(|&(at, _)| at);
+        let step = self.next_step().map(|&(at, _)| at);
         let paused = self.clients.iter().filter_map(Client::paused_until);
-        let look = (!self.departed.is_empty()).then_some(self.look);
+        let look = self.may_look().then_some(self.look);
         let failing = self.failing_until;
         let times = step.into_iter().chain(paused).chain(look).chain(failing);
         times.min()
@@ -201,30 +211,42 @@ impl World {
             is_any |= self.move_client(who, now);
         }
         self.clients.retain(|client| {
-            let has_lost = client.has_left() && client.under_way() > 0;
+            let has_lost = client.has_left() && client.under_way() > 0 && !self.is_stopped;
             assert!(
                 !has_lost,
                 "the service has closed a connection with requests"
             );
-            !client.has_left()
+            !client.has_left() || client.under_way() > 0
         });
         for scan in &mut self.scans {
             let blocks = scan.take(&self.history, &self.mailbox);
             self.counts.scanned += blocks;
             is_any |= blocks > 0;
         }
-        if !self.departed.is_empty() && self.look <= now {
+        if self.may_look() && self.look <= now {
             self.look(now);
             return true;
         }
-        if let Some(&(at, action)) = self.steps.front()
+        if let Some(&(at, action)) = self.next_step()
             && at <= now
         {
             self.steps.pop_front();
             self.act(action, now);
             return true;
         }
-        is_any || (self.steps.is_empty() && self.end(now))
+        is_any || (self.steps.is_empty() && !self.is_stopped && self.end(now))
+    }
+
+    /// The next step, unless it needs a service that is stopping.
+    fn next_step(&self) -> Option<&(u64, Action)> {
+        let needs = |action: &Action| {
+            !matches!(
+                action,
+                Action::Kill | Action::Fail { .. } | Action::Stall { .. }
+            )
+        };
+        let next = self.steps.front();
+        next.filter(|(_, action)| !(self.is_stopped && needs(action)))
     }
 
     /// Takes what the loop has told.
@@ -245,6 +267,11 @@ impl World {
                     self.posters = posters;
                 }
                 Told::Cut => self.cut(now),
+                Told::Opened(number, opened) => self.moments.opened(number, opened),
+                Told::MomentRead(number, result) => {
+                    let checked = self.moments.ended(number, result, self.history.cuts());
+                    self.counts.of_moments += checked;
+                }
                 Told::Present(numbers) => self.see(&numbers),
             }
         }
@@ -298,6 +325,12 @@ impl World {
                     self.post(Ask::Write { durability }, first, count, now);
                 }
             }
+            Action::Moment(step) => {
+                self.numbers += 1;
+                let known = (&self.setting, &self.history);
+                let doors = (&self.mailbox, &self.told);
+                self.moments.act(step, self.numbers, known, doors);
+            }
             Action::Leave(who, how) => {
                 if let Some(who) = place(who) {
                     self.leave(who, how);
@@ -313,15 +346,12 @@ impl World {
                 let scan = Scan::begin(self.numbers, &self.setting, &self.history, &self.mailbox);
                 self.scans.push(scan);
             }
-            Action::PowerCut => {
-                let told = Arc::clone(&self.told);
-                let posted = self.mailbox.call(move |event_loop| {
-                    event_loop.power_cut().expect("an emulated drive");
-                    tell(&told, Told::Cut);
-                });
-                posted.expect("it runs");
-            }
+            Action::PowerCut => self.cut_power(),
             Action::Kill => self.is_killed = true,
+            Action::Restart => {
+                self.is_stopped = true;
+                self.mailbox.call(EventLoop::stop).expect("it runs");
+            }
             Action::BreakLeg(leg) => {
                 self.counts.breaks += 1;
                 break_leg(leg, &self.broken, &self.mailbox);
@@ -415,6 +445,7 @@ impl World {
             _ => (),
         }
         match result {
+            Err(OperationError::ShuttingDown) if self.is_stopped => return self.unknown(&wait),
             // Sectors that were being written are unreadable after a cut.
             Err(OperationError::Io) if self.history.cuts() > 0 => {
                 self.counts.unreadable += 1;
@@ -440,57 +471,10 @@ impl World {
             (_, None) => (),
         }
     }
-
-    /// After the last step. The answer is whether anything was done.
-    fn end(&mut self, now: u64) -> bool {
-        match self.phase {
-            Phase::Running if self.failing_until.is_some() => false,
-            Phase::Running => {
-                (0..self.clients.len()).for_each(|who| self.clients[who].close_half());
-                self.streams.end(&self.mailbox);
-                self.phase = Phase::Leaving;
-                true
-            }
-            Phase::Leaving if self.are_all_gone() => {
-                self.connect(Style::Structured);
-                self.phase = Phase::Reading(0);
-                true
-            }
-            // A late power cut has cut the reader off.
-            Phase::Reading(_) if self.clients.is_empty() => {
-                self.phase = Phase::Leaving;
-                true
-            }
-            Phase::Reading(first) if first < BLOCKS && self.clients[0].under_way() == 0 => {
-                let known = self.clients[0].failures;
-                let (wait, _) = self.ask(Ask::Read, (first, CHUNK), known, now);
-                self.clients[0].submit(wait, Ask::Read, (first, CHUNK), &[]);
-                self.phase = Phase::Reading(first + CHUNK);
-                true
-            }
-            Phase::Reading(BLOCKS) if self.clients[0].under_way() == 0 => {
-                let stopped = self.mailbox.call(server::event_loop::EventLoop::stop);
-                stopped.expect("it runs");
-                self.clients[0].close_half();
-                self.phase = Phase::Stopping;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn are_all_gone(&self) -> bool {
-        self.clients.is_empty() && self.posted.is_empty() && self.departed.is_empty()
-    }
-
-    /// Everything has ended.
-    pub fn assert_over(&self) {
-        assert_eq!(self.phase, Phase::Stopping);
-        assert!(self.posted.is_empty(), "an operation was never answered");
-    }
 }
 
-fn tell(to: &Tell, told: Told) {
+/// Tells the world, from the loop's thread.
+pub fn tell(to: &Tell, told: Told) {
     to.lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push_back(told);

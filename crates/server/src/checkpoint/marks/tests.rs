@@ -327,3 +327,25 @@ fn a_file_that_fails_takes_the_bitmap_with_it_or_stops_changes() {
     assert_eq!(scene.marks.admit(&bytes), MarkAnswer::Refused);
     assert_eq!(scene.marks.status().problem.as_deref(), Some("no disk"));
 }
+
+/// A checkpoint ends while its bitmap is being frozen: at a power cut, or because its moment took too long.
+#[test]
+fn a_checkpoint_that_ends_before_its_moment_leaves_the_bitmap_to_the_next() {
+    for end in [Marks::release, Marks::abandon] {
+        let mut scene = Scene::new();
+        let start = identity().offset;
+        let bytes = start..start + CHUNK;
+        while scene.marks.admit(&bytes) == MarkAnswer::Waits {
+            scene.work_all();
+        }
+        scene.marks.note(&bytes);
+        scene.marks.begin_freeze(1);
+        end(&mut scene.marks);
+        assert_eq!(scene.marks.may_freeze(), Ok(false), "it is on its way");
+        scene.work_all();
+        assert_eq!(scene.marks.may_freeze(), Ok(true));
+        let dirty: Vec<u64> = scene.marks.changed.iter().collect();
+        assert_eq!(dirty, [0], "the next backup has it");
+        assert_eq!(scene.file.base(), 0, "nobody has a backup of it");
+    }
+}

@@ -186,7 +186,7 @@ impl Checkpoints {
         true
     }
 
-    fn tell(&mut self, number: u64, outcome: Result<usize, String>) {
+    pub(super) fn tell(&mut self, number: u64, outcome: Result<usize, String>) {
         let mut told = self.told.iter();
         if let Some(place) = told.position(|(other, _)| *other == number) {
             let (_, opened) = self.told.swap_remove(place);

@@ -8,13 +8,14 @@ use crate::fickle::Fails;
 use crate::model::Stamp;
 
 impl World {
-    /// What each read and scan may find, from its first block on.
+    /// What each read, scan and coming checkpoint may find, from its first block on.
     fn findings(&mut self) -> impl Iterator<Item = (u64, &mut Vec<Vec<Stamp>>)> {
         let of_clients = self.clients.iter_mut().flat_map(Client::waits);
         let waits = of_clients.chain(self.posted.values_mut());
         let reads = waits.map(|wait| (wait.first, &mut wait.possible));
         let scans = self.scans.iter_mut().map(|scan| (0, &mut scan.possible));
-        reads.chain(scans)
+        let coming = self.moments.coming().map(|possible| (0, possible));
+        reads.chain(scans).chain(coming)
     }
 
     /// Notes what the drive has failed, and ends a time in which it does. The answer is whether anything happened.

@@ -8,6 +8,7 @@ use server::event_loop::mailbox::Mailbox;
 use super::{Tell, Told, Wait, World, tell};
 use crate::client::Client;
 use crate::model::contents;
+use crate::moments::Moments;
 use crate::plan::Leaving;
 use crate::streams::Streams;
 
@@ -21,9 +22,28 @@ pub(super) struct Departed {
 const LOOK_NS: u64 = 1_000_000;
 
 impl World {
-    /// The process has ended, and another one begins with this mailbox.
-    pub fn begin_again(&mut self, mailbox: Mailbox) {
-        // What had been sent arrives.
+    /// The service has stopped, well or not. Another one begins with this mailbox.
+    pub fn begin_after_stop(&mut self, mailbox: Mailbox, is_well: bool) {
+        self.leave_all();
+        self.history
+            .stop(is_well.then_some(self.counts.failed as usize));
+        self.counts.stops += 1;
+        self.begin(mailbox);
+    }
+
+    /// The process was killed, and another one begins with this mailbox.
+    pub fn begin_after_kill(&mut self, mailbox: Mailbox) {
+        self.leave_all();
+        self.history.kill(self.setting.has_pages());
+        self.counts.kills += 1;
+        self.begin(mailbox);
+    }
+
+    /// No client has a connection any more, and nobody will answer what was asked.
+    fn leave_all(&mut self) {
+        self.see_failures(0);
+        // What had been told and sent arrives.
+        self.listen(0);
         for who in 0..self.clients.len() {
             self.clients[who].wake();
             while self.move_client(who, 0) {}
@@ -38,13 +58,26 @@ impl World {
         for wait in &waits {
             self.unknown(wait);
         }
-        self.history.kill(self.setting.has_pages());
+    }
+
+    fn begin(&mut self, mailbox: Mailbox) {
         self.scans.clear();
         self.streams = Streams::default();
+        self.moments = Moments::default();
         self.mailbox = mailbox;
         self.seats = Seats::default();
         self.is_killed = false;
-        self.counts.kills += 1;
+        self.is_stopped = false;
+    }
+
+    /// Cuts the power of the drive.
+    pub(super) fn cut_power(&self) {
+        let told = Arc::clone(&self.told);
+        let posted = self.mailbox.call(move |event_loop| {
+            event_loop.power_cut().expect("an emulated drive");
+            tell(&told, Told::Cut);
+        });
+        posted.expect("it runs");
     }
 
     /// The power was cut, and all connections with it. Replies that had been sent count as before.
@@ -91,6 +124,11 @@ impl World {
         for wait in gone.iter().flat_map(|departed| &departed.waits) {
             self.unknown(wait);
         }
+    }
+
+    /// Whether the service is to be asked for its connections.
+    pub(super) fn may_look(&self) -> bool {
+        !self.departed.is_empty() && !self.is_stopped
     }
 
     /// Asks for the connections that there are.
