@@ -189,7 +189,8 @@ impl Moments {
             }
             // A cut loses the moment.
             Ok(_) => 0,
-            Err(_) if moment.cuts < cuts || moment.chunks < CHUNKS => 0,
+            // Sectors that were being written are unreadable after a cut, and a store may be full.
+            Err(_) if cuts > 0 || moment.chunks < CHUNKS => 0,
             Err(failed) => panic!("a checkpoint is not readable at {}: {failed:?}", read.first),
         }
     }

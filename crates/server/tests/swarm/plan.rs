@@ -12,7 +12,7 @@ use server::mirror::DATA_OFFSET;
 use crate::fickle::Fails;
 use crate::moments::MomentStep;
 use crate::run::{BLOCK, BLOCKS};
-use crate::streams::StreamStep;
+use crate::streams::{Pace, StreamStep};
 
 /// The dice of one run.
 pub struct Dice(Pcg64Mcg);
@@ -91,6 +91,7 @@ pub struct Setting {
     pub background: bool,
     /// Whether the engine promises something to streams.
     pub streams: bool,
+    pub pace: Pace,
     /// The longest time that the host's files take, in microseconds.
     pub host_us: u64,
 }
@@ -196,6 +197,7 @@ impl Plan {
     pub fn of(seed: u64) -> Plan {
         let mut dice = Dice::new(seed);
         let setting = with_errors(setting(&mut dice), &mut Dice::new(seed.rotate_left(16)));
+        let setting = with_pace(setting, &mut Dice::new(seed.rotate_left(40)));
         let count = 1 + dice.below(STEPS);
         // Runs are calm or busy: the mean distance of two steps.
         let mean_us = dice.one(&[20, 500, 10_000, 200_000]);
@@ -222,6 +224,15 @@ fn with_errors(setting: Setting, dice: &mut Dice) -> Setting {
     }
     let faults = Faults::Errors;
     Setting { faults, ..setting }
+}
+
+/// Half of the runs with streams have fast ones, drawn by dice of their own, too.
+fn with_pace(setting: Setting, dice: &mut Dice) -> Setting {
+    if !setting.streams || dice.percent(50) {
+        return setting;
+    }
+    let pace = Pace::fast(dice);
+    Setting { pace, ..setting }
 }
 
 /// Some runs have checkpoints, which are drawn by dice of their own, too.
@@ -292,6 +303,7 @@ fn setting(dice: &mut Dice) -> Setting {
         cache: has_cache.then(|| cache(dice, background)),
         background,
         streams,
+        pace: Pace::SLOW,
         host_us: dice.one(&[5, 50, 3000]),
     }
 }

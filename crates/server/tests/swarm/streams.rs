@@ -1,9 +1,12 @@
 //! Guaranteed streams beside everything else: whatever they have in memory, nobody finds what was written over.
 
-use headtime_client::wire::{Attach, Places, Position, StreamMode, Terms};
+use headtime_client::wire::{
+    Attach, Places, Position, StreamMode, StreamNotice, StreamUpdate, Terms,
+};
 use server::event_loop::EventLoop;
 use server::event_loop::mailbox::Mailbox;
 use server::volume::streams::{StreamEvents, StreamRequest};
+use tokio::sync::mpsc::Receiver;
 
 use crate::plan::Dice;
 use crate::promised::{PAGE_BYTES as PAGE, two_pieces};
@@ -57,6 +60,14 @@ impl StreamStep {
 }
 
 impl Layout {
+    fn scaled(self, scale: u64) -> Layout {
+        Layout {
+            first: self.first * scale,
+            second: self.second * scale,
+            pages: self.pages * scale,
+        }
+    }
+
     fn places(self) -> Places {
         let places = [self.first, self.second].map(|page| page * PAGE);
         two_pieces(places, self.pages * PAGE)
@@ -71,10 +82,35 @@ impl Layout {
     }
 }
 
+/// How fast the streams of a run are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Bytes in a second.
+    pub rate: u64,
+    /// Pages for each page of a layout and of the memory.
+    pub scale: u64,
+}
+
+impl Pace {
+    /// Hardly a load for any drive.
+    pub const SLOW: Pace = Pace {
+        rate: 40_000,
+        scale: 1,
+    };
+
+    /// As many as a drive has head time for. With this scale the longest layout fits the volume.
+    pub fn fast(dice: &mut Dice) -> Pace {
+        let rate = 100_000 << dice.below(5);
+        Pace { rate, scale: 12 }
+    }
+}
+
 /// The streams that were asked for and not closed. Some were refused.
-#[derive(Default)]
 pub struct Streams {
+    pace: Pace,
     open: Vec<OpenStream>,
+    /// What the service says of each that was asked for.
+    notices: Vec<Receiver<StreamNotice>>,
 }
 
 struct OpenStream {
@@ -85,6 +121,14 @@ struct OpenStream {
 }
 
 impl Streams {
+    pub fn new(pace: Pace) -> Streams {
+        Streams {
+            pace,
+            open: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+
     /// Does a step. The answer is which blocks a client writes for it.
     pub fn act(&mut self, step: StreamStep, number: u64, mailbox: &Mailbox) -> Option<(u64, u64)> {
         let count = self.open.len() as u64;
@@ -95,8 +139,12 @@ impl Streams {
                 layout,
                 memory_pages,
             } => {
+                let layout = layout.scaled(self.pace.scale);
                 if count < 4 {
-                    attach(number, (mode, layout, memory_pages), mailbox);
+                    let memory = memory_pages * PAGE * self.pace.scale;
+                    let terms = (mode, self.pace.rate, memory);
+                    let notices = attach(number, terms, layout, mailbox);
+                    self.notices.push(notices);
                     self.open.push(OpenStream {
                         number,
                         layout,
@@ -136,6 +184,19 @@ impl Streams {
         }
     }
 
+    /// By how many microseconds the service was late, if it broke a promise since the last call.
+    pub fn lateness(&mut self) -> Option<u64> {
+        let notices = self
+            .notices
+            .iter_mut()
+            .flat_map(|notices| std::iter::from_fn(|| notices.try_recv().ok()));
+        let late = notices.filter_map(|notice| match notice.event {
+            StreamUpdate::Late { us } => Some(us),
+            _ => None,
+        });
+        late.max()
+    }
+
     /// Closes all of them.
     pub fn end(&mut self, mailbox: &Mailbox) {
         for open in self.open.drain(..) {
@@ -150,17 +211,22 @@ fn tell(mailbox: &Mailbox, call: impl FnOnce(&mut EventLoop) + Send + 'static) {
     mailbox.call(call).expect("it runs");
 }
 
-fn attach(number: u64, (mode, layout, pages): (StreamMode, Layout, u64), mailbox: &Mailbox) {
-    let (events, _) = StreamEvents::new();
+fn attach(
+    number: u64,
+    (mode, rate, memory): (StreamMode, u64, u64),
+    layout: Layout,
+    mailbox: &Mailbox,
+) -> Receiver<StreamNotice> {
+    let (events, notices) = StreamEvents::new();
     let request = StreamRequest {
         stream: number,
         user: 0,
         attach: Attach {
             terms: Terms {
                 mode,
-                memory: Some(pages * PAGE),
+                memory: Some(memory),
                 // The second page is needed within a second or two.
-                ..Terms::play(40_000, PAGE)
+                ..Terms::play(rate, PAGE)
             },
             places: layout.places(),
         },
@@ -169,9 +235,10 @@ fn attach(number: u64, (mode, layout, pages): (StreamMode, Layout, u64), mailbox
     tell(mailbox, move |event_loop| {
         if let Err(refused) = event_loop.streams().attach(request) {
             // Two recordings of the same blocks, or the head has no time left, or the memory is too small.
-            let reasons = ["records there", "would last", "memory"];
+            let reasons = ["records there", "would last", "memory", "are left"];
             let is_fair = reasons.iter().any(|reason| refused.reason.contains(reason));
             assert!(is_fair, "{}", refused.reason);
         }
     });
+    notices
 }

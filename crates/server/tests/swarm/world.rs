@@ -18,7 +18,7 @@ use crate::history::{History, Moment};
 use crate::legs::{Broken, break_leg};
 use crate::model::{Change, Stamp, contents};
 use crate::moments::Moments;
-use crate::plan::{Action, Plan, Setting};
+use crate::plan::{Action, Belief, Plan, Setting};
 use crate::run::{BLOCK, BLOCKS};
 use crate::scan::{Scan, check};
 use crate::streams::Streams;
@@ -146,7 +146,7 @@ impl World {
             departed: Vec::new(),
             look: 0,
             scans: Vec::new(),
-            streams: Streams::default(),
+            streams: Streams::new(plan.setting.pace),
             moments: Moments::default(),
             history: History::new(BLOCKS),
             told: Tell::default(),
@@ -207,6 +207,9 @@ impl World {
             return false;
         }
         let mut is_any = self.see_failures(now) | self.listen(now);
+        if let Some(us) = self.streams.lateness() {
+            assert!(!self.is_punctual(), "a stream's batch was {us} us late");
+        }
         for who in 0..self.clients.len() {
             is_any |= self.move_client(who, now);
         }
@@ -235,6 +238,12 @@ impl World {
             return true;
         }
         is_any || (self.steps.is_empty() && !self.is_stopped && self.end(now))
+    }
+
+    /// Whether the drive and its host have kept their own times so far.
+    fn is_punctual(&self) -> bool {
+        let is_quick = self.setting.host_us == 5 && self.setting.belief == Belief::True;
+        is_quick && self.stalled_until == 0 && self.counts.cuts == 0
     }
 
     /// The next step, unless it needs a service that is stopping.

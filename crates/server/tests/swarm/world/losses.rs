@@ -62,7 +62,7 @@ impl World {
 
     fn begin(&mut self, mailbox: Mailbox) {
         self.scans.clear();
-        self.streams = Streams::default();
+        self.streams = Streams::new(self.setting.pace);
         self.moments = Moments::default();
         self.mailbox = mailbox;
         self.seats = Seats::default();
