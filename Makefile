@@ -15,7 +15,7 @@ GUEST := $(CURDIR)/target/guest
 
 # Suites that others wrote and what they need: NBD clients, loads, file systems over FUSE and loop,
 # a browser for the status page, Python for its wrapper.
-SUITE_PACKAGES := procps systemd mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium python3
+SUITE_PACKAGES := procps systemd mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium fonts-dejavu-core python3
 
 # What the Python package is built and tested with: `venv` of Debian's Python.
 PYTHON_PACKAGES := python3 python3-venv

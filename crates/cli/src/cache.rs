@@ -10,7 +10,7 @@ use lab::cache_curve::{
 };
 
 use crate::bar::Bar;
-use crate::output::{Exit, NewFile, NewTable, grouped, json, print, warn};
+use crate::output::{DrawingFile, Exit, NewTable, grouped, json, print, warn};
 use crate::settings::units::part;
 
 /// The arguments of `headtime cache`.
@@ -44,7 +44,7 @@ pub struct CacheArgs {
     /// Write the rows to this file: .parquet or .arrow; docs/reference/file-formats.md has the columns
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Draw the curves to this file
+    /// Draw the curves to this file: .svg, or .png
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Print the figures as JSON
@@ -72,7 +72,11 @@ their hits are an upper bound; `headtime simulate --cache` has the drive's times
 /// If the input is invalid, or the output cannot be written.
 pub fn run(arguments: &CacheArgs) -> Result<(), Exit> {
     let settings = arguments.settings()?;
-    let svg = arguments.svg.as_deref().map(NewFile::begin).transpose()?;
+    let svg = arguments
+        .svg
+        .as_deref()
+        .map(DrawingFile::begin)
+        .transpose()?;
     let out = NewTable::begin(arguments.out.as_deref())?;
     let bar = Bar::new("{msg}: {percent} %, {eta} left {wide_bar}").ticking();
     let curves = settings.run(&bar);

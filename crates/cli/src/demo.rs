@@ -20,7 +20,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tracing::Level;
 
 use crate::bar::Bar;
-use crate::output::{Exit, NewFile, grouped, json, micros, note, print};
+use crate::output::{DrawingFile, Exit, grouped, json, micros, note, print};
 use crate::serve;
 use crate::settings::units::whole_in;
 
@@ -60,7 +60,7 @@ pub fn run(arguments: &DemoArgs) -> Result<(), Exit> {
     if arguments.simulated {
         return simulated::run(&arguments.svg);
     }
-    let file = NewFile::begin(&arguments.svg)?;
+    let file = DrawingFile::begin(&arguments.svg)?;
     serve::log_as(&Log {
         level: Level::WARN,
         format: LogFormat::Text,

@@ -12,7 +12,7 @@ use lab::experiment::{
 use lab::{plot, text_file};
 
 use crate::bar::Bar;
-use crate::output::{Exit, NewFile, NewTable, json, print};
+use crate::output::{DrawingFile, Exit, NewFile, NewTable, json, print};
 use crate::simulate::short;
 
 /// The arguments of `headtime experiment`.
@@ -38,7 +38,7 @@ pub struct ExperimentArgs {
     /// Write a row for each run to this file: .parquet or .arrow; docs/reference/file-formats.md has the columns
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Draw the figures, one plot for each measure
+    /// Draw the measures to this file: .svg, or .png
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Number of runs in parallel [default: one for each core]
@@ -77,9 +77,6 @@ pub fn run(arguments: &ExperimentArgs) -> Result<(), Exit> {
     let Some(file) = &arguments.file else {
         let folder = arguments.merge.as_deref().unwrap_or(Path::new("."));
         let results = merged(&shards(folder)?)?;
-        if arguments.svg.is_some() {
-            results.plan().check_drawable()?;
-        }
         let files = OutputFiles::begin(arguments)?;
         return files.show(arguments, &results);
     };
@@ -87,9 +84,6 @@ pub fn run(arguments: &ExperimentArgs) -> Result<(), Exit> {
     let text = text_file::read(file)?;
     let experiment = Experiment::parse(&name, &text).map_err(Exit::input)?;
     let plan = ExperimentPlan::new(experiment)?;
-    if arguments.svg.is_some() {
-        plan.check_drawable()?;
-    }
     if arguments
         .svg
         .as_deref()
@@ -115,14 +109,18 @@ pub fn run(arguments: &ExperimentArgs) -> Result<(), Exit> {
 
 /// The files of the results, opened before the runs.
 struct OutputFiles {
-    svg: Option<NewFile>,
+    svg: Option<DrawingFile>,
     out: Option<NewTable>,
 }
 
 impl OutputFiles {
     fn begin(arguments: &ExperimentArgs) -> Result<Self, Exit> {
         Ok(OutputFiles {
-            svg: arguments.svg.as_deref().map(NewFile::begin).transpose()?,
+            svg: arguments
+                .svg
+                .as_deref()
+                .map(DrawingFile::begin)
+                .transpose()?,
             out: NewTable::begin(arguments.out.as_deref())?,
         })
     }

@@ -1,5 +1,6 @@
 //! Output and exit codes: one line for an error, text on standard output, files that appear whole.
 
+mod drawing;
 mod table;
 
 use std::borrow::Cow;
@@ -17,6 +18,7 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::verbosity::is_quiet;
+pub use drawing::DrawingFile;
 pub use table::NewTable;
 
 /// Prints a sentence beside a progress bar, on standard error, unless the command is quiet.

@@ -21,7 +21,7 @@ use lab::{named, plot};
 use scheduler::ordering::Phases;
 use simulator::replay::AddressFit;
 
-use crate::output::{Exit, NewFile, NewTable, json, print};
+use crate::output::{DrawingFile, Exit, NewTable, json, print};
 use crate::settings::load::LoadArguments;
 use crate::settings::preempt::PreemptArguments;
 use crate::settings::scan::ScanArguments;
@@ -112,7 +112,7 @@ pub struct SimulateArgs {
     /// Explain where the time of the N slowest requests went
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub why: Option<u8>,
-    /// Draw response times and head time to this file
+    /// Draw response times and head time to this file: .svg, or .png
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Print the figures as JSON
@@ -169,7 +169,11 @@ pub fn run(arguments: &mut SimulateArgs) -> Result<(), Exit> {
     let setup = settings.setup()?;
     arguments.check_files(&setup)?;
     let out = NewTable::begin(arguments.out.as_deref())?;
-    let svg = arguments.svg.as_deref().map(NewFile::begin).transpose()?;
+    let svg = arguments
+        .svg
+        .as_deref()
+        .map(DrawingFile::begin)
+        .transpose()?;
     let mut runs = Vec::new();
     for &policy in &setup.policies {
         let mut progress = RunBar::new(&policy.name(), &setup);

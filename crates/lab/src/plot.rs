@@ -2,21 +2,25 @@
 //!
 //! ```text
 //!   Title                                      Title
-//!   100 % |        ___....----                  fcfs   [seek |rotation  |transfer|  idle ]
-//!         |     .-'   __..--                    c-look [seek|rotation  |transfer|   idle ]
-//!         |   .'   .-'    - sptf    median 14   sptf   [seek|rot|transfer|          idle ]
-//!     0 % |_.'__.-'______ - fcfs ___median 31          0          5         10        15 ms
+//!   - sptf median 14   - fcfs median 31         fcfs   [seek |rotation  |transfer] + idle 31 %
+//!   100 % |        ___....----                  c-look [seek|rotation  |transfer] + idle 38 %
+//!         |     .-'   __..--                    sptf   [seek|rot|transfer] + idle 52 %
+//!     0 % |_.'__.-'___________                         0          5         10 ms
 //!         0      response time, ms     100
 //! ```
 //!
-//! The palette suits colour-blind readers (Okabe, Ito 2008), and every curve is named in the plot.
-//! The same input gives the same bytes.
+//! The palette suits colour-blind readers (Okabe, Ito 2008), every curve is named in the plot, and a policy has one
+//! colour in all of them. The same input gives the same bytes.
 
 mod axis;
 mod bars;
 mod canvas;
 mod cdf;
+mod inks;
+mod legend;
 mod lines;
+mod multiples;
+mod units;
 
 use canvas::Canvas;
 
@@ -61,9 +65,11 @@ pub struct BarPart {
 /// The colour of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// A colour of the palette, by its index.
+    /// A colour of the palette of series, by its index.
     Colour(usize),
-    /// A pale grey, for idle time.
+    /// A colour of head time, by its index: seek, rotation, transfer, other.
+    Head(usize),
+    /// Of a part that is written behind the bar and not drawn, such as idle time.
     Pale,
 }
 
@@ -90,6 +96,19 @@ pub enum Panel {
         /// The lines.
         curves: Vec<Curve>,
     },
+    /// Small multiples: measures side by side, with the same series along the same axis.
+    Measures {
+        /// The title above all.
+        title: String,
+        /// The label below each horizontal axis.
+        x_label: String,
+        /// The values along the horizontal axes.
+        across: Across,
+        /// The names of the series.
+        series: Vec<String>,
+        /// The measures.
+        charts: Vec<Chart>,
+    },
     /// Stacked bars.
     Bars {
         /// The title above the plot.
@@ -99,6 +118,33 @@ pub enum Panel {
         /// The bars.
         bars: Vec<Bar>,
     },
+}
+
+/// The values along the axis of small multiples.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Across {
+    /// Numbers: each series is a line.
+    Numbers(Vec<f64>),
+    /// Names: each series is a bar over each of them.
+    Names(Vec<String>),
+}
+
+/// One measure of small multiples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// The measure with its unit.
+    pub y_label: String,
+    /// For each series a figure at each value along the axis, or none.
+    pub rows: Vec<Vec<Option<Spread>>>,
+}
+
+/// A figure of repeats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// What the figure may be less or more, such as a standard deviation; zero without repeats.
+    pub around: f64,
 }
 
 /// Cumulative distributions of the series in one plot.
@@ -185,7 +231,30 @@ impl Panel {
     fn height(&self) -> f64 {
         match self {
             Panel::Cdf { .. } | Panel::Lines { .. } => 400.0,
+            Panel::Measures { charts, .. } => {
+                let shared = self.shared();
+                shared.map_or(0.0, |shared| multiples::height(&shared, charts.len()))
+            }
             Panel::Bars { bars, .. } => bars::height(bars.len()),
+        }
+    }
+
+    /// What the charts of small multiples share.
+    fn shared(&self) -> Option<multiples::Shared<'_>> {
+        match self {
+            Panel::Measures {
+                title,
+                x_label,
+                across,
+                series,
+                ..
+            } => Some(multiples::Shared {
+                title,
+                x_label,
+                across,
+                series,
+            }),
+            _ => None,
         }
     }
 
@@ -208,6 +277,11 @@ impl Panel {
                     y: y_label,
                 };
                 lines::draw(canvas, top, self.height(), &labels, curves);
+            }
+            Panel::Measures { charts, .. } => {
+                if let Some(shared) = self.shared() {
+                    multiples::draw(canvas, top, &shared, charts);
+                }
             }
             Panel::Bars {
                 title,

@@ -14,7 +14,7 @@ use lab::demonstration::comparisons::{
 };
 use lab::plot;
 
-use crate::output::{Exit, NewFile, print};
+use crate::output::{DrawingFile, Exit, print};
 use crate::simulate;
 use crate::simulate::progress::RunBar;
 
@@ -23,7 +23,7 @@ use crate::simulate::progress::RunBar;
 /// # Errors
 /// If the plots cannot be written.
 pub fn run(svg: &Path) -> Result<(), Exit> {
-    let file = NewFile::begin(svg)?;
+    let file = DrawingFile::begin(svg)?;
     let mut plots = shown(&three_policies()?)?;
     print(&format!(
         "\nA drive that is never idle, {SCANNED_DRIVE} with ten requests always pending: the first \

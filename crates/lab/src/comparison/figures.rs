@@ -187,7 +187,7 @@ pub fn panels(setup: &ComparisonSetup, runs: &[PolicyRun]) -> Vec<Panel> {
                     value,
                     ink: match name {
                         IDLE => Ink::Pale,
-                        _ => Ink::Colour(number),
+                        _ => Ink::Head(number),
                     },
                 })
                 .collect(),

@@ -81,20 +81,6 @@ impl ExperimentPlan {
         })
     }
 
-    /// Checks that the values along the plot's axis are numbers.
-    pub fn check_drawable(&self) -> Result<(), Failure> {
-        let axis = &self.experiment.axes[self.experiment.figure.x];
-        match axis.values.iter().all(|value| value.number().is_some()) {
-            true => Ok(()),
-            false => {
-                let problem = "words cannot be drawn along an axis: expected numbers, or no --svg";
-                Err(Failure::input(
-                    self.experiment.complain("figure.x", problem),
-                ))
-            }
-        }
-    }
-
     /// The failure of a run, with the line or the combination that it concerns.
     pub fn complain(&self, run: &ExperimentRun, failure: Failure) -> Failure {
         let axes = self.experiment.axes.iter();

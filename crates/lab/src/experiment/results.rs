@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::Value;
-use crate::plot::{Curve, Panel};
+use crate::plot::{Across, Chart, Panel, Spread};
 use serde::{Serialize, Serializer};
 
 use super::measure::{MEASURES, Mean, Point, RunMeasures};
@@ -98,39 +98,43 @@ impl Results {
         self.plan.shown.iter().map(grid).collect()
     }
 
-    /// A plot for each measure.
+    /// The plot: a chart for each measure.
     pub fn panels(&self) -> Vec<Panel> {
         let (plan, points) = (&self.plan, &self.points);
-        let experiment = &plan.experiment;
-        let axis = &experiment.axes[experiment.figure.x];
+        let axis = axis_of(&plan.experiment);
         let columns = columns(plan);
-        let label = match common_label(plan) {
-            Some(mode) => format!("{}; {}", axis.setting.name, mode.name()),
-            None => axis.setting.name.to_owned(),
+        let numbers: Option<Vec<f64>> = axis.values.iter().map(Value::number).collect();
+        let across = match numbers {
+            Some(numbers) => Across::Numbers(numbers),
+            None => Across::Names(axis.values.iter().map(ToString::to_string).collect()),
         };
-        let shown = plan.shown.iter().map(|&measure| {
-            let curves = columns.iter().map(|column| {
-                let places = axis.values.iter().zip(&column.points);
-                let mut line: Vec<(f64, f64)> = places
-                    .filter_map(|(x, place)| {
-                        let mean = points[(*place)?].figures[measure]?;
-                        Some((x.number()?, mean.mean))
-                    })
-                    .collect();
-                line.sort_by(|a, b| a.0.total_cmp(&b.0));
-                Curve {
-                    name: column.name.clone(),
-                    points: line,
-                }
-            });
-            Panel::Lines {
-                title: experiment.summary.clone(),
-                x_label: label.clone(),
-                y_label: MEASURES[measure].title.to_owned(),
-                curves: curves.collect(),
-            }
-        });
-        shown.collect()
+        let figure = |measure: usize, place: Option<usize>| {
+            let mean = points[place?].figures[measure]?;
+            Some(Spread {
+                mean: mean.mean,
+                around: mean.deviation.unwrap_or(0.0),
+            })
+        };
+        let chart = |&measure: &usize| Chart {
+            y_label: MEASURES[measure].title.to_owned(),
+            rows: {
+                let rows = columns.iter().map(|column| {
+                    let row = column.points.iter().map(|&place| figure(measure, place));
+                    row.collect()
+                });
+                rows.collect()
+            },
+        };
+        vec![Panel::Measures {
+            title: plan.experiment.summary.clone(),
+            x_label: match common_label(plan) {
+                Some(mode) => format!("{}; {}", axis.setting.name, mode.name()),
+                None => axis.setting.name.to_owned(),
+            },
+            across,
+            series: columns.iter().map(|column| column.name.clone()).collect(),
+            charts: plan.shown.iter().map(chart).collect(),
+        }]
     }
 }
 

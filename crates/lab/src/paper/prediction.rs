@@ -381,7 +381,7 @@ fn bar(case: &PredictionCase, run: &PredictionRun) -> Bar {
             name,
             value: value.max(0.0),
             ink: match name {
-                "other" => Ink::Pale,
+                "other" => Ink::Head(3),
                 _ => Ink::Colour(number),
             },
         });

@@ -1,11 +1,8 @@
-//! Stacked bars, one under the other, the parts named above them and in them.
-
-use plotters::style::RGBColor;
+//! Stacked bars, one under the other, the parts named above them and in them. Idle time is written, not drawn.
 
 use super::axis::{Axis, Scale};
-use super::canvas::{
-    Canvas, GRID, INK, INK_SOFT, Look, PALE, PAPER, Side, colour, is_dark, width_of,
-};
+use super::canvas::{Canvas, GRID, INK, INK_SOFT, Look, PAPER, Side, width_of};
+use super::inks::{fill, is_dark};
 use super::{Bar, BarPart, Ink, MARGIN, WIDTH};
 
 /// The height of a panel with this many bars.
@@ -18,12 +15,13 @@ pub(super) fn draw(canvas: &Canvas<'_>, top: f64, title: &str, x_label: &str, ba
     canvas.text(MARGIN, top + 10.0, title, Look::title());
     let names = bars.iter().map(|bar| width_of(&bar.name, 12.0));
     let left = MARGIN + names.fold(20.0, f64::max) + 12.0;
-    let right = WIDTH - MARGIN - 52.0;
+    let rests = bars.iter().map(|bar| width_of(&rest(bar), 12.0));
+    let right = WIDTH - MARGIN - 52.0 - rests.fold(0.0, f64::max);
     let (upper, lower) = (top + HEAD, top + HEAD + ROW * bars.len() as f64);
     let longest = bars.iter().map(total).fold(0.0, f64::max);
     let across = Axis::new(Scale::Linear, 0.0, longest, left, right);
     if let Some(bar) = bars.first() {
-        legend(canvas, left, top + 38.0, &bar.parts);
+        legend(canvas, left, top + 38.0, drawn(bar));
     }
     for (tick, text) in across.ticks() {
         let x = across.place(tick);
@@ -42,7 +40,7 @@ pub(super) fn draw(canvas: &Canvas<'_>, top: f64, title: &str, x_label: &str, ba
         let middle = y + BAR / 2.0;
         let name = Look::small(Side::Left).coloured(INK).bold();
         canvas.text(left - 10.0, middle, &bar.name, name);
-        let text = written(total(bar), across.high());
+        let text = written(total(bar), across.high()) + &rest(bar);
         let end = across.place(total(bar));
         canvas.text(
             end + 8.0,
@@ -55,7 +53,7 @@ pub(super) fn draw(canvas: &Canvas<'_>, top: f64, title: &str, x_label: &str, ba
 
 fn stacked(canvas: &Canvas<'_>, across: &Axis, y: f64, bar: &Bar) {
     let mut so_far = 0.0;
-    for part in &bar.parts {
+    for part in drawn(bar) {
         let (from, to) = (across.place(so_far), across.place(so_far + part.value));
         so_far += part.value;
         if to - from < 0.25 {
@@ -74,7 +72,7 @@ fn stacked(canvas: &Canvas<'_>, across: &Axis, y: f64, bar: &Bar) {
     }
 }
 
-fn legend(canvas: &Canvas<'_>, left: f64, y: f64, parts: &[BarPart]) {
+fn legend<'a>(canvas: &Canvas<'_>, left: f64, y: f64, parts: impl Iterator<Item = &'a BarPart>) {
     let mut x = left;
     for part in parts {
         canvas.rectangle((x, y - 5.0), (x + 10.0, y + 5.0), fill(part.ink));
@@ -84,15 +82,23 @@ fn legend(canvas: &Canvas<'_>, left: f64, y: f64, parts: &[BarPart]) {
     }
 }
 
-fn fill(ink: Ink) -> RGBColor {
-    match ink {
-        Ink::Colour(number) => colour(number),
-        Ink::Pale => PALE,
-    }
+/// The parts that are drawn. Pale ones are not: they would squeeze the others, and are written behind them.
+fn drawn(bar: &Bar) -> impl Iterator<Item = &BarPart> {
+    bar.parts.iter().filter(|part| part.ink != Ink::Pale)
 }
 
 fn total(bar: &Bar) -> f64 {
-    bar.parts.iter().map(|part| part.value).sum()
+    drawn(bar).map(|part| part.value).sum()
+}
+
+/// What is behind the total: the pale parts with their shares.
+fn rest(bar: &Bar) -> String {
+    let whole: f64 = bar.parts.iter().map(|part| part.value).sum();
+    let pale = bar.parts.iter().filter(|part| part.ink == Ink::Pale);
+    let texts = pale
+        .filter(|part| part.value > 0.0)
+        .map(|part| format!("  + {} {:.0} %", part.name, 100.0 * part.value / whole));
+    texts.collect()
 }
 
 /// A value with the digits that the scale shows.

@@ -2,7 +2,8 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::{
-    Color, DrawingArea, IntoDrawingArea, IntoFont, PathElement, RGBColor, Rectangle, SVGBackend,
+    Color, DrawingArea, IntoDrawingArea, IntoFont, PathElement, Polygon, RGBColor, Rectangle,
+    SVGBackend,
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, TextStyle};
@@ -71,6 +72,14 @@ impl Canvas<'_> {
             .expect(STRING);
     }
 
+    /// A surface between points, through which what is below can be seen.
+    pub(super) fn veil(&self, points: &[(f64, f64)], colour: RGBColor) {
+        let pixels: Vec<(i32, i32)> = points.iter().map(|&(x, y)| at(x, y)).collect();
+        self.area
+            .draw(&Polygon::new(pixels, colour.mix(VEIL)))
+            .expect(STRING);
+    }
+
     pub(super) fn rectangle(&self, from: (f64, f64), to: (f64, f64), colour: RGBColor) {
         let corners = [at(from.0, from.1), at(to.0, to.1)];
         self.area
@@ -118,19 +127,6 @@ pub(super) fn width_of(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.58
 }
 
-/// A colour of the palette, by its index: Okabe, Ito 2008, without black and yellow, ordered so
-/// that neighbours differ in lightness too.
-pub(super) fn colour(number: usize) -> RGBColor {
-    PALETTE[number % PALETTE.len()]
-}
-
-/// Whether text on this colour needs to be light.
-pub(super) fn is_dark(colour: RGBColor) -> bool {
-    // The luma of ITU-R BT.601.
-    let RGBColor(r, g, b) = colour;
-    299 * u32::from(r) + 587 * u32::from(g) + 114 * u32::from(b) < 140_000
-}
-
 fn at(x: f64, y: f64) -> (i32, i32) {
     (fine(x) as i32, fine(y) as i32)
 }
@@ -143,6 +139,9 @@ fn fine(length: f64) -> f64 {
 /// curves.
 const FINE: f64 = 8.0;
 
+/// The opacity of a surface that shows a spread. A choice: lines below it stay visible.
+const VEIL: f64 = 0.18;
+
 /// Writing to a `String` cannot fail.
 const STRING: &str = "a string takes everything";
 
@@ -153,13 +152,3 @@ pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
 pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
 pub(super) const INK_SOFT: RGBColor = RGBColor(95, 95, 95);
 pub(super) const GRID: RGBColor = RGBColor(228, 228, 228);
-pub(super) const PALE: RGBColor = RGBColor(226, 228, 230);
-
-const PALETTE: [RGBColor; 6] = [
-    RGBColor(0, 114, 178),
-    RGBColor(230, 159, 0),
-    RGBColor(0, 130, 98),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(213, 94, 0),
-];

@@ -1,7 +1,10 @@
-//! Cumulative distributions, with the legend in the empty corner below the curves.
+//! Cumulative distributions, with their names above them.
 
 use super::axis::{Axis, Scale};
-use super::canvas::{Canvas, GRID, INK, Look, Side, colour, width_of};
+use super::canvas::{Canvas, GRID, INK, Look, Side};
+use super::inks::colours;
+use super::legend::{self, Entry};
+use super::units::Unit;
 use super::{Curve, MARGIN, WIDTH};
 
 /// Draws the panel between `top` and `top + height`.
@@ -14,13 +17,18 @@ pub(super) fn draw(
     curves: &[Curve],
 ) {
     let (left, right) = (MARGIN + 44.0, WIDTH - MARGIN - 8.0);
-    let (upper, lower) = (top + 40.0, top + height - 56.0);
+    let entries = entries(curves);
+    let legends = legend::height(&entries, left, right);
+    let (upper, lower) = (top + 36.0 + legends, top + height - 56.0);
     canvas.text(MARGIN, top + 10.0, title, Look::title());
+    legend::draw(canvas, &entries, top + 26.0, left, right);
     let across = across(curves, left, right);
+    let unit = Unit::of(x_label, across.high());
     let up = Axis::new(Scale::Linear, 0.0, 1.0, lower, upper);
     for (tick, text) in across.ticks() {
         let x = across.place(tick);
         canvas.line((x, upper), (x, lower), GRID, 0.75);
+        let text = unit.written(tick, text);
         canvas.text(x, lower + 14.0, &text, Look::small(Side::Centre));
     }
     for percent in [0, 25, 50, 75, 100] {
@@ -32,17 +40,17 @@ pub(super) fn draw(
     canvas.line((left, lower), (right, lower), INK, 1.0);
     let middle = (left + right) / 2.0;
     canvas.text(middle, lower + 34.0, x_label, Look::small(Side::Centre));
-    for (number, curve) in curves.iter().enumerate() {
+    let inks = colours(curves.iter().map(|curve| curve.name.as_str()));
+    for (curve, ink) in curves.iter().zip(inks) {
         let points: Vec<(f64, f64)> = curve
             .points
             .iter()
             .map(|&(x, y)| (across.place(x), up.place(y)))
             .collect();
         if !points.is_empty() {
-            canvas.path(&points, colour(number), 2.0);
+            canvas.path(&points, ink, 2.0);
         }
     }
-    legend(canvas, right - 14.0, lower - 14.0, curves);
 }
 
 /// The horizontal axis, up to the largest of the 99.8th percentiles. It is logarithmic if the
@@ -67,30 +75,27 @@ fn across(curves: &[Curve], left: f64, right: f64) -> Axis {
     Axis::rounded(Scale::Linear, 0.0, high, left, right)
 }
 
-/// The names with their colours, by ascending medians.
-fn legend(canvas: &Canvas<'_>, right: f64, bottom: f64, curves: &[Curve]) {
-    let look = Look::small(Side::Right);
-    let mut rows: Vec<(usize, String, f64)> = curves
+/// The names by ascending medians.
+fn entries(curves: &[Curve]) -> Vec<Entry> {
+    let inks = colours(curves.iter().map(|curve| curve.name.as_str()));
+    let medians = curves
         .iter()
-        .enumerate()
-        .map(|(number, curve)| {
-            let median = quantile(curve, 0.5).unwrap_or(0.0);
-            (number, curve.name.clone(), median)
+        .map(|curve| quantile(curve, 0.5).unwrap_or(0.0));
+    let mut entries: Vec<(f64, Entry)> = curves
+        .iter()
+        .zip(inks)
+        .zip(medians)
+        .map(|((curve, colour), median)| {
+            let entry = Entry {
+                colour,
+                name: curve.name.clone(),
+                figure: format!("median {}", figure(median)),
+            };
+            (median, entry)
         })
         .collect();
-    rows.sort_by(|a, b| a.2.total_cmp(&b.2));
-    let names = rows.iter().map(|row| width_of(&row.1, look.size));
-    let name_width = names.fold(0.0, f64::max);
-    let figures = 92.0;
-    let left = right - figures - name_width - 30.0;
-    let top = bottom - 20.0 * rows.len() as f64 + 10.0;
-    for (row, (number, name, median)) in rows.iter().enumerate() {
-        let y = top + 20.0 * row as f64;
-        canvas.line((left, y), (left + 18.0, y), colour(*number), 3.0);
-        canvas.text(left + 26.0, y, name, look.coloured(INK).bold());
-        let text = format!("median {}", figure(*median));
-        canvas.text(right, y, &text, Look::small(Side::Left));
-    }
+    entries.sort_by(|a, b| a.0.total_cmp(&b.0));
+    entries.into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// The value at this share.

@@ -1,7 +1,9 @@
 //! Lines, each with its name at its end.
 
 use super::axis::{Axis, Scale};
-use super::canvas::{Canvas, GRID, INK, Look, Side, colour, width_of};
+use super::canvas::{Canvas, GRID, INK, Look, Side, width_of};
+use super::inks::colours;
+use super::units::Unit;
 use super::{Curve, MARGIN, WIDTH};
 
 /// The texts around the plot.
@@ -29,19 +31,24 @@ pub(super) fn draw(
     let (low_y, high_y) = range(curves.iter().flat_map(|c| &c.points).map(|p| p.1));
     let across = Axis::new(Scale::Linear, low_x, high_x, left, right);
     let up = Axis::rounded(Scale::Linear, low_y.min(0.0), high_y, lower, upper);
+    let unit = Unit::of(labels.x, across.high());
     for (tick, text) in across.ticks() {
         let x = across.place(tick);
         canvas.line((x, upper), (x, lower), GRID, 0.75);
+        let text = unit.written(tick, text);
         canvas.text(x, lower + 14.0, &text, Look::small(Side::Centre));
     }
+    let unit = Unit::of(labels.y, up.high());
     for (tick, text) in up.ticks() {
         let y = up.place(tick);
         canvas.line((left, y), (right, y), GRID, 0.75);
+        let text = unit.written(tick, text);
         canvas.text(left - 8.0, y, &text, Look::small(Side::Left));
     }
     canvas.line((left, lower), (right, lower), INK, 1.0);
     let middle = (left + right) / 2.0;
     canvas.text(middle, lower + 34.0, labels.x, Look::small(Side::Centre));
+    let inks = colours(curves.iter().map(|curve| curve.name.as_str()));
     let mut ends = Vec::new();
     for (number, curve) in curves.iter().enumerate() {
         let points: Vec<(f64, f64)> = curve
@@ -50,12 +57,12 @@ pub(super) fn draw(
             .map(|&(x, y)| (across.place(x), up.place(y)))
             .collect();
         if let Some(&(_, y)) = points.last() {
-            canvas.path(&points, colour(number), 2.0);
+            canvas.path(&points, inks[number], 2.0);
             ends.push((y, number));
         }
     }
     for (y, number) in apart(ends, upper, lower) {
-        let look = Look::small(Side::Right).coloured(colour(number)).bold();
+        let look = Look::small(Side::Right).coloured(inks[number]).bold();
         canvas.text(right + 8.0, y, &curves[number].name, look);
     }
 }

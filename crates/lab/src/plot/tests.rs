@@ -35,7 +35,7 @@ fn every_name_is_in_the_plot_and_text_is_escaped() {
         assert!(svg.contains(text), "{text}");
     }
     let svg = bars("Head time", "ms", &[bar("fcfs", 5.0), bar("sptf", 2.0)]);
-    for text in ["seek", "rotation", "idle", "fcfs", "sptf", "9.00"] {
+    for text in ["seek", "rotation", "idle", "fcfs", "sptf", "8.00"] {
         assert!(svg.contains(text), "{text}");
     }
 }
@@ -77,4 +77,67 @@ fn a_distribution_rises_from_nothing_to_all() {
     assert_eq!(curve.points.first().map(|p| p.1), Some(0.0));
     assert_eq!(curve.points.last().map(|p| p.1), Some(1.0));
     assert!(curve.points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1));
+}
+
+/// Two series over these values, with repeats, and a place without a figure.
+fn measures(across: Across, around: f64) -> String {
+    let figure = |mean| Some(Spread { mean, around });
+    let chart = |y_label: &str| Chart {
+        y_label: y_label.to_owned(),
+        rows: vec![
+            vec![figure(10.0), figure(20.0), figure(f64::NAN)],
+            vec![figure(5.0), None, figure(40.0)],
+        ],
+    };
+    page(&[Panel::Measures {
+        title: "A sweep".to_owned(),
+        x_label: "tasks; in-firmware".to_owned(),
+        across,
+        series: vec!["fcfs".to_owned(), "sptf".to_owned()],
+        charts: vec![
+            chart("mean response, ms"),
+            chart("requests/s"),
+            chart("99 %, ms"),
+        ],
+    }])
+}
+
+#[test]
+fn small_multiples_name_their_series_once_and_each_measure_at_its_chart() {
+    let svg = measures(Across::Numbers(vec![1.0, 4.0, 16.0]), 1.0);
+    for text in ["fcfs", "sptf", "A sweep"] {
+        assert_eq!(svg.matches(&format!("\n{text}\n")).count(), 1, "{text}");
+    }
+    for text in ["mean response, ms", "requests/s", "99 %, ms", "16"] {
+        assert!(svg.contains(&format!("\n{text}\n")), "{text}");
+    }
+    assert_eq!(
+        svg.matches("<polygon opacity=\"0.18\"").count(),
+        6,
+        "a band each"
+    );
+}
+
+#[test]
+fn names_along_the_axis_are_below_bars() {
+    let names = ["one", "another", "third"].map(str::to_owned).to_vec();
+    let bars = |svg: &str| svg.matches("<rect").count();
+    let svg = measures(Across::Names(names.clone()), 1.0);
+    for name in names {
+        assert_eq!(svg.matches(&format!("\n{name}\n")).count(), 3, "{name}");
+    }
+    let none = measures(Across::Names(Vec::new()), 1.0);
+    assert_eq!(
+        bars(&svg) - bars(&none),
+        3 * 4,
+        "what is no number has no bar"
+    );
+}
+
+#[test]
+fn idle_time_is_written_and_squeezes_no_other_part() {
+    let mut idle = bar("fcfs", 5.0);
+    idle.parts[2].value = 92.0;
+    let svg = bars("Head time", "ms", &[idle]);
+    assert!(svg.contains("8.00  + idle 92 %"), "{svg}");
 }
