@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use block::operation::OperationError;
-use block::{Action, Command, Instant};
+use block::{Action, Command, Duration, Instant};
 use drive::Lost;
 use server::arena::Memory;
 use server::disk::back_end::{BackEnd, Ended, Punch, Shape, Span};
@@ -22,6 +22,8 @@ pub enum Fails {
     Writes,
     Flushes,
     Everything,
+    /// Nothing fails, and nothing ends.
+    Hangs,
 }
 
 /// What a test and its drive share.
@@ -34,7 +36,12 @@ pub struct Fickle {
     /// How many commands have failed.
     count: Arc<AtomicUsize>,
     failed: VecDeque<Ended>,
+    /// The last time that it was asked.
+    now: Instant,
 }
+
+/// How often a drive that hangs is asked.
+const ASKED: Duration = Duration::from_millis(1);
 
 impl Fickle {
     /// A drive that counts there what it fails.
@@ -44,7 +51,12 @@ impl Fickle {
             mood,
             count,
             failed: VecDeque::new(),
+            now: Instant::ZERO,
         }
+    }
+
+    fn hangs(&self) -> bool {
+        *self.mood.lock().expect("a mood") == Fails::Hangs
     }
 }
 
@@ -97,7 +109,10 @@ impl BackEnd for Fickle {
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        self.inner.next_wakeup()
+        match self.hangs() {
+            true => Some(self.now + ASKED),
+            false => self.inner.next_wakeup(),
+        }
     }
 
     fn power_cut(&mut self, now: Instant, ring: &mut Ring) -> Option<Lost> {
@@ -105,6 +120,10 @@ impl BackEnd for Fickle {
     }
 
     fn poll(&mut self, now: Instant) -> Option<Ended> {
+        self.now = now;
+        if self.hangs() {
+            return None;
+        }
         match self.failed.pop_front() {
             Some(failed) => {
                 self.count.fetch_add(1, Ordering::Relaxed);
@@ -119,6 +138,9 @@ impl BackEnd for Fickle {
     }
 
     fn poll_punched(&mut self) -> Option<(u32, Result<(), OperationError>)> {
+        if self.hangs() {
+            return None;
+        }
         self.inner.poll_punched()
     }
 }

@@ -92,6 +92,8 @@ pub struct Setting {
     /// Whether the engine promises something to streams.
     pub streams: bool,
     pub pace: Pace,
+    /// Whether the drive hangs now and then.
+    pub hangs: bool,
     /// The longest time that the host's files take, in microseconds.
     pub host_us: u64,
 }
@@ -198,6 +200,9 @@ impl Plan {
         let mut dice = Dice::new(seed);
         let setting = with_errors(setting(&mut dice), &mut Dice::new(seed.rotate_left(16)));
         let setting = with_pace(setting, &mut Dice::new(seed.rotate_left(40)));
+        let mut of_hangs = Dice::new(seed.rotate_left(48));
+        let hangs = !setting.mirrored && of_hangs.percent(20);
+        let setting = Setting { hangs, ..setting };
         let count = 1 + dice.below(STEPS);
         // Runs are calm or busy: the mean distance of two steps.
         let mean_us = dice.one(&[20, 500, 10_000, 200_000]);
@@ -211,6 +216,7 @@ impl Plan {
         });
         let mut steps = steps.collect();
         with_moments(&mut steps, &setting, &mut Dice::new(seed.rotate_left(8)));
+        with_hangs(&mut steps, &setting, &mut of_hangs);
         with_restarts(&mut steps, &setting, &mut Dice::new(seed.rotate_left(24)));
         Plan { setting, steps }
     }
@@ -243,6 +249,19 @@ fn with_moments(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
     }
     for _ in 0..1 + dice.below(60) {
         insert(steps, Action::Moment(MomentStep::draw(dice)), dice);
+    }
+}
+
+/// In some runs the drive ends nothing for a while.
+fn with_hangs(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if !setting.hangs {
+        return;
+    }
+    for _ in 0..1 + dice.below(3) {
+        let longest = dice.one(&[50, 2000, 20_000]);
+        let ms = 1 + dice.below(longest);
+        let what = Fails::Hangs;
+        insert(steps, Action::Fail { what, ms }, dice);
     }
 }
 
@@ -304,6 +323,7 @@ fn setting(dice: &mut Dice) -> Setting {
         background,
         streams,
         pace: Pace::SLOW,
+        hangs: false,
         host_us: dice.one(&[5, 50, 3000]),
     }
 }

@@ -201,7 +201,7 @@ impl Storage {
         let seed = dice.below(u64::MAX);
         let broken = world.broken();
         match self {
-            Storage::One(path, blocks) if setting.faults == Faults::Errors => {
+            Storage::One(path, blocks) if setting.faults == Faults::Errors || setting.hangs => {
                 let drive = drive(setting, path, *blocks, seed);
                 let mood = Arc::clone(&broken[0]);
                 Box::new(Fickle::new(drive, mood, world.failures()))

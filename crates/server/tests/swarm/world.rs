@@ -14,6 +14,7 @@ use server::volume::posted::{Contents, Posted};
 
 use crate::client::Client;
 use crate::failures::KnownFailures;
+use crate::fickle::Fails;
 use crate::history::{History, Moment};
 use crate::legs::{Broken, break_leg};
 use crate::model::{Change, Stamp, contents};
@@ -117,6 +118,7 @@ pub struct World {
     seats: Seats,
     numbers: u64,
     stalled_until: u64,
+    hung_until: u64,
     phase: Phase,
     setting: Setting,
     broken: Broken,
@@ -154,6 +156,7 @@ impl World {
             seats: Seats::default(),
             numbers: 0,
             stalled_until: 0,
+            hung_until: 0,
             phase: Phase::Running,
             setting: plan.setting.clone(),
             broken: Broken::default(),
@@ -243,7 +246,7 @@ impl World {
     /// Whether the drive and its host have kept their own times so far.
     fn is_punctual(&self) -> bool {
         let is_quick = self.setting.host_us == 5 && self.setting.belief == Belief::True;
-        is_quick && self.stalled_until == 0 && self.counts.cuts == 0
+        is_quick && self.stalled_until == 0 && self.hung_until == 0 && self.counts.cuts == 0
     }
 
     /// The next step, unless it needs a service that is stopping.
@@ -303,8 +306,9 @@ impl World {
     }
 
     fn assert_in_time(&self, wait: &Wait, now: u64) {
-        // The host's files were slow until then.
-        let took = now.saturating_sub(wait.since.max(self.stalled_until));
+        // The host's files were slow until then, or the drive hung.
+        let quick_since = self.stalled_until.max(self.hung_until);
+        let took = now.saturating_sub(wait.since.max(quick_since));
         assert!(took < PATIENCE_NS, "{:?} took {took} ns", wait.ask);
     }
 
@@ -367,7 +371,11 @@ impl World {
             }
             Action::Fail { what, ms } => {
                 *self.broken[0].lock().expect("a mood") = what;
-                self.failing_until = Some(now + ms * 1_000_000);
+                let until = now + ms * 1_000_000;
+                self.failing_until = Some(until);
+                if what == Fails::Hangs {
+                    self.hung_until = until;
+                }
             }
             Action::Stall { ms } => self.stalled_until = now + ms * 1_000_000,
         }
