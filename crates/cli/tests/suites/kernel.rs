@@ -5,9 +5,9 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
-use super::served::{has, skipped};
+use super::served::{has, skipped, succeeds};
 use super::service::{DOORS, Service, WHOLE, emulated, file};
 
 /// The least that `mkfs.xfs` takes.
@@ -40,13 +40,49 @@ fn operations() -> u64 {
     std::env::var("FSX").map_or(2000, |n| n.parse().expect("a number of operations"))
 }
 
+/// Bytes behind a file system, on the same volume, for a client over NBD.
+const BESIDE: u64 = 32 << 20;
+
+/// A client over NBD that writes parts of blocks and reads them again while a file system is used.
+struct Beside(Child);
+
+impl Beside {
+    fn begin(device: &Device) -> Beside {
+        let words = format!(
+            "fio --name=beside --ioengine=nbd --uri={} --rw=randrw --bsrange=512-16k --iodepth=8 \
+             --offset={BYTES} --size={BESIDE} --verify=crc32c --verify_fatal=1 --do_verify=1 \
+             --randseed=7 --fsync=16 --verify_state_save=0",
+            device.service().uri("disk")
+        );
+        let mut words = words.split_whitespace();
+        let mut fio = Command::new(words.next().expect("a program"));
+        fio.args(words).current_dir(device.service().folder());
+        fio.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Beside(fio.spawn().expect("it runs"))
+    }
+
+    /// Waits until it has found all that it wrote.
+    fn end(self) {
+        let output = self.0.wait_with_output().expect("it runs");
+        let said = succeeds("fio", &output);
+        assert!(said.contains("err= 0"), "{said}");
+    }
+}
+
 impl Device {
     fn of(drive: &str) -> Device {
+        Device::of_part(drive, "")
+    }
+
+    /// The first bytes of the volume, as options of losetup say.
+    fn of_part(drive: &str, options: &str) -> Device {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("volumes")).expect("a folder");
         let config = format!("{drive}{DOORS}[fuse]\nmount = \"volumes\"\n");
         let service = Service::start_in(folder, &config).expect("it serves");
-        let shown = service.prints("losetup --find --show --direct-io=on volumes/disk");
+        let shown = service.prints(&format!(
+            "losetup --find --show --direct-io=on {options} volumes/disk"
+        ));
         let name = shown.trim().to_owned();
         let service = Some(service);
         Device { name, service }
@@ -137,14 +173,19 @@ fn fio_finds_on_the_block_device_what_it_wrote() {
     device.stop();
 }
 
-/// Made, mounted, worked on by fsx, trimmed, unmounted, checked; mounted again, it is as it was.
+/// Made, mounted, worked on by fsx, trimmed, unmounted, checked; mounted again, it is as it was. Meanwhile a client
+/// over NBD works behind it on the same volume.
 fn holds_a_file_system(make: &str, check: &str) {
     let first = |words: &str| words.split(' ').next().unwrap_or_default().to_owned();
     let (maker, checker) = (first(make), first(check));
-    if !can(&["fsx", "fstrim", &maker, &checker]) {
+    if !can(&["fsx", "fstrim", "fio", &maker, &checker]) {
         return;
     }
-    let device = Device::of(&file(BYTES, WHOLE));
+    let device = Device::of_part(
+        &file(BYTES + BESIDE, WHOLE),
+        &format!("--sizelimit {BYTES}"),
+    );
+    let beside = Beside::begin(&device);
     device.prints(make);
     let mounted = device.mount();
     device.fsx(
@@ -158,6 +199,7 @@ fn holds_a_file_system(make: &str, check: &str) {
     let trimmed = device.prints("fstrim --verbose mounted");
     assert!(!trimmed.contains(": 0 B"), "{trimmed}");
     drop(mounted);
+    beside.end();
     device.prints(check);
     let mounted = device.mount();
     assert!(std::fs::read(mounted.at.join("x")).expect("a file") == kept);
