@@ -36,7 +36,6 @@ pub use counts::Gaps;
 use counts::counted;
 use free_blocks::{FreeBlocks, GapBefore, PaidPlan};
 use gap_use::gap_use;
-use hastened::Turn;
 use next_choice::{ReadEnd, charge_late_choice, later_on_bus};
 pub use rules::Rules;
 use slack::HeldBack;
@@ -45,8 +44,8 @@ pub use tasks::TaskChange;
 /// The gaps of an engine. Without rules nothing is read in the background.
 pub struct GapStage {
     free: Option<Box<FreeBlocks>>,
-    /// Whose turn it is while a task is hastened.
-    turn: Turn,
+    /// Reads of hastened tasks since the last command of the foreground.
+    hastened: u8,
 }
 
 impl GapStage {
@@ -54,7 +53,7 @@ impl GapStage {
     pub(crate) fn none() -> Self {
         GapStage {
             free: None,
-            turn: Turn::default(),
+            hastened: 0,
         }
     }
 
@@ -66,7 +65,7 @@ impl GapStage {
         }
         GapStage {
             free: Some(free),
-            turn: Turn::default(),
+            hastened: 0,
         }
     }
 

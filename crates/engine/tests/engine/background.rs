@@ -236,10 +236,11 @@ fn a_hastened_task_takes_turns_with_a_busy_foreground() {
         (scene.now, reads, requests, scene.left(other))
     };
     let (hastened, reads, requests, other) = served(Some(engine::TaskChange::Hasten));
-    // It was hastened before the other task's higher priority, and no request waits for two reads.
+    // It was hastened before the other task's higher priority, and no request waits for three reads.
     assert!(other > 0, "the other task was served first");
-    assert!(reads <= requests + 2, "{requests} requests, {reads} reads");
-    assert!(reads > 0);
+    let most = 2 * (requests + 2);
+    assert!(reads <= most, "{requests} requests, {reads} reads");
+    assert!(reads > requests, "{requests} requests, {reads} reads");
     let (alone, ..) = served(None);
     assert!(hastened < alone, "{hastened:?}, without haste {alone:?}");
 }
