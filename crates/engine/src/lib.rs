@@ -48,4 +48,6 @@ pub use crate::intake::limits::Limits;
 pub use crate::intake::{lifecycle, limits};
 pub use crate::preemption::Preempted;
 pub use crate::ranges::mirror::NotMirrored;
-pub use crate::ranges::{Engine, LegFailure, LegKept, LegState, LegWork, ReadRule, Side};
+pub use crate::ranges::{
+    Engine, LegFailure, LegKept, LegState, LegWork, ReadRule, Side, WrittenLegs,
+};

@@ -50,7 +50,7 @@ mod reports;
 mod tasks;
 mod zones;
 
-pub use copies::{LegFailure, LegKept, LegState, LegWork, ReadRule};
+pub use copies::{LegFailure, LegKept, LegState, LegWork, ReadRule, WrittenLegs};
 pub use division::Side;
 
 use copies::Copies;

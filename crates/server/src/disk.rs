@@ -369,9 +369,13 @@ impl Disk {
     /// # Errors
     /// The engine's.
     pub(crate) fn submit(&mut self, request: Request) -> Result<(), Refused> {
-        self.engine.submit(self.now, request)?;
-        if let Some(mirror) = self.back_end.mirror() {
-            mirror.submitted(request.id, request.direction, request.extent);
+        match self.back_end.mirror() {
+            None => self.engine.submit(self.now, request)?,
+            Some(mirror) => {
+                let legs = mirror.written_legs(&request);
+                self.engine.submit_to(self.now, request, legs)?;
+                mirror.submitted(&request, legs);
+            }
         }
         if let (Direction::Write, Some(checks)) = (request.direction, self.back_end.checks()) {
             let block = u64::from(self.shape.block_bytes);

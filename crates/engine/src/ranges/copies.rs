@@ -26,6 +26,16 @@ pub enum LegState {
     Out,
 }
 
+/// The drives of a mirror that a write goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WrittenLegs {
+    /// All that are not out.
+    #[default]
+    All,
+    /// Those that have all data. One that is being filled gets the blocks by a later copy.
+    InSync,
+}
+
 /// Which drive of a mirror serves a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadRule {
@@ -142,8 +152,12 @@ impl Copies {
     }
 
     /// The drives that a request goes to first.
-    pub(super) fn sides(&mut self, direction: Direction) -> [Option<Side>; 2] {
-        let all = Side::ALL.map(|side| Some(side).filter(|&side| self.takes(side, direction)));
+    pub(super) fn sides(&mut self, direction: Direction, legs: WrittenLegs) -> [Option<Side>; 2] {
+        let takes = |side: Side| match legs {
+            WrittenLegs::All => self.takes(side, direction),
+            WrittenLegs::InSync => self.state(side) == LegState::InSync,
+        };
+        let all = Side::ALL.map(|side| Some(side).filter(|&side| takes(side)));
         let is_turn = direction == Direction::Read && self.rule == ReadRule::RoundRobin;
         match (is_turn, all) {
             (true, [Some(_), Some(_)]) => {

@@ -13,7 +13,7 @@ use block::{
 };
 use drive::Profile;
 
-use super::copies::Copies;
+use super::copies::{Copies, WrittenLegs};
 use super::division::{self, Division, Side};
 use super::flushes::{JointEnd, JointFlushes};
 use super::tasks::TaskTable;
@@ -54,7 +54,7 @@ struct Crossing {
 
 /// What the parts of a request are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CrossingParts {
+pub(super) enum CrossingParts {
     /// Each arm has some of the blocks.
     Blocks,
     /// Each drive of a mirror writes all of them.
@@ -103,6 +103,17 @@ impl Joint {
         request: Request,
         held: usize,
     ) -> Result<(), Refused> {
+        self.submit_to(first, now, (request, WrittenLegs::All), held)
+    }
+
+    /// As [`Joint::submit`], to these drives of a mirror.
+    pub(super) fn submit_to(
+        &mut self,
+        first: &mut ArmEngine,
+        now: Instant,
+        (request, legs): (Request, WrittenLegs),
+        held: usize,
+    ) -> Result<(), Refused> {
         let (extent, capacity) = (request.extent, self.capacity);
         if extent.end().0 > capacity {
             return Err(Refused::PastEnd { extent, capacity });
@@ -113,7 +124,7 @@ impl Joint {
         }
         match self.division {
             Division::Border(_) => self.submit_parts(first, now, request, held),
-            Division::Copies => self.submit_copies(first, now, request, held),
+            Division::Copies => self.submit_copies(first, now, (request, legs), held),
         }
     }
 
@@ -137,43 +148,8 @@ impl Joint {
         Ok(())
     }
 
-    fn submit_copies(
-        &mut self,
-        first: &mut ArmEngine,
-        now: Instant,
-        request: Request,
-        held: usize,
-    ) -> Result<(), Refused> {
-        let (extent, direction) = (request.extent, request.direction);
-        let sides = self.copies.sides(direction);
-        if direction == Direction::Read && first.is_idle() && self.arm.is_idle() {
-            let ends = [
-                first.expected_end(now, extent, direction),
-                self.arm.expected_end(now, extent, direction),
-            ];
-            if let [Some(one), Some(other)] = ends {
-                self.copies.note_nearer(match one <= other {
-                    true => Side::First,
-                    false => Side::Second,
-                });
-            }
-        }
-        for side in sides.into_iter().flatten() {
-            // Only the first copy may be refused: its class may not exist.
-            arm_of(side, first, &mut self.arm).enter(now, request, held)?;
-        }
-        let parts = match (direction, sides) {
-            (Direction::Read, [Some(_), Some(_)]) => CrossingParts::Race(None),
-            (Direction::Read, _) => CrossingParts::Alone,
-            (Direction::Write, [Some(_), Some(_)]) => CrossingParts::Copies,
-            (Direction::Write, _) => return Ok(()),
-        };
-        self.cross(request, parts);
-        Ok(())
-    }
-
     /// Notes a request that more than one arm may serve.
-    fn cross(&mut self, request: Request, parts: CrossingParts) {
+    pub(super) fn cross(&mut self, request: Request, parts: CrossingParts) {
         let crossing = Crossing {
             extent: request.extent,
             parts,
@@ -473,7 +449,7 @@ impl Joint {
 }
 
 /// The engine of a side.
-fn arm_of<'a>(
+pub(super) fn arm_of<'a>(
     side: Side,
     first: &'a mut ArmEngine,
     second: &'a mut ArmEngine,

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use block::{CommandId, Extent, Instant, Request};
+use block::{CommandId, Direction, Extent, Instant, Refused, Request};
 use drive::Profile;
 use scheduler::Policy;
 
-use super::copies::{Copies, LegFailure, LegKept, LegState, ReadRule};
+use super::copies::{Copies, LegFailure, LegKept, LegState, ReadRule, WrittenLegs};
 use super::division::{self, Division, Side};
+use super::joint::{CrossingParts, arm_of};
 use super::{Engine, Joint};
 use crate::Limits;
 use crate::engine::ArmEngine;
@@ -105,6 +106,28 @@ impl Engine {
         Ok(())
     }
 
+    /// Accepts a request, as [`Engine::submit`] does. A write goes to these drives of the mirror only.
+    ///
+    /// With [`WrittenLegs::InSync`] the caller copies the blocks to a drive that is being filled after the write has
+    /// ended, before that drive is in sync.
+    ///
+    /// # Errors
+    /// As for [`Engine::submit`].
+    pub fn submit_to(
+        &mut self,
+        now: Instant,
+        request: Request,
+        legs: WrittenLegs,
+    ) -> Result<(), Refused> {
+        let held = self.held();
+        match &mut self.joint {
+            Some(joint) if joint.division == Division::Copies => {
+                joint.submit_to(&mut self.first, now, (request, legs), held)
+            }
+            _ => self.submit(now, request),
+        }
+    }
+
     /// What a drive of the mirror has failed and the other one has not.
     pub fn poll_leg_failure(&mut self) -> Option<LegFailure> {
         self.joint.as_mut()?.copies.poll_failure()
@@ -112,6 +135,42 @@ impl Engine {
 }
 
 impl Joint {
+    /// Accepts a request of a mirror while `held` others are.
+    pub(super) fn submit_copies(
+        &mut self,
+        first: &mut ArmEngine,
+        now: Instant,
+        (request, legs): (Request, WrittenLegs),
+        held: usize,
+    ) -> Result<(), Refused> {
+        let (extent, direction) = (request.extent, request.direction);
+        let sides = self.copies.sides(direction, legs);
+        if direction == Direction::Read && first.is_idle() && self.arm.is_idle() {
+            let ends = [
+                first.expected_end(now, extent, direction),
+                self.arm.expected_end(now, extent, direction),
+            ];
+            if let [Some(one), Some(other)] = ends {
+                self.copies.note_nearer(match one <= other {
+                    true => Side::First,
+                    false => Side::Second,
+                });
+            }
+        }
+        for side in sides.into_iter().flatten() {
+            // Only the first copy may be refused: its class may not exist.
+            arm_of(side, first, &mut self.arm).enter(now, request, held)?;
+        }
+        let parts = match (direction, sides) {
+            (Direction::Read, [Some(_), Some(_)]) => CrossingParts::Race(None),
+            (Direction::Read, _) => CrossingParts::Alone,
+            (Direction::Write, [Some(_), Some(_)]) => CrossingParts::Copies,
+            (Direction::Write, _) => return Ok(()),
+        };
+        self.cross(request, parts);
+        Ok(())
+    }
+
     /// The requests that are accepted and not yet reported.
     pub(super) fn held(&self, first: &ArmEngine) -> usize {
         first.held() + self.arm.held() + self.ended.len() - self.counted_twice

@@ -8,7 +8,7 @@ use block::{
 use engine::streams::{NotGranted, StreamEvent};
 use engine::{
     EncodedOrder, Engine, Flushed, Input, LegFailure, LegKept, LegState, Reply, Side, StreamInput,
-    TaskChange, Unchanged,
+    TaskChange, Unchanged, WrittenLegs,
 };
 use scheduler::background::{NotWanted, Order, TaskId, TaskRefused};
 
@@ -84,6 +84,19 @@ impl LiveEngine {
         let result = self.engine.submit(now, request);
         self.record(now, &result, || Input::Submit(request));
         result
+    }
+
+    /// See [`Engine::submit_to`]. Mirrors have no capture.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn submit_to(
+        &mut self,
+        now: Instant,
+        request: Request,
+        legs: WrittenLegs,
+    ) -> Result<(), Refused> {
+        self.engine.submit_to(now, request, legs)
     }
 
     /// See [`Engine::flush`].

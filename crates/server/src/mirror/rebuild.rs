@@ -11,6 +11,9 @@
 //! Bytes that were read are older than a write that a leg has begun since, or had begun before and not ended. If
 //! they came to the other leg after that write, it would be lost there. So reads in gaps never delay writes: a write
 //! spoils them. Only bytes that are under way to the other leg hold a write back.
+//!
+//! A write of bytes that are all missing can go past the other leg. They stay missing, and what was read of them before
+//! its end does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -198,6 +201,19 @@ impl Rebuild {
     pub fn may_write(&self, bytes: &Range<u64>) -> bool {
         let locked = self.locked.as_ref();
         !locked.is_some_and(|locked| overlap(&locked.bytes, bytes))
+    }
+
+    /// Whether the other leg has none of these bytes, and is about to get none. A write of them needs not go there: what
+    /// is read after its end will. Bytes of regions that cannot be read are not read again.
+    pub fn lacks(&self, bytes: &Range<u64>) -> bool {
+        let lacks = |region: u64| {
+            let copied = self.copied.get(&region);
+            self.stale.has(region)
+                && !self.unreadable.contains(&region)
+                && copied.is_none_or(|copied| !copied.has_any(bytes))
+        };
+        let mut regions = bytes.start / self.region..bytes.end.div_ceil(self.region);
+        self.may_write(bytes) && regions.all(lacks)
     }
 
     /// The leg that has all data begins to read these bytes for no client. `validity` says whether a write of them

@@ -103,6 +103,18 @@ impl Regions {
         self.writes.insert(id, PendingWrite { bytes, progress });
     }
 
+    /// Whether a write of these bytes needs not go to the leg that is filled.
+    pub fn lacks(&self, bytes: &Range<u64>) -> bool {
+        self.rebuild.lacks(bytes)
+    }
+
+    /// A write of bytes was submitted that the leg to be filled lacks, and that does not go there. Until it ends it counts
+    /// as begun: nothing that was read of them before is copied.
+    pub fn submitted_past(&mut self, id: RequestId, bytes: Range<u64>) {
+        self.submitted(id, bytes.clone());
+        self.began(&bytes);
+    }
+
     fn mark(&mut self, region: u64) {
         self.quiet.remove(&region);
         if let Some(cleaning) = &mut self.cleaning {

@@ -169,6 +169,39 @@ fn a_write_is_given_to_both_drives_and_a_drive_that_fails_it_alone_is_out() {
 }
 
 #[test]
+fn a_write_to_the_drives_in_sync_is_not_given_to_one_that_is_filled() {
+    let mut served = Served::new(pair(ReadRule::Nearest));
+    let sides = |served: &mut Served, id: u64, direction: Direction, legs: WrittenLegs| {
+        let request = request(id, direction, extent(3, 2));
+        let submitted = served.engine.submit_to(served.now, request, legs);
+        submitted.expect("room");
+        served.given.clear();
+        served.serve(usize::MAX);
+        let end = served.engine.poll_finished().expect("it ends");
+        assert_eq!((end.request, end.status), (request, Status::Good));
+        assert_eq!(
+            (served.engine.poll_finished(), served.engine.held()),
+            (None, 0)
+        );
+        let mut sides: Vec<Side> = served.given.iter().map(|&(side, _)| side).collect();
+        sides.sort_unstable();
+        sides
+    };
+    let both = Side::ALL.to_vec();
+    let write = Direction::Write;
+    assert_eq!(sides(&mut served, 1, write, WrittenLegs::InSync), both);
+    served.set(Side::First, LegState::Out);
+    served.set(Side::First, LegState::Filling);
+    assert_eq!(sides(&mut served, 2, write, WrittenLegs::All), both);
+    let whole = [Side::Second];
+    assert_eq!(sides(&mut served, 3, write, WrittenLegs::InSync), whole);
+    let read = Direction::Read;
+    assert_eq!(sides(&mut served, 4, read, WrittenLegs::InSync), whole);
+    served.set(Side::First, LegState::InSync);
+    assert_eq!(sides(&mut served, 5, write, WrittenLegs::InSync), both);
+}
+
+#[test]
 fn what_a_drive_was_taken_out_with_does_not_take_it_out_again() {
     let mut engine = pair(ReadRule::Nearest);
     let (now, write) = (Instant::ZERO, request(1, Direction::Write, extent(3, 2)));

@@ -21,11 +21,9 @@ use std::io;
 use std::ops::Range;
 
 use block::operation::OperationError;
-use block::{Action, Command, CommandId, Direction, Extent, Instant, RequestId};
+use block::{Action, Command, CommandId, Direction, Extent, Instant, Request, RequestId};
 use drive::Lost;
-use engine::Engine;
-use engine::LegState;
-use engine::Side;
+use engine::{Engine, LegState, Side, WrittenLegs};
 use hdrhistogram::Histogram;
 use tracing::{error, info};
 
@@ -237,12 +235,14 @@ impl Mirror {
         }
     }
 
-    /// A request was submitted: the marks of a write become durable while it waits.
-    pub fn submitted(&mut self, id: RequestId, direction: Direction, extent: Extent) {
-        if direction == Direction::Write
-            && let Some(bytes) = self.data(extent)
-        {
-            self.regions.submitted(id, bytes);
+    /// A request was submitted to these legs: the marks of a write become durable while it waits.
+    pub fn submitted(&mut self, request: &Request, legs: WrittenLegs) {
+        let bytes = self.data(request.extent);
+        if let Some(bytes) = bytes.filter(|_| request.direction == Direction::Write) {
+            match legs {
+                WrittenLegs::All => self.regions.submitted(request.id, bytes),
+                WrittenLegs::InSync => self.regions.submitted_past(request.id, bytes),
+            }
         }
     }
 

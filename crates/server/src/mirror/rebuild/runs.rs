@@ -53,6 +53,13 @@ impl Runs {
         self.0.iter()
     }
 
+    /// Whether some of these bytes are in the set.
+    pub fn has_any(&self, bytes: &Range<u64>) -> bool {
+        let first = self.0.partition_point(|run| run.end <= bytes.start);
+        let first = self.0.get(first);
+        first.is_some_and(|run| run.start < bytes.end) && !bytes.is_empty()
+    }
+
     /// The first run of `within` that is not in the set.
     pub fn first_gap(&self, within: &Range<u64>) -> Option<Range<u64>> {
         let mut at = within.start;
@@ -94,6 +101,11 @@ mod tests {
                 prop_assert_eq!(found, naive);
                 prop_assert!(runs.0.is_sorted_by(|one, other| one.end < other.start));
                 prop_assert_eq!(runs.bytes(), naive.iter().filter(|&&has| has).count() as u64);
+                for from in 0..70 {
+                    let within = from..from + length;
+                    let has_any = within.clone().any(|byte| naive.get(byte as usize) == Some(&true));
+                    prop_assert_eq!(runs.has_any(&within), has_any);
+                }
                 let gap = (start..70).find(|&byte| !naive[byte as usize]);
                 let end = |from| (from..70).find(|&byte| naive[byte as usize]).unwrap_or(70);
                 prop_assert_eq!(runs.first_gap(&(start..70)), gap.map(|from| from..end(from)));

@@ -163,9 +163,13 @@ fn bytes_that_a_gap_fails_to_read_are_left_to_pieces() {
     assert!(rebuild.has_failed());
     assert_eq!(rebuild.wanted().bytes(), 5 * REGION / 2 - 2 * BLOCK);
     let next = rebuild.next_piece(PieceRule::Failed, |_| false);
-    assert_eq!(next, NextPiece::Piece(bad));
+    assert_eq!(next, NextPiece::Piece(bad.clone()));
+    assert!(!rebuild.lacks(&bad), "it is on its way");
     rebuild.unreadable();
     assert!(!rebuild.has_failed());
+    // Its region is not read again: whoever writes it writes both legs.
+    assert!(!rebuild.lacks(&bad) && !rebuild.lacks(&(0..2 * REGION)));
+    assert!(rebuild.lacks(&(0..BLOCK)));
     assert_eq!(rebuild.left_bytes(), (5 * REGION / 2, REGION));
     assert_eq!(
         rebuild.wanted().bytes(),

@@ -52,10 +52,15 @@ impl History {
     }
 
     fn submit(&mut self, direction: Direction, extent: Extent) {
+        self.submit_to(direction, extent, WrittenLegs::All);
+    }
+
+    fn submit_to(&mut self, direction: Direction, extent: Extent, legs: WrittenLegs) {
         let id = self.next;
         self.next += 1;
         let it = request(id, direction, extent);
-        self.engine.submit(self.now, it).expect("there is room");
+        let submitted = self.engine.submit_to(self.now, it, legs);
+        submitted.expect("there is room");
         self.came.insert(it.id, self.now);
         if direction == Direction::Read {
             let least = self.acknowledged.clone();
@@ -146,17 +151,21 @@ impl History {
         assert_eq!(self.flushes, 0, "each flush ended once");
     }
 
-    /// The drive that is out is filled from the other one, beside nothing, and is in sync again.
+    /// A drive that is out is to be filled. One that is being filled gets all from the other one, beside nothing, and is
+    /// in sync again.
     fn refill(&mut self) {
         for side in Side::ALL {
-            if self.engine.leg(side) == LegState::Out {
-                self.drain();
-                self.held[side as usize] = self.held[side.other() as usize].clone();
-                for state in [LegState::Filling, LegState::InSync] {
-                    let set = self.engine.set_leg(self.now, side, state);
-                    set.expect("the other one is in sync");
+            let state = match self.engine.leg(side) {
+                LegState::InSync => continue,
+                LegState::Out => LegState::Filling,
+                LegState::Filling => {
+                    self.drain();
+                    self.held[side as usize] = self.held[side.other() as usize].clone();
+                    LegState::InSync
                 }
-            }
+            };
+            let set = self.engine.set_leg(self.now, side, state);
+            set.expect("the other one is in sync");
         }
     }
 
@@ -190,7 +199,8 @@ proptest! {
         for (kind, start, blocks, which) in steps {
             let extent = extent(start, blocks);
             match kind {
-                0..=2 => history.submit(Direction::Write, extent),
+                0..=1 => history.submit(Direction::Write, extent),
+                2 => history.submit_to(Direction::Write, extent, WrittenLegs::InSync),
                 3..=4 => history.submit(Direction::Read, extent),
                 5..=8 => history.complete(which, Status::Good),
                 9 => history.complete(which, Status::TimedOut),

@@ -5,12 +5,14 @@
 use std::io;
 
 use block::operation::OperationError;
-use block::{Action, Durability, Duration, Extent, Instant};
+use block::{Action, Direction, Durability, Duration, Extent, Instant, Request};
+use engine::WrittenLegs;
 use tracing::warn;
 
 use super::{Fault, Health, Mirror, OwnCommand, Purpose};
 use crate::arena::Region;
 use crate::mirror::rebuild::{NextPiece, PIECE, PieceRule};
+use crate::mirror::superblock::LegRecord;
 use crate::ring::Ring;
 
 /// The copy of a mirror.
@@ -168,6 +170,18 @@ impl Mirror {
         let is_recorded = self.durable == self.superblock.states;
         let leg = self.filled()?;
         (is_allowed && is_recorded && self.filling.is_engaged(leg)).then_some(leg)
+    }
+
+    /// The legs that a request goes to if it is submitted now. What a leg lacks that is filled anew is not written there:
+    /// it is copied later. A leg in doubt has all data but a few writes, and is kept as good as it is.
+    pub fn written_legs(&self, request: &Request) -> WrittenLegs {
+        let leg = self.copied_leg();
+        let is_filled = leg.is_some_and(|leg| self.state(leg) == LegRecord::Filling);
+        let bytes = self.data(request.extent);
+        match bytes.filter(|_| is_filled && request.direction == Direction::Write) {
+            Some(bytes) if self.regions.lacks(&bytes) => WrittenLegs::InSync,
+            _ => WrittenLegs::All,
+        }
     }
 
     /// Writes what was read to the leg that is being filled.

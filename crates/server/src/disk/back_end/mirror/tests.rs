@@ -20,8 +20,11 @@ use crate::mirror::{DATA_OFFSET, storage};
 
 mod drive;
 mod engines;
+mod written_legs;
 
-use drive::{BLOCK, DATA_BLOCKS, Dice, Drive, Expected, FakeLeg, LEG_BYTES, Oracle, Written};
+use drive::{
+    BLOCK, DATA_BLOCKS, Dice, Drive, Expected, FakeLeg, LEG_BYTES, Oracle, Written, fill, number_of,
+};
 use engines::{laid_out, with_gaps, without_gaps};
 
 /// A service of the mirror, until the crash.
@@ -412,23 +415,6 @@ impl World {
 
 /// Blocks of a read of [`World::look`]: a part of all.
 const AT_ONCE: u64 = DATA_BLOCKS / 43;
-
-fn fill(bytes: &mut [u8], number: u64) {
-    for word in bytes.chunks_exact_mut(8) {
-        word.copy_from_slice(&number.to_le_bytes());
-    }
-}
-
-/// The number of the write that a block is of as a whole.
-fn number_of(block: &[u8]) -> Option<u64> {
-    let mut words = block.chunks_exact(8);
-    let first = words.next()?;
-    let mut number = [0; 8];
-    number.copy_from_slice(first);
-    words
-        .all(|word| word == first)
-        .then_some(u64::from_le_bytes(number))
-}
 
 /// Histories of the property: more with `HEADTIME_MIRROR_CASES`.
 fn cases() -> u64 {

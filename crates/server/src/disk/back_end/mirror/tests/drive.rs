@@ -287,3 +287,21 @@ impl Oracle {
             .collect()
     }
 }
+
+/// Fills blocks with the number of a write.
+pub(super) fn fill(bytes: &mut [u8], number: u64) {
+    for word in bytes.chunks_exact_mut(8) {
+        word.copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// The number of the write that a block is of as a whole.
+pub(super) fn number_of(block: &[u8]) -> Option<u64> {
+    let mut words = block.chunks_exact(8);
+    let first = words.next()?;
+    let mut number = [0; 8];
+    number.copy_from_slice(first);
+    words
+        .all(|word| word == first)
+        .then_some(u64::from_le_bytes(number))
+}
