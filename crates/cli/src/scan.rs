@@ -17,7 +17,7 @@ use server::status::{Foreground, Status, Task, TaskState};
 use crate::bar::ProgressLines;
 use crate::output::{Exit, grouped, print_answer, time_left};
 use crate::service::{failure, understood};
-use crate::settings::units::{MOST_SECONDS, whole_in};
+use crate::settings::units::{MOST_SECONDS, whole_in, within};
 use crate::verbosity::bar_target;
 
 /// The arguments of `headtime scan`.
@@ -33,6 +33,9 @@ pub struct ScanArgs {
     /// Seconds until the scan should be done
     #[arg(long, value_name = "S", value_parser = whole_in::<u64>(Unit::Seconds, 0..=MOST_SECONDS))]
     deadline: Option<u64>,
+    /// The most that the scan takes, in MB/s
+    #[arg(long, value_name = "MB/S", value_parser = pace())]
+    pace: Option<f64>,
     /// The service stores the progress in this file. After a stop or a crash the same command
     /// continues. The service deletes the file at the end
     #[arg(long, value_name = "FILE")]
@@ -93,6 +96,7 @@ fn order(arguments: &ScanArgs) -> Result<Scan, Exit> {
         set: None,
         priority: arguments.priority,
         deadline_s: arguments.deadline,
+        pace_bytes_s: bytes_s(arguments.pace),
         sink: sink(&arguments.command),
         state: state(arguments.state.as_deref(), arguments.save_every)?,
         lifetime: match arguments.detach {
@@ -100,6 +104,16 @@ fn order(arguments: &ScanArgs) -> Result<Scan, Exit> {
             false => TaskLifetime::Connection,
         },
     })
+}
+
+/// The argument of `--pace`, in megabytes a second: from a megabyte in a quarter of an hour to more than any drive reads.
+pub fn pace() -> impl Fn(&str) -> Result<f64, String> + Clone {
+    within(Unit::MegabytesPerSecond, 0.001..=100_000.0)
+}
+
+/// Bytes a second of a pace.
+pub fn bytes_s(pace: Option<f64>) -> Option<u64> {
+    pace.map(|megabytes| (megabytes * 1e6) as u64)
 }
 
 /// The receiver of a task's blocks: a checksum without a program.

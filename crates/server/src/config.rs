@@ -9,7 +9,7 @@
 //!     [drive.streams]        what it promises to streams, and to whom
 //!     [[drive.export]]       a name under which clients get a volume, and their class
 //!   [[nbd]] [fuse] [ublk]    the ways in
-//!   [control] [log] [limits]
+//!   [control] [log] [hooks] [limits]
 //! ```
 //!
 //! A volume may have several exports: `db` for the foreground, `db-bulk` as best effort, `db-idle` in the
@@ -22,6 +22,7 @@ mod exports;
 mod fields;
 mod foreseen;
 mod front;
+mod hooks;
 mod mirror;
 mod phases;
 mod places;
@@ -47,6 +48,7 @@ use scheduler::ordering::Phases;
 use scheduler::policy::NamedPolicy;
 
 pub use foreseen::{IMPACT_PPM, background};
+pub use hooks::Hooks;
 pub use places::Places;
 pub use preemption::Preemption;
 pub use remote::{Address, Remote, RemoteTls};
@@ -72,6 +74,8 @@ pub struct Config {
     pub control: Control,
     /// The log.
     pub log: Log,
+    /// The programs that are run when tasks have ended.
+    pub hooks: Hooks,
     /// The limits of clients.
     pub limits: Limits,
 }
@@ -454,7 +458,9 @@ impl Config {
     pub fn parse(file: &str, text: &str, places: &Places) -> Result<Config, DocumentError> {
         let document = Document::parse(file, text)?;
         let root = document.root();
-        root.only(&["drive", "nbd", "fuse", "ublk", "control", "log", "limits"])?;
+        root.only(&[
+            "drive", "nbd", "fuse", "ublk", "control", "log", "hooks", "limits",
+        ])?;
         let drives = storage::drives(&root, places)?;
         let ublk = front::ublk(&root, &drives)?;
         let config = Config {
@@ -463,6 +469,7 @@ impl Config {
             ublk,
             control: front::control(&root, places)?,
             log: front::log(&root)?,
+            hooks: hooks::hooks(&root)?,
             limits: front::limits(&root)?,
             drives,
         };

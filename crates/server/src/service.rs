@@ -30,6 +30,7 @@ use crate::front_end::fuse;
 use crate::listener::{Listener, Shown};
 use crate::status::{self, Status};
 use crate::tasks::Steer;
+use crate::tasks::sink::hooks::Hooks;
 use crate::tasks::sink::{self, SinkThread};
 use crate::volume::Release;
 use crate::volume::streams::StreamEvents;
@@ -109,6 +110,7 @@ pub struct Running {
     /// The threads of scans.
     sinks: Mutex<Vec<SinkThread>>,
     scrubs: Scrubs,
+    hooks: Hooks,
     reloads: AtomicU64,
     /// Clients that were refused during their handshake.
     refused: Arc<AtomicU64>,
@@ -171,6 +173,7 @@ impl Running {
         };
         let running = Arc::new_cyclic(|this| Running {
             scrubs: Scrubs::of(this),
+            hooks: Hooks::new(&config.hooks),
             file,
             config: Mutex::new(config),
             drives,

@@ -24,12 +24,15 @@ use crate::disk::Disk;
 use crate::status::{Task, TaskState};
 
 mod company;
+pub mod overload;
 pub mod scan;
 pub mod scan_file;
 pub mod set_sum;
 pub mod sink;
 
 use company::{Beside, Company, Presence};
+use overload::Terms;
+use sink::hooks::TaskEnd;
 
 /// A command for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,6 +200,33 @@ impl Tasks {
         Ok(())
     }
 
+    /// Checks whether a task can end in time, at a pace if it has one.
+    ///
+    /// # Errors
+    /// The time at which it would end at the earliest, and what was expected.
+    pub(crate) fn check_terms(
+        disk: &Disk,
+        scan: &TaskRequest,
+        pace_bytes_s: Option<u64>,
+    ) -> Result<(), String> {
+        let Some(deadline) = scan.deadline else {
+            return Ok(());
+        };
+        let least = overload::least_blocks(&scan.set);
+        let blocks = match &scan.left {
+            None => least,
+            // What any pieces lack that were begun before is not known.
+            Some(_) if scan.set.needed() < scan.set.pieces().len() => 0,
+            Some(left) => least.min(left.left()),
+        };
+        let arms = disk.engine.arms().count();
+        let terms = Terms {
+            deadline,
+            pace_bytes_s,
+        };
+        overload::check(disk.engine.profile(), arms, blocks, terms)
+    }
+
     /// Suspends, resumes, aborts or promotes a task.
     ///
     /// # Errors
@@ -257,6 +287,28 @@ impl Tasks {
             let _ = disk.engine.abort_task(disk.now, task.id);
             self.look_after(disk);
         }
+    }
+
+    /// What a task has done whose sink has ended, or the problem; `None` if its user or the service has given it up, or
+    /// it is not known.
+    pub(crate) fn end_of(&self, disk: &Disk, number: u64) -> Option<TaskEnd> {
+        let task = self.all.iter().find(|task| task.number == number)?;
+        if task.is_cut.load(Ordering::Acquire) {
+            return None;
+        }
+        let progress = disk.engine.task(task.id).or(task.last);
+        let failed = progress.map_or(0, |progress| progress.failed.0) * disk.block();
+        let is_done = task.progress.is_enough() || failed > 0;
+        let result = match task.outcome.get()?.clone() {
+            Ok(_) if failed > 0 => Err(format!("{failed} bytes could not be read")),
+            Ok(_) if !is_done => Err("not all was read".to_owned()),
+            result => result,
+        };
+        Some(TaskEnd {
+            task: number,
+            name: task.name.clone(),
+            result,
+        })
     }
 
     /// Resumes a task whose sink has caught up.

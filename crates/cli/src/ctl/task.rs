@@ -58,6 +58,9 @@ struct StartArgs {
     /// Seconds until the task should be done
     #[arg(long, value_name = "S", value_parser = whole_in::<u64>(Unit::Seconds, 0..=MOST_SECONDS))]
     deadline: Option<u64>,
+    /// The most that the task takes, in MB/s
+    #[arg(long, value_name = "MB/S", value_parser = scan::pace())]
+    pace: Option<f64>,
     /// The service stores the progress in this file. After a stop or a crash the same command
     /// continues. The service deletes the file at the end
     #[arg(long, value_name = "FILE")]
@@ -108,6 +111,7 @@ impl StartArgs {
             }),
             priority: self.priority,
             deadline_s: self.deadline,
+            pace_bytes_s: scan::bytes_s(self.pace),
             sink: scan::sink(&self.command),
             state: scan::state(self.state.as_deref(), self.save_every)?,
             lifetime: TaskLifetime::Detached,

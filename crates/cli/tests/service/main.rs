@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod existing;
 mod first_contact;
+mod hooks;
 mod initial;
 mod killed;
 mod known;

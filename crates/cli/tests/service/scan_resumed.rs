@@ -314,6 +314,30 @@ fn sets_that_make_no_sense_are_refused_and_clients_steer_tasks() {
         let refused = service.refuses(&words);
         assert!(refused.contains(problem), "{set:?}: {refused}");
     }
+    for (terms, problem) in [
+        (&["--deadline", "1"][..], "if the drive did nothing else"),
+        (
+            &["--deadline", "10 min", "--pace", "1 MB/s"],
+            "at its own pace, and its deadline is 600 s",
+        ),
+        (&["--pace", "0"], "expected"),
+    ] {
+        let words = [
+            &[
+                "ctl",
+                "task",
+                "start",
+                "all",
+                "--blocks",
+                "0..900",
+                "--block-bytes",
+                "1048576",
+            ],
+            terms,
+        ];
+        let refused = service.refuses(&words.concat());
+        assert!(refused.contains(problem), "{terms:?}: {refused}");
+    }
     let client = client(&service);
     let order = |pieces| TaskOrder {
         volume: "all".to_owned(),

@@ -13,7 +13,7 @@ use crate::ledger::Ledger;
 use crate::scanned::{BYTES, Service, config, contents};
 
 /// The configuration with checksums of the small volume, and a write cache in the drive.
-fn checked() -> String {
+pub fn checked() -> String {
     let sums = format!("size = {BYTES}\nchecksums = \"small.sums\"");
     config("")
         .replace(&format!("size = {BYTES}"), &sums)
@@ -32,7 +32,7 @@ fn large() -> String {
 const LARGE: usize = (97 << 20) + 4096;
 
 /// A scrub's success, and its report.
-fn scrub(service: &Service) -> (bool, Value) {
+pub fn scrub(service: &Service) -> (bool, Value) {
     let (is_good, text) = service.run(&["scrub", "--json", "small"]);
     let mut values = serde_json::Deserializer::from_str(&text).into_iter();
     let report = values.next().and_then(Result::ok);

@@ -14,6 +14,7 @@ use crate::disk::Disk;
 use crate::disk::learning::{Learned, LearningGrant};
 use crate::disk::taking_up::MakeEngine;
 use crate::status;
+use crate::tasks::sink::hooks::TaskEnd;
 use crate::tasks::{Steer, TaskRequest, Tasks};
 use crate::volume::streams::StreamRequest;
 use crate::volume::{CheckpointOrder, OpenBitmap, Opened, Release, Volumes};
@@ -57,6 +58,14 @@ impl TaskControl<'_> {
         self.disk.check_background()
     }
 
+    /// Checks whether a task of this pace can end in time.
+    ///
+    /// # Errors
+    /// The time at which it would end at the earliest, and what was expected.
+    pub fn check_terms(&self, scan: &TaskRequest, pace_bytes_s: Option<u64>) -> Result<(), String> {
+        Tasks::check_terms(self.disk, scan, pace_bytes_s)
+    }
+
     /// Begins a task.
     ///
     /// # Errors
@@ -76,6 +85,11 @@ impl TaskControl<'_> {
     /// Aborts a task whose sink has ended.
     pub fn sink_gone(&mut self, number: u64) {
         self.tasks.sink_gone(self.disk, number);
+    }
+
+    /// What a task has done whose sink has ended, or the problem; `None` if it was given up.
+    pub(crate) fn end_of(&self, number: u64) -> Option<TaskEnd> {
+        self.tasks.end_of(self.disk, number)
     }
 
     /// Resumes a task whose sink has caught up.

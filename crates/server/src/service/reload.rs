@@ -55,6 +55,7 @@ pub(super) fn changes(old: &Config, new: &Config) -> Changes {
         ("[ublk]", old.ublk == new.ublk),
         ("[control]", old.control == new.control),
         ("[log]", old.log == new.log),
+        ("[hooks]", old.hooks == new.hooks),
         ("[limits]", old.limits == new.limits),
     ];
     let differing = rest.iter().filter(|(_, is_same)| !is_same);

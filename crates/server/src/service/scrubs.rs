@@ -30,7 +30,8 @@ use crate::disk::back_end::checked::CheckState;
 use crate::event_loop::EventLoop;
 use crate::event_loop::mailbox::Mailbox;
 use crate::file_systems::UsedMap;
-use crate::status::{ScrubStatus, TaskState};
+use crate::status::{ScrubStatus, ServiceState, TaskState};
+use crate::tasks::sink::hooks::TaskEnd;
 use crate::tasks::{HOLD, ROOM, SinkHandle, Steer, TaskRequest};
 
 mod scheduled;
@@ -75,6 +76,8 @@ struct Look {
 
 /// Why a pass is not there any more.
 const GONE: &str = "the volume was resized, or another scrub took its place";
+/// What the user of a scrub has done.
+const GIVEN_UP: &str = "its task was given up";
 /// The largest number of tasks of a scrub. A choice: what is being changed each time is left out.
 const MOST_ROUNDS: usize = 6;
 /// The interval of looks at the task. A choice.
@@ -233,20 +236,33 @@ impl Scrub {
         let ended = self.leave_out_unused().and_then(|()| self.rounds());
         let mut report = locked(&self.report);
         report.elapsed_s = self.begun.elapsed().as_secs_f64();
-        match ended {
+        let result = match ended {
             Ok(()) => {
                 report.state = ScrubState::Finished;
-                info!(
-                    volume = report.volume,
-                    findings = report.present().count(),
-                    "a scrub has ended"
-                );
+                let findings = report.present().count();
+                info!(volume = report.volume, findings, "a scrub has ended");
+                match findings {
+                    0 => Ok(format!("{} bytes verified", report.verified_bytes)),
+                    findings => Err(format!("{findings} places with damage")),
+                }
             }
             Err(problem) => {
                 warn!(volume = report.volume, problem, "a scrub was given up");
                 report.state = ScrubState::Aborted;
-                report.problem = Some(problem);
+                report.problem = Some(problem.clone());
+                Err(problem)
             }
+        };
+        let was_given_up = matches!(&result, Err(why) if why == GONE || why == GIVEN_UP);
+        let service = self.service.upgrade().filter(|_| !was_given_up);
+        // One that stops gives up its scrubs.
+        let serves = |service: &Arc<Running>| *locked(&service.state) == ServiceState::Serving;
+        if let Some(service) = service.filter(serves) {
+            service.hooks.ended(TaskEnd {
+                task: report.task,
+                name: format!("scrub {}", report.volume),
+                result,
+            });
         }
     }
 
@@ -319,7 +335,7 @@ impl Scrub {
             match state {
                 Some(TaskState::Active | TaskState::Suspended) => thread::sleep(look),
                 Some(TaskState::Finished) => return Ok(()),
-                Some(TaskState::Aborted) | None => return Err("its task was given up".to_owned()),
+                Some(TaskState::Aborted) | None => return Err(GIVEN_UP.to_owned()),
             }
         }
     }

@@ -55,14 +55,7 @@ impl Running {
             geometry,
         };
         let number = self.tasks.fetch_add(1, Ordering::Relaxed);
-        let mailbox = drive.mailbox().clone();
-        let events: SinkEvents = Arc::new(move |event| {
-            // A loop that has ended has no tasks.
-            let _ = mailbox.call(move |event_loop| match event {
-                SinkEvent::CaughtUp => event_loop.tasks().caught_up(number),
-                SinkEvent::Ended => event_loop.tasks().sink_gone(number),
-            });
-        });
+        let events = self.sink_events(drive, number);
         let begun = sink::begin(number, order, events, &place)?;
         sinks.push(begun.thread);
         drop(sinks);
@@ -78,10 +71,31 @@ impl Running {
             left: begun.left,
             sink: begun.sink,
         };
+        let pace_bytes_s = order.pace_bytes_s;
         let begun = Self::asked(drive.mailbox(), move |event_loop| {
-            event_loop.tasks().begin(scan)
+            let mut tasks = event_loop.tasks();
+            tasks.check_terms(&scan, pace_bytes_s)?;
+            tasks.begin(scan)
         });
         begun.ok_or_else(silent)??;
         Ok(number)
+    }
+
+    /// What a task hears of its sink. The hook of its end is run by that.
+    fn sink_events(&self, drive: &Drive, number: u64) -> SinkEvents {
+        let (mailbox, hooks) = (drive.mailbox().clone(), self.hooks.clone());
+        Arc::new(move |event| {
+            let hooks = hooks.clone();
+            // A loop that has ended has no tasks.
+            let _ = mailbox.call(move |event_loop| match event {
+                SinkEvent::CaughtUp => event_loop.tasks().caught_up(number),
+                SinkEvent::Ended => {
+                    event_loop.tasks().sink_gone(number);
+                    if let Some(end) = event_loop.tasks().end_of(number) {
+                        hooks.ended(end);
+                    }
+                }
+            });
+        })
     }
 }

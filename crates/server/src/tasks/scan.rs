@@ -23,6 +23,9 @@ pub struct Scan {
     /// The deadline, in seconds from now.
     #[serde(default)]
     pub deadline_s: Option<u64>,
+    /// The most bytes a second that the task takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_bytes_s: Option<u64>,
     /// The sink of the blocks.
     #[serde(default)]
     pub sink: Sink,
@@ -42,6 +45,7 @@ impl Scan {
             set: None,
             priority: 0,
             deadline_s: None,
+            pace_bytes_s: None,
             sink: Sink::default(),
             state: None,
             lifetime: TaskLifetime::default(),

@@ -25,11 +25,14 @@ use super::scan_file::{Consumer, ScanProgress};
 use super::set_sum::SetSum;
 use super::{HOLD, Outcome, Portion, ROOM, SinkHandle};
 
+pub(crate) mod hooks;
 mod ledger;
+mod pace;
 mod program;
 
 use ledger::{Ledger, Rest};
-use program::{Group, Program};
+use pace::Pace;
+use program::{Group, Program, ProgramOwner};
 
 /// The volume that a scan reads.
 pub(crate) struct ScanSource {
@@ -176,6 +179,7 @@ pub(crate) fn begin(
         is_cut: Arc::clone(&sink.is_cut),
         received,
         ledger: ledger.clone(),
+        pace: Pace::new(order.pace_bytes_s),
     };
     let outcome = Arc::clone(&sink.outcome);
     let spawned = thread::Builder::new()
@@ -199,15 +203,19 @@ fn started(
     words: &[String],
     ledger: Option<Arc<Mutex<Ledger>>>,
 ) -> Result<Program, String> {
+    let owner = ProgramOwner {
+        task: number,
+        who: "the scan's program",
+    };
     match ledger {
-        None => Program::start(number, words, None),
+        None => Program::start(owner, words, &[], None),
         Some(ledger) => {
             let read = move |said| {
                 if let Err(complaint) = acknowledgements(said, &ledger) {
                     locked(&ledger).complaint = Some(complaint);
                 }
             };
-            Program::start(number, words, Some(Box::new(read)))
+            Program::start(owner, words, &[], Some(Box::new(read)))
         }
     }
 }
@@ -225,6 +233,7 @@ struct SinkWorker {
     is_cut: Arc<AtomicBool>,
     received: Receiver<Portion>,
     ledger: Option<Arc<Mutex<Ledger>>>,
+    pace: Pace,
 }
 
 impl SinkWorker {
@@ -267,7 +276,7 @@ impl SinkWorker {
                         }
                         (None, Some((offset, bytes))) => sum.add(offset, bytes),
                     }
-                    self.done_one();
+                    self.done_one(&portion);
                 }
                 Received::Nothing => (),
                 Received::End => break,
@@ -290,7 +299,7 @@ impl SinkWorker {
                     if let Err(problem) = self.hand_over(&portion, &mut program) {
                         break Some(problem);
                     }
-                    self.done_one();
+                    self.done_one(&portion);
                 }
                 // Without portions a write would not fail.
                 Received::Nothing if program.has_gone() => {
@@ -383,7 +392,9 @@ impl SinkWorker {
         (from < to).then(|| (from - self.base, &portion.bytes[place(from)..place(to)]))
     }
 
-    fn done_one(&self) {
+    /// A portion is dealt with. The next one waits for the task's pace.
+    fn done_one(&self, portion: &Portion) {
+        self.pace.wait(portion.bytes.len(), &self.is_cut);
         let before = self.outstanding.fetch_sub(1, Ordering::AcqRel);
         if before == HOLD / 2 {
             (self.events)(SinkEvent::CaughtUp);

@@ -187,6 +187,7 @@ fn one_request_a_line_one_answer_a_line() {
         set: None,
         priority: 2,
         deadline_s: Some(60),
+        pace_bytes_s: Some(5_000_000),
         sink: Sink::Command(vec![String::from("wc"), String::from("-c")]),
         state: Some(ScanState {
             file: "/var/lib/db.scan".into(),
@@ -471,7 +472,7 @@ proptest! {
     /// What a client writes is what is read.
     #[test]
     fn requests_survive_the_way(volume in ".{0,20}", priority: u8, deadline_s: Option<u64>, task: u64, words in prop::collection::vec(".{0,9}", 0..4)) {
-        let scan = Scan { volume, set: None, priority, deadline_s, sink: Sink::Command(words.clone()), state: None, lifetime: TaskLifetime::Connection };
+        let scan = Scan { volume, set: None, priority, deadline_s, pace_bytes_s: deadline_s, sink: Sink::Command(words.clone()), state: None, lifetime: TaskLifetime::Connection };
         let impact = Ask::Impact { drive: words.concat(), impact_ppm: task as u32 };
         let state = ScanState { file: words.concat().into(), every_s: task };
         let resumable = Scan { state: Some(state), ..scan.clone() };

@@ -94,6 +94,7 @@ fn a_scan_ends_with_its_connection_if_it_was_asked_to() {
             set: None,
             priority: 0,
             deadline_s: None,
+            pace_bytes_s: None,
             sink: Sink::Checksum,
             state: None,
             lifetime,

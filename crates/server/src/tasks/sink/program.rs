@@ -32,6 +32,15 @@ pub(super) struct Program {
     read: Receiver<()>,
 }
 
+/// For what a program runs, in the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProgramOwner {
+    /// The number of the task.
+    pub(super) task: u64,
+    /// What it is.
+    pub(super) who: &'static str,
+}
+
 /// The processes of a program: itself, and those that it started and that did not leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group(Pid);
@@ -58,13 +67,15 @@ const KILL: Duration = Duration::from_secs(3);
 const LOST: Duration = Duration::from_millis(3500);
 
 impl Program {
-    /// Starts a program. Standard error, and standard output without a reader, go to the log.
+    /// Starts a program, with further environment variables. Standard error, and standard output without a reader, go to
+    /// the log.
     ///
     /// # Errors
     /// If it cannot be started.
     pub(super) fn start(
-        task: u64,
+        owner: ProgramOwner,
         words: &[String],
+        variables: &[(&str, String)],
         reader: Option<OutputReader>,
     ) -> Result<Self, String> {
         let (program, arguments) = words
@@ -73,6 +84,7 @@ impl Program {
         let failed = |error: io::Error| format!("{program}: {error}");
         let mut child = Command::new(program)
             .args(arguments)
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -81,7 +93,7 @@ impl Program {
             .map_err(failed)?;
         let group = Group(Pid::from_child(&child));
         let (alive, read) = channel();
-        let prepared = prepared(&mut child, task, reader, alive);
+        let prepared = prepared(&mut child, owner, reader, alive);
         match prepared {
             Ok(input) => Ok(Program {
                 child,
@@ -96,6 +108,11 @@ impl Program {
                 Err(failed(error))
             }
         }
+    }
+
+    /// The program gets no more input.
+    pub(super) fn close_input(&mut self) {
+        self.input = None;
     }
 
     pub(super) fn group(&self) -> Group {
@@ -199,7 +216,7 @@ impl Group {
 /// Reads the outputs of a program on threads of their own; `alive` is dropped at their ends.
 fn prepared(
     child: &mut Child,
-    task: u64,
+    owner: ProgramOwner,
     reader: Option<OutputReader>,
     alive: Sender<()>,
 ) -> io::Result<ChildStdin> {
@@ -208,7 +225,8 @@ fn prepared(
     fcntl_setfl(&input, OFlags::NONBLOCK)?;
     let said = child.stdout.take().ok_or_else(missing)?;
     let complained = child.stderr.take().ok_or_else(missing)?;
-    let reader = reader.unwrap_or_else(|| Box::new(move |said| log_all(task, "stdout", said)));
+    let reader = reader.unwrap_or_else(|| Box::new(move |said| log_all(owner, "stdout", said)));
+    let task = owner.task;
     let begin = |output: &str| thread::Builder::new().name(format!("scan {task} {output}"));
     let until = alive.clone();
     begin("stdout").spawn(move || {
@@ -216,7 +234,7 @@ fn prepared(
         drop(until);
     })?;
     begin("stderr").spawn(move || {
-        log_all(task, "stderr", complained);
+        log_all(owner, "stderr", complained);
         drop(alive);
     })?;
     Ok(input)
@@ -230,7 +248,8 @@ const LINE: u64 = 1024;
 
 /// Logs an output, line by line and with escaped control characters, up to [`LOGGED`] bytes. The rest is read
 /// and counted, so the program is not held up.
-fn log_all(task: u64, output: &str, said: impl Read) {
+fn log_all(owner: ProgramOwner, output: &str, said: impl Read) {
+    let ProgramOwner { task, who } = owner;
     let mut said = BufReader::new(said);
     let (mut logged, mut dropped) = (0, 0);
     let mut line = Vec::new();
@@ -248,12 +267,12 @@ fn log_all(task: u64, output: &str, said: impl Read) {
         logged += line.len();
         let text = String::from_utf8_lossy(&line);
         let text = text.trim_end().escape_debug();
-        info!(task, output, "the scan's program says: {text}");
+        info!(task, output, "{who} says: {text}");
     }
     if dropped > 0 {
         info!(
             task,
-            output, dropped, "the scan's program said more: these bytes are not in the log"
+            output, dropped, "{who} said more: these bytes are not in the log"
         );
     }
 }
