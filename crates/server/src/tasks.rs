@@ -478,6 +478,8 @@ impl Tasks {
                     }
                 }
                 TaskPhase::Finished | TaskPhase::Aborted => {
+                    // The engine forgets it when another one begins, and the sink may end later.
+                    task.last = progress;
                     if let Some(sink) = task.sink.take() {
                         sink.is_enough.store(is_enough, Ordering::Release);
                     }
@@ -534,6 +536,10 @@ mod tests {
 
     /// Executes what the engine wants until it wants nothing now.
     fn turn(tasks: &mut Tasks, disk: &mut Disk) {
+        turn_with(tasks, disk, Status::Good);
+    }
+
+    fn turn_with(tasks: &mut Tasks, disk: &mut Disk, status: Status) {
         if let Some(then) = disk.next_wakeup() {
             disk.now = disk.now.max(then);
         }
@@ -547,10 +553,12 @@ mod tests {
             unsafe { disk.start(&command, &[memory]) };
             let ended = disk.poll_ended().expect("memory is quick");
             disk.now += block::Duration::from_millis(20);
-            disk.complete(ended.id, Status::Good, ended.account);
+            disk.complete(ended.id, status, ended.account);
             disk.take_in_flight(ended.id);
             while let Some(scratch) = disk.take_scratch(ended.id) {
-                tasks.deliver(disk, scratch.start, scratch.memory());
+                if status == Status::Good {
+                    tasks.deliver(disk, scratch.start, scratch.memory());
+                }
                 disk.free(scratch);
             }
             tasks.end(disk);
@@ -612,6 +620,30 @@ mod tests {
             turn(&mut tasks, &mut disk);
         }
         assert!(tasks.listed(&disk)[0].done_bytes > held, "it goes on");
+    }
+
+    #[test]
+    fn the_end_of_a_task_has_its_problem_though_the_engine_has_forgotten_it_and_none_if_it_was_given_up()
+     {
+        let (mut tasks, mut disk) = (Tasks::default(), rotating());
+        let (one, _received, _) = scan(1, 64);
+        let outcome = Arc::clone(&one.sink.outcome);
+        tasks.begin(&mut disk, one).expect("it begins");
+        for _ in 0..100 {
+            turn_with(&mut tasks, &mut disk, Status::MediumError { at: Lba(0) });
+        }
+        assert_eq!(tasks.end_of(&disk, 1), None, "its sink has not ended");
+        for number in 2..4 {
+            let (other, _received, _) = scan(number, 64);
+            tasks.begin(&mut disk, other).expect("it begins");
+        }
+        outcome.set(Ok("checksum".to_owned())).expect("once");
+        let end = tasks.end_of(&disk, 1).expect("it was not given up");
+        assert_eq!((end.task, end.name.as_str()), (1, "scan 1"));
+        assert_eq!(end.result, Err("32768 bytes could not be read".to_owned()));
+        tasks.steer(&mut disk, 3, Steer::Abort).expect("under way");
+        assert_eq!(tasks.end_of(&disk, 3), None);
+        assert_eq!(tasks.end_of(&disk, 9), None);
     }
 
     /// Pieces of eight blocks every hundred blocks, of which any four will do.
