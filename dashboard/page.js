@@ -309,6 +309,12 @@ function streamsFact(streams) {
   return said.join(" · ");
 }
 
+function headsFact(heads) {
+  if (!heads || !heads.compared_total) return null;
+  const slow = heads.slow.map((head) => `head ${head.head} reads ${decimals(head.slower_percent, 0)} % slower`);
+  return [`${whole(heads.late_total)} of ${whole(heads.compared_total)} compared reads late`, ...slow].join(" · ");
+}
+
 function mirrorFacts(mirror) {
   if (!mirror) return [];
   const found = mirror.legs.map((leg, number) => [`leg ${number}`, `${leg.state}: ${leg.path}`]);
@@ -343,6 +349,7 @@ function drawDrive(root, drive) {
     ["queue", `${whole(drive.queue.waiting)} waiting, ${whole(drive.queue.at_drive)} at the drive`],
     ["late", late ? `p50 ${time(late.p50_us)}, p99 ${time(late.p99_us)}, at most ${time(late.max_us)}` : null],
     ["errors", errors ? whole(errors) : null],
+    ["heads", headsFact(drive.heads)],
     ["streams", streamsFact(drive.streams)],
     ...drive.caches.map(cacheFact),
     ...mirrorFacts(drive.mirror),

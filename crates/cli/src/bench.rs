@@ -11,6 +11,7 @@ mod caches;
 mod care;
 mod classify;
 mod densities;
+mod fail_slow;
 mod impact;
 mod jitter;
 mod partial;
@@ -56,6 +57,8 @@ enum What {
     Partial(partial::PartialBenchArgs),
     /// Profiles of drives whose surfaces differ in density, after some minutes, in virtual time
     Densities(densities::DensitiesBenchArgs),
+    /// How soon a head that reads slowly is found, and false alarms of healthy drives, in virtual time
+    FailSlow(fail_slow::FailSlowBenchArgs),
     /// Background tasks beside a busy load: shared reads, any k of n pieces, hastened tasks
     Care(care::CareBenchArgs),
     /// Requests that get the class of their program's I/O priority, and the cost of that, live
@@ -86,6 +89,7 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Streams(arguments) => streams::run(arguments),
         What::Partial(arguments) => partial::run(arguments),
         What::Densities(arguments) => densities::run(arguments),
+        What::FailSlow(arguments) => fail_slow::run(arguments),
         What::Care(arguments) => care::run(arguments),
         What::Classify(arguments) => classify::run(arguments),
         What::Impact(arguments) => impact::run(arguments),
@@ -105,6 +109,7 @@ const EXAMPLES: &str = "Examples:
   headtime bench adopt --drive quantum-atlas-10k --via nbd --minutes 3
   headtime bench streams --hours 1 --policy sptf,fcfs --memory 4
   headtime bench partial --seeds 1 --json
+  headtime bench fail-slow --drive-days 100
   headtime bench jitter --via nbd
   headtime bench care --unprofiled
   headtime bench classify --seconds 60 --json

@@ -337,7 +337,7 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
             micros(late.max_us)
         );
     }
-    text += &describe_errors(drive.errors);
+    text += &(describe_errors(drive.errors) + &describe_heads(drive.heads.as_ref()));
     text += &describe_streams(&drive.streams);
     text += &drive
         .classified
@@ -380,6 +380,26 @@ fn describe_errors(errors: status::Errors) -> String {
     format!(
         "  errors       {} reads, {} writes, {} flushes\n",
         errors.reads_total, errors.writes_total, errors.flushes_total
+    )
+}
+
+fn describe_heads(heads: Option<&status::HeadComparison>) -> String {
+    let Some(heads) = heads.filter(|heads| heads.compared_total > 0) else {
+        return String::new();
+    };
+    let slow = heads.slow.iter().map(|slow| {
+        let longer = slow.slower_percent;
+        format!(
+            "; head {} is slow: its reads take {longer:.1} % longer",
+            slow.head
+        )
+    });
+    format!(
+        "  heads        {} of {} compared reads late, which took {:.2} % more time{}\n",
+        grouped(heads.late_total),
+        grouped(heads.compared_total),
+        heads.lost_percent,
+        slow.collect::<String>()
     )
 }
 

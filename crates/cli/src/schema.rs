@@ -48,6 +48,7 @@ pub const ALL: &[Schema] = schemas![
     "bench-care",
     "bench-classify",
     "bench-densities",
+    "bench-fail-slow",
     "bench-impact",
     "bench-jitter",
     "bench-partial",

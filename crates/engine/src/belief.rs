@@ -10,6 +10,7 @@ use std::sync::Arc;
 use block::{Direction, Extent, Finished, Instant, Sectors};
 use drive::{Angle, Position, Profile, SeekTarget};
 use profiler::Confidence;
+use profiler::slow_heads::SlowHeads;
 use profiler::tracker::BeliefMode;
 use scheduler::PieceId;
 use scheduler::policy::NamedPolicy;
@@ -77,6 +78,11 @@ impl DriveBelief {
     pub fn host_delay(&self) -> i64 {
         let follower = self.follower.as_ref();
         follower.map_or(0, |follower| follower.host_delay())
+    }
+
+    /// The heads of the drive beside each other, if the engine follows it.
+    pub fn slow_heads(&self) -> Option<&SlowHeads> {
+        Some(self.follower.as_ref()?.slow_heads())
     }
 
     /// What the ends of commands have said of the belief, if the engine follows its drive.

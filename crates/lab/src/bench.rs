@@ -9,6 +9,7 @@ pub mod caches;
 pub mod care;
 pub mod classify;
 pub mod densities;
+pub mod fail_slow;
 pub mod impact;
 pub mod jitter;
 pub mod partial;

@@ -25,6 +25,7 @@ pub mod procedure;
 pub mod profiler;
 pub mod rehearsal;
 pub mod sighting;
+pub mod slow_heads;
 pub mod spindle;
 pub mod tracker;
 

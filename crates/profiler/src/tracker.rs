@@ -241,13 +241,14 @@ impl Tracker {
 
     /// Reports the arm movement of the last command, and its slack at arrival. `outcome` is the result of
     /// [`Self::observe`], or `None` if the end is not informative. `revolutions` is the number of
-    /// revolutions by which the command was late.
+    /// revolutions by which the command was late. Returns whether they are those of this command alone: the position
+    /// of the head was known before.
     pub fn travelled(
         &mut self,
         outcome: Option<PredictionOutcome>,
         (travel, arrival): (Option<&Travel>, Option<&ArrivalSlack>),
         revolutions: i64,
-    ) {
+    ) -> bool {
         let before = self.head;
         let is_seen = matches!(
             outcome,
@@ -261,7 +262,7 @@ impl Tracker {
             HeadKnowledge::Unknown
         };
         if (before, self.head) != (HeadKnowledge::Known, HeadKnowledge::Known) {
-            return;
+            return before == HeadKnowledge::Known;
         }
         let on_arrival = arrival.filter(|arrival| arrival.is_informative());
         if let Some(arrival) = on_arrival {
@@ -273,6 +274,7 @@ impl Tracker {
         {
             self.arm.observe(travel, revolutions);
         }
+        true
     }
 
     /// The time by which commands arrive later at the drive than in the original belief, in nanoseconds, if

@@ -101,6 +101,7 @@ pub fn of_status(status: &Status) -> Vec<Finding> {
     for drive in &status.drives {
         findings.extend(drives::of_drive(drive));
     }
+    findings.extend(drives::of_slow_drives(&status.drives));
     for scrub in &status.scrubs {
         findings.extend(drives::of_scrub(scrub));
     }

@@ -11,6 +11,7 @@ mod classified;
 mod learning;
 mod mirror;
 mod scrub;
+mod slow_head;
 mod task;
 
 pub use cache::{Cache, Standing};
@@ -18,6 +19,7 @@ pub use classified::Classified;
 pub use learning::LearningReport;
 pub use mirror::{Leg, Mirror, Rebuild, RebuildMeans};
 pub use scrub::ScrubStatus;
+pub use slow_head::{HeadComparison, SlowHead};
 pub use task::{Foreground, Task, TaskImpact, TaskState};
 
 /// The status of the service.
@@ -89,6 +91,9 @@ pub struct DriveStatus {
     pub mode_reason: String,
     /// The share of commands that ended as predicted, 0 to 1, if the engine tracks it.
     pub confidence: Option<f64>,
+    /// The comparison of its heads, if the engine follows the drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heads: Option<HeadComparison>,
     /// The cost of background tasks for the foreground.
     pub impact: Impact,
     /// Background tasks, the oldest first.

@@ -9,6 +9,7 @@ use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
 use engine::explanation::{Explanation, Known};
 use engine::{Engine, Gaps, Limits, Preempted, ReadRule, Rules, Tallies};
+use profiler::slow_heads::SlowHeads;
 use profiler::tracker::BeliefMode;
 use scheduler::Preemption;
 use scheduler::background::{Order, TaskProgress, TaskRefused};
@@ -85,6 +86,8 @@ pub struct ScenarioResult {
     pub scan: Option<ScanResult>,
     /// Comparison of the ends of commands with the belief; `None` if the belief is the truth.
     pub tallies: Option<Tallies>,
+    /// The heads of each actuator, or of each drive of a mirror, beside each other; empty if the belief is the truth.
+    pub slow_heads: Vec<SlowHeads>,
     /// The nanoseconds by which commands were found to arrive later at the drive than believed at first.
     pub host_delay: i64,
     /// The use of the belief at the end of the run.
@@ -262,6 +265,7 @@ impl Scenario {
             ledger,
             scan,
             tallies: engine.tallies(),
+            slow_heads: engine.slow_heads().cloned().collect(),
             host_delay: engine.host_delay(),
             mode: engine.mode(),
             preempted: engine.preempted(),

@@ -180,6 +180,10 @@ fn what_simulations_print_is_what_their_schemas_say() {
         ("bench-soak", "bench soak --minutes 0.05 --time-scale 0.01".to_owned()),
         ("bench-impact", "bench impact --drive dec-rz26 --truth none --seconds 20".to_owned()),
         (
+            "bench-fail-slow",
+            "bench fail-slow --drive quantum-atlas-10k --drive-days 1 --rate 0.05 --seeds 1 --slow-rate 20".to_owned(),
+        ),
+        (
             "bench-streams",
             "bench streams --hours 0.03 --alone-hours 0.03 --policy sptf --memory 2 --promised 0 --calm".to_owned(),
         ),

@@ -62,13 +62,13 @@ fn on_track(truth: &Profile, ready: Instant, run: &TrackExtent, direction: Direc
 pub(super) fn mishap(
     truth: &Profile,
     luck: &mut Luck,
-    run: &TrackExtent,
+    (run, pass): (&TrackExtent, &Pass),
     reading: PassDirection,
 ) -> Mishap {
     if luck.is_perfect() {
         return Mishap::default();
     }
-    luck.pass(run, reading, truth.spindle.period())
+    luck.pass((run, pass), reading, truth.spindle.period())
 }
 
 impl DriveService {
@@ -88,7 +88,7 @@ impl DriveService {
             travel.waited += current.change_to(truth.actuator_of(run.first), arms);
             let from = (arms[current.arm].position, current.at);
             let pass = pass(truth, luck, from, &run, Direction::Read);
-            let mishap = mishap(truth, luck, &run, PassDirection::Reads);
+            let mishap = mishap(truth, luck, (&run, &pass), PassDirection::Reads);
             travel.add(&pass, mishap);
             let start = current.at + pass.seek + pass.rotation + mishap.lost;
             flow.pass(start, &pass, u64::from(run.blocks));
@@ -130,7 +130,7 @@ impl DriveService {
             let from = (arms[current.arm].position, current.at);
             let pass = pass(truth, luck, from, &run, Direction::Write);
             let pass = with_data(truth, flow, before, &run, current.at, pass);
-            let mishap = mishap(truth, luck, &run, PassDirection::Writes);
+            let mishap = mishap(truth, luck, (&run, &pass), PassDirection::Writes);
             travel.add(&pass, mishap);
             begins = begins.or(Some(current.at + pass.seek + pass.rotation));
             current.at += pass.total() + mishap.lost;

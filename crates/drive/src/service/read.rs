@@ -162,7 +162,7 @@ impl DriveService {
                     blocks: new as u32,
                     ..run
                 };
-                mishap_of_new = mishap(truth, luck, &unread, PassDirection::Reads);
+                mishap_of_new = mishap(truth, luck, (&unread, &part), PassDirection::Reads);
                 let start = start + Duration::from_nanos(skipped) + mishap_of_new.lost;
                 flow.pass(start, &part, new);
             }

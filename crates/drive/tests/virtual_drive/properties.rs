@@ -5,7 +5,7 @@ use block::{
 };
 use drive::firmware::{LookAhead, QueueOrder, WriteBack};
 use drive::imperfection::{
-    AheadTrigger, Chance, DurableWrites, HeldLookAhead, Periodic, UnalignedWrites,
+    AheadTrigger, Chance, DurableWrites, HeldLookAhead, Periodic, SlowHead, UnalignedWrites,
 };
 use drive::{HostJitter, Imperfections, Profile, VirtualDrive};
 use proptest::prelude::*;
@@ -117,6 +117,10 @@ pub fn luck() -> impl Strategy<Value = Imperfections> {
                 },
                 unaligned_writes: UnalignedWrites::ReadFirst,
                 media_retry: chances.1,
+                slow_head: Some(SlowHead {
+                    head: speed.1 % 2,
+                    slower_ppm: chances.0.per_million,
+                }),
                 unreadable,
                 grown_defects: grown,
                 hang,

@@ -11,6 +11,7 @@ use block::{Direction, Duration, Extent, Instant, Lba, Outcome};
 use drive::firmware::Overheads;
 use drive::{Certainty, Profile, SeekCurve};
 use profiler::Confidence;
+use profiler::slow_heads::{ReadEnd, SlowHeads};
 use profiler::tracker::{ArrivalSlack, BeliefMode, PredictionOutcome, Tracker, Travel};
 use scheduler::policy::{NamedPolicy, find};
 
@@ -21,6 +22,8 @@ use crate::forecast::{Course, Head, Route};
 /// Follows a drive by the ends of its commands.
 pub(super) struct DriveFollower {
     tracker: Tracker,
+    /// Compares the heads of the drive with each other.
+    slow_heads: SlowHeads,
     /// The policies that choose while positions can be trusted, and while not.
     policies: [NamedPolicy; 2],
     tallies: Tallies,
@@ -57,6 +60,17 @@ pub struct Tallies {
 }
 
 impl Tallies {
+    /// Counts an end that tells.
+    fn count(&mut self, told: PredictionOutcome) {
+        let tally = match told {
+            PredictionOutcome::Buffered | PredictionOutcome::Early => &mut self.buffered,
+            PredictionOutcome::AsBelieved => &mut self.as_believed,
+            PredictionOutcome::Late => &mut self.late,
+            PredictionOutcome::Elsewhere => &mut self.elsewhere,
+        };
+        *tally += 1;
+    }
+
     /// The sum of two counts, of two actuators.
     pub(crate) fn and(self, other: Tallies) -> Tallies {
         Tallies {
@@ -93,6 +107,7 @@ impl DriveFollower {
         let safe = find("c-look").expect("a policy of the table");
         DriveFollower {
             tracker: Tracker::new(belief.spindle, now),
+            slow_heads: SlowHeads::new(belief.geometry.surfaces(), belief.geometry.cylinders()),
             policies: [policy, safe],
             tallies: Tallies::default(),
             places: 0,
@@ -113,6 +128,10 @@ impl DriveFollower {
         self.electronics.1
     }
 
+    pub(super) fn slow_heads(&self) -> &SlowHeads {
+        &self.slow_heads
+    }
+
     /// The slack of a command at its arrival, behind what left the head as `before`.
     fn arrival(
         &self,
@@ -129,6 +148,26 @@ impl DriveFollower {
         ArrivalSlack {
             slack,
             earlier: is_free.then_some(slack - period.as_nanos() as i64),
+        }
+    }
+
+    /// Takes in the end of a read for its head.
+    fn compare(
+        &mut self,
+        now: Instant,
+        (told, revolutions): (PredictionOutcome, i64),
+        course: &Course,
+        route: &Route,
+        period: Duration,
+    ) {
+        let end = match told {
+            PredictionOutcome::AsBelieved => ReadEnd::Late(0),
+            PredictionOutcome::Late => ReadEnd::Late(revolutions.clamp(0, MOST_REVOLUTIONS) as u32),
+            PredictionOutcome::Elsewhere => ReadEnd::Elsewhere,
+            PredictionOutcome::Buffered | PredictionOutcome::Early => return,
+        };
+        if let Some(read) = route.compared(course, period, end) {
+            self.slow_heads.observe(now, &read);
         }
     }
 
@@ -195,15 +234,7 @@ impl DriveBelief {
         let before = follower.tracker.mode();
         let source = course.certainty;
         let told = follower.tracker.observe_from(source, expected, now);
-        let tally = match told {
-            PredictionOutcome::Buffered | PredictionOutcome::Early => {
-                &mut follower.tallies.buffered
-            }
-            PredictionOutcome::AsBelieved => &mut follower.tallies.as_believed,
-            PredictionOutcome::Late => &mut follower.tallies.late,
-            PredictionOutcome::Elsewhere => &mut follower.tallies.elsewhere,
-        };
-        *tally += 1;
+        follower.tallies.count(told);
         let period = self.profile.spindle.period();
         let travel = Travel {
             direction: route.direction(),
@@ -219,7 +250,10 @@ impl DriveBelief {
         let revolutions = (late + turn / 2).div_euclid(turn);
         let arrival = follower.arrival(given, course, route, period);
         let ways = (travel, waits.then_some(&arrival));
-        follower.tracker.travelled(Some(told), ways, revolutions);
+        let is_alone = follower.tracker.travelled(Some(told), ways, revolutions);
+        if is_alone && waits && before == BeliefMode::Positioning {
+            follower.compare(now, (told, revolutions), course, route, period);
+        }
         let delayed = follower.tracker.delayed(now);
         let refined = follower.tracker.refined(now, &follower.arm);
         let (spindle, caution) = (follower.tracker.spindle(), follower.tracker.caution());
@@ -267,6 +301,9 @@ impl DriveBelief {
         }
     }
 }
+
+/// The revolutions by which a read is late at most, as counted for its head. A choice: a drive gives up far earlier.
+const MOST_REVOLUTIONS: i64 = 1_000;
 
 /// For how long no request must have been here before a calibration read goes. A choice: longer than
 /// the pauses between the requests of one busy client, as [`Rules::idle_after`](crate::Rules).

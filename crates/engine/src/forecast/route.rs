@@ -5,6 +5,7 @@ use drive::firmware::WriteBack;
 use drive::geometry::TrackExtent;
 use drive::mechanics::Pass;
 use drive::{Angle, Certainty, Position, Profile, SeekTarget};
+use profiler::slow_heads::{ComparedRead, ReadEnd};
 use scheduler::Sight;
 
 use super::Course;
@@ -230,6 +231,25 @@ impl Route {
     /// Whether the positions of its blocks were measured.
     pub fn certainty(&self) -> Certainty {
         self.certainty
+    }
+
+    /// What the end of a read says of its head; `None` if it is no read, or of several heads, or the arm did not move.
+    pub fn compared(
+        &self,
+        course: &Course,
+        period: Duration,
+        end: ReadEnd,
+    ) -> Option<ComparedRead> {
+        let place = self.target().position;
+        let is_of_one_head = self.direction == Direction::Read && self.last.head == place.head;
+        (is_of_one_head && !course.pass.seek.is_zero()).then(|| ComparedRead {
+            head: place.head,
+            cylinder: place.cylinder,
+            believed: course.head.free.since(course.start),
+            wait: course.pass.rotation,
+            period,
+            end,
+        })
     }
 
     /// How wide a sector of its first track is.

@@ -2,6 +2,7 @@
 
 use block::{Finished, Instant, Sectors};
 use profiler::Confidence;
+use profiler::slow_heads::SlowHeads;
 use profiler::tracker::BeliefMode;
 
 use super::Engine;
@@ -50,6 +51,12 @@ impl Engine {
     pub fn tallies(&self) -> Option<Tallies> {
         let tallies = self.arms().filter_map(|arm| arm.belief().tallies());
         tallies.reduce(Tallies::and)
+    }
+
+    /// The heads of each actuator, or of each drive of a mirror, beside each other; nothing if the engine does not follow
+    /// its drive.
+    pub fn slow_heads(&self) -> impl Iterator<Item = &SlowHeads> {
+        self.arms().filter_map(|arm| arm.belief().slow_heads())
     }
 
     /// The nanoseconds by which commands arrive later at the drive than in the original belief, of the actuator

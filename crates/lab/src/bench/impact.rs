@@ -63,15 +63,15 @@ pub struct ImpactFigures {
 }
 
 /// A truth: what the drive does that no belief has.
-struct HostileTruth {
-    name: &'static str,
-    imperfections: fn() -> Imperfections,
-    write_cache: Switch,
+pub(super) struct HostileTruth {
+    pub(super) name: &'static str,
+    pub(super) imperfections: fn() -> Imperfections,
+    pub(super) write_cache: Switch,
     same_track: SameTrack,
 }
 
 /// The truths. Sizes are choices, after the hostile tests and ../shared/specs/scheduling.md, 7.
-const TRUTHS: &[HostileTruth] = &[
+pub(super) const TRUTHS: &[HostileTruth] = &[
     HostileTruth::of("none", Imperfections::default),
     HostileTruth::of("noise-60us", || noise(60)),
     HostileTruth {

@@ -4,14 +4,16 @@ use block::{Duration, Extent, Lba, Sectors, Switch};
 use document::quantity::Unit;
 use document::{DocumentError, Field, Section};
 use drive::host::MeasuredPath;
-use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
+use drive::imperfection::{
+    AheadTrigger, Chance, HeldLookAhead, Periodic, SlowHead, UnalignedWrites,
+};
 use drive::{HostJitter, Imperfections};
 
 use super::fields::{PATH, path, switch};
 use super::{DriveModel, Emulated, Places};
 
 /// The keys of the table.
-pub(super) const KEYS: [&str; 16] = [
+pub(super) const KEYS: [&str; 17] = [
     "kind",
     "drive",
     "image",
@@ -24,6 +26,7 @@ pub(super) const KEYS: [&str; 16] = [
     "held_ahead",
     "own_scan",
     "read_first",
+    "slow_head",
     "unreadable",
     "host_jitter",
     "host_jitter_us",
@@ -77,6 +80,7 @@ fn imperfections(table: &Section<'_>) -> Result<Imperfections, DocumentError> {
             Switch::On => UnalignedWrites::ReadFirst,
             Switch::Off => UnalignedWrites::Free,
         },
+        slow_head: slow_head(table)?,
         unreadable: unreadable(table)?,
         host: match table.get("host_jitter") {
             Some(field) => HostJitter {
@@ -138,6 +142,23 @@ fn own_scan(table: &Section<'_>) -> Result<Periodic, DocumentError> {
         every: millis(&scan, "every_ms", 1.0)?,
         costs: millis(&scan, "ms", 0.0)?,
     })
+}
+
+/// A head that the drive does not have is never used, so that it slows nothing down.
+fn slow_head(table: &Section<'_>) -> Result<Option<SlowHead>, DocumentError> {
+    let Some(slow) = table.section("slow_head", &["head", "percent"])? else {
+        return Ok(None);
+    };
+    let head = slow.need("head", "the number of a head, from 0")?;
+    // Choice: no disk has as many heads, and none that is so slow serves.
+    let head = head.whole(0..=255, "the number of a head, from 0 to 255")?;
+    let expected = "a number of percent from 0 to 1000";
+    let percent = slow.need("percent", expected)?;
+    let percent = percent.quantity(Unit::Percent, 0.0..=1000.0, expected)?;
+    Ok(Some(SlowHead {
+        head: head as u32,
+        slower_ppm: (percent * 1e4).round() as u32,
+    }))
 }
 
 /// Milliseconds, up to a minute: the time-outs of hosts are shorter.

@@ -12,7 +12,8 @@ mod samples;
 
 use encoding::Snapshot;
 use samples::{
-    caches, classified, each, flows, latencies, lateness, scrubs, standing, streams, tasks,
+    caches, classified, each, flows, latencies, lateness, scrubs, slow_heads, standing, streams,
+    tasks,
 };
 
 /// The content type of the format.
@@ -190,6 +191,33 @@ pub const ALL: &[Metric] = &[
         None,
         |s, to| {
             each(s, to, |drive| drive.confidence);
+        },
+    ),
+    gauge("slow_heads", "Heads that read slowly", None, |s, to| {
+        each(s, to, |drive| Some(drive.heads.as_ref()?.slow.len() as f64));
+    }),
+    gauge(
+        "slow_head_ratio",
+        "By how much the reads of a slow head take longer than those of the other heads",
+        None,
+        slow_heads,
+    ),
+    counter(
+        "compared_reads",
+        "Reads whose ends were compared with the belief, for slow heads",
+        None,
+        |s, to| {
+            each(s, to, |drive| {
+                Some(drive.heads.as_ref()?.compared_total as f64)
+            });
+        },
+    ),
+    counter(
+        "late_reads",
+        "Those of them that were late by a revolution or more",
+        None,
+        |s, to| {
+            each(s, to, |drive| Some(drive.heads.as_ref()?.late_total as f64));
         },
     ),
     gauge(

@@ -19,6 +19,7 @@ pub(super) fn of_drive(drive: &DriveStatus) -> Vec<Finding> {
         of_lost_pages(drive, &about),
     ];
     let mut findings: Vec<Finding> = parts.into_iter().flatten().collect();
+    findings.extend(of_slow_heads(drive, &about));
     findings.extend(of_legs(drive, &about));
     findings.extend(drive.tasks.iter().flat_map(|task| of_task(task, drive)));
     findings
@@ -88,6 +89,76 @@ fn safe_mode_remedy(drive: &DriveStatus) -> String {
         ),
     }
 }
+
+fn of_slow_heads(drive: &DriveStatus, about: &str) -> Vec<Finding> {
+    let slow = drive.heads.iter().flat_map(|heads| &heads.slow);
+    slow.map(|slow| {
+        let arm = match &drive.mirror {
+            Some(_) => format!(" of leg {}", slow.arm),
+            None if slow.arm > 0 => " of the second actuator".to_owned(),
+            None => String::new(),
+        };
+        let place = match (slow.first_cylinder, slow.last_cylinder) {
+            (Some(first), Some(last)) => format!(" on cylinders {first} to {last} only"),
+            _ => String::new(),
+        };
+        let before = match slow.before_percent {
+            Some(before) => format!("; {before:.1} % before"),
+            None => String::new(),
+        };
+        Finding::wrong(
+            "slow-head",
+            about,
+            format!(
+                "reads by head {}{arm} take {:.0} % longer than those of its other heads{place}{before}",
+                slow.head, slow.slower_percent
+            ),
+            "the head or its surface may be failing: the drive reads sectors again, and each attempt costs a revolution",
+            "save what is on the drive; see `smartctl -a` for pending sectors and read errors, and replace the drive if it \
+             stays so. docs/how-to/watch-a-fleet.md says what is compared",
+        )
+    })
+    .collect()
+}
+
+/// Drives that lose far more revolutions than before, and than the other drives of the service.
+pub(super) fn of_slow_drives(drives: &[DriveStatus]) -> Vec<Finding> {
+    let recent = |drive: &DriveStatus| drive.heads.as_ref()?.recent_percent;
+    let one = |(place, drive): (usize, &DriveStatus)| {
+        let (mine, past) = (recent(drive)?, drive.heads.as_ref()?.past_percent?);
+        let others = drives
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != place);
+        let others: Vec<f64> = others.filter_map(|(_, other)| recent(other)).collect();
+        let most = others.iter().copied().fold(past, f64::max);
+        let is_slow = others.len() >= FEWEST_PEERS && mine >= LOST && mine >= most * FAR_MORE;
+        is_slow.then(|| {
+            Finding::wrong(
+                "slow-drive",
+                format!("drive {}", drive.name),
+                format!(
+                    "its last reads lost {mine:.0} % of their time to revolutions that were not foreseen: {past:.1} % before, \
+                     and at most {:.1} % on the other drives",
+                    others.iter().copied().fold(0.0, f64::max)
+                ),
+                "the drive may be failing, or shaken; or its load has changed: writes from its cache make reads late, too",
+                "see `smartctl -a`, its place in the rack and its fans; `headtime why` has its slow requests",
+            )
+            .noticed()
+        })
+    };
+    drives.iter().enumerate().filter_map(one).collect()
+}
+
+/// The other drives without which a drive is not compared. A choice: of two drives, either may be the odd one.
+const FEWEST_PEERS: usize = 2;
+
+/// The percent of head time that a slow drive loses at least. A choice: half of what one head of issue 26 loses.
+const LOST: f64 = 10.0;
+
+/// How many times more than before and than its peers a slow drive loses. A choice.
+const FAR_MORE: f64 = 4.0;
 
 fn of_impact(drive: &DriveStatus, about: &str) -> Option<Finding> {
     let (name, budget) = (&drive.name, drive.impact.budget_percent);

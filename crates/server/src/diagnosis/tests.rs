@@ -6,8 +6,8 @@ use std::path::Path;
 use super::Severity::{self, Notice, Wrong};
 use super::{of_learning, of_silence, of_status};
 use crate::status::{
-    Cache, DriveStatus, Impact, Lateness, LearningReport, Leg, Mirror, Mode, ScrubStatus,
-    ServiceState, Status, Task,
+    Cache, DriveStatus, HeadComparison, Impact, Lateness, LearningReport, Leg, Mirror, Mode,
+    ScrubStatus, ServiceState, SlowHead, Status, Task,
 };
 
 /// A service that serves a drive as it should.
@@ -69,6 +69,72 @@ fn a_service_that_does_not_serve_or_refuses_clients_is_found() {
     found("connections-refused", Notice, "3 connections", |s| {
         s.connections_refused_total = 3
     });
+}
+
+#[test]
+fn slow_heads_are_found_with_their_place_and_their_past() {
+    let slow = |change: fn(&mut SlowHead)| {
+        move |s: &mut Status| {
+            let mut slow = SlowHead {
+                head: 3,
+                slower_percent: 21.3,
+                ..SlowHead::default()
+            };
+            change(&mut slow);
+            s.drives[0].heads = Some(HeadComparison {
+                slow: vec![slow],
+                ..HeadComparison::default()
+            });
+        }
+    };
+    let longer = "reads by head 3 take 21 % longer than those of its other heads";
+    found("slow-head", Wrong, longer, slow(|_| ()));
+    let past = format!("{longer} on cylinders 100 to 199 only; 0.5 % before");
+    found(
+        "slow-head",
+        Wrong,
+        &past,
+        slow(|slow| {
+            slow.before_percent = Some(0.5);
+            (slow.first_cylinder, slow.last_cylinder) = (Some(100), Some(199));
+        }),
+    );
+    let second = "reads by head 3 of the second actuator take";
+    found("slow-head", Wrong, second, slow(|slow| slow.arm = 1));
+}
+
+/// The status of drives whose last reads and whose past lost so much, in percent.
+fn drives(s: &mut Status, figures: &[(f64, f64)]) {
+    let one = s.drives[0].clone();
+    let drive = |(place, &(recent, past)): (usize, &(f64, f64))| DriveStatus {
+        name: format!("disk{place}"),
+        heads: Some(HeadComparison {
+            recent_percent: Some(recent),
+            past_percent: Some(past),
+            ..HeadComparison::default()
+        }),
+        ..one.clone()
+    };
+    s.drives = figures.iter().enumerate().map(drive).collect();
+}
+
+#[test]
+fn a_drive_is_slow_if_neither_its_past_nor_its_peers_are() {
+    let what = "its last reads lost 24 % of their time to revolutions that were not foreseen: 1.5 % before, and at most \
+                2.0 % on the other drives";
+    let slow = [(2.0, 1.0), (24.0, 1.5), (0.5, 0.4)];
+    found("slow-drive", Notice, what, |s| drives(s, &slow));
+    for healthy in [
+        // It always was; the host makes all late; too little; no peers.
+        &[(2.0, 1.0), (24.0, 20.0), (0.5, 0.4)][..],
+        &[(22.0, 1.0), (24.0, 1.5), (19.0, 0.4)],
+        &[(1.0, 1.0), (9.0, 0.5), (0.5, 0.4)],
+        &[(2.0, 1.0), (24.0, 1.5)],
+    ] {
+        let mut status = self::healthy();
+        drives(&mut status, healthy);
+        assert_eq!(of_status(&status), [], "{healthy:?}");
+    }
 }
 
 #[test]

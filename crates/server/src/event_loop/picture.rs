@@ -7,8 +7,8 @@ use profiler::tracker;
 use crate::accounts::tally::{ClassTally, Tally};
 use crate::disk::Disk;
 use crate::status::{
-    self, DriveStatus, Errors, Flow, Head, HeadTime, Impact, Latency, Lateness, Mode, Queue,
-    Traffic,
+    self, DriveStatus, Errors, Flow, Head, HeadComparison, HeadTime, Impact, Latency, Lateness,
+    Mode, Queue, Traffic,
 };
 use crate::tasks::Tasks;
 use crate::volume::Volumes;
@@ -48,6 +48,7 @@ impl Picture<'_> {
                 .engine
                 .confidence()
                 .map(|confidence| confidence.share()),
+            heads: HeadComparison::of(self.disk.engine.slow_heads(), self.disk.now),
             impact: Impact {
                 measured_percent: self
                     .tasks

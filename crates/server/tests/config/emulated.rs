@@ -2,7 +2,9 @@
 
 use block::Duration;
 use drive::host::MeasuredPath;
-use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
+use drive::imperfection::{
+    AheadTrigger, Chance, HeldLookAhead, Periodic, SlowHead, UnalignedWrites,
+};
 use drive::{HostJitter, Imperfections};
 use server::config::{BackEnd, DEFAULT};
 
@@ -12,7 +14,7 @@ use crate::{complains, parse};
 #[test]
 fn an_emulated_drive_deviates_from_its_belief_as_told() {
     let told = "seed = 1\nlate_seeks = { permille = 10, ms = 1.5 }\nheld_ahead = { blocks = 64, after = \
-                \"every\" }\nown_scan = { every_ms = 400, ms = 20 }\nread_first = true\nhost_jitter_us = 30\nhost_jitter = \"measured-nbd\"\n";
+                \"every\" }\nown_scan = { every_ms = 400, ms = 20 }\nslow_head = { head = 3, percent = 20 }\nread_first = true\nhost_jitter_us = 30\nhost_jitter = \"measured-nbd\"\n";
     let text = DEFAULT.replacen("\nseek_noise_us = 0\n", "\nseek_noise_us = 60.5\n", 1);
     let text = text.replacen("seed = 1\n", told, 1);
     let config = parse(&text).unwrap();
@@ -33,6 +35,10 @@ fn an_emulated_drive_deviates_from_its_belief_as_told() {
             every: Duration::from_millis(400),
             costs: Duration::from_millis(20),
         },
+        slow_head: Some(SlowHead {
+            head: 3,
+            slower_ppm: 200_000,
+        }),
         unaligned_writes: UnalignedWrites::ReadFirst,
         host: HostJitter {
             measured: Some(MeasuredPath::Nbd),
@@ -65,6 +71,16 @@ fn each_deviation_wrong_once_is_named() {
             "seed = 1\n",
             "own_scan = { every_ms = 0.5, ms = 1 }\n",
             "drive[0].back_end.own_scan.every_ms: 0.5: expected milliseconds, from 1 to 60000",
+        ),
+        (
+            "seed = 1\n",
+            "slow_head = { head = 3 }\n",
+            "drive[0].back_end.slow_head.percent: missing key: expected a number of percent from 0 to 1000",
+        ),
+        (
+            "seed = 1\n",
+            "slow_head = { head = 3, percent = -1 }\n",
+            "drive[0].back_end.slow_head.percent: -1: expected a number of percent from 0 to 1000",
         ),
         (
             "seed = 1\n",

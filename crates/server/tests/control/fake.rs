@@ -11,8 +11,8 @@ use server::control::{
     ScrubOrder, ScrubReport, Service,
 };
 use server::status::{
-    ByKind, Cache, Classified, Connection, DriveStatus, Errors, Flow, Foreground, Head, HeadKind,
-    HeadTime, Impact, Latency, Lateness, Mode, Queue, ScrubStatus, ServiceState, Standing, Status,
+    ByKind, Cache, Connection, DriveStatus, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
+    Impact, Latency, Lateness, Mode, Queue, ScrubStatus, ServiceState, Standing, Status,
     StreamTotals, Task, TaskImpact, TaskState, Traffic, TrafficClass,
 };
 use server::tasks::Steer;
@@ -20,6 +20,8 @@ use server::volume::Release;
 use server::volume::streams::StreamEvents;
 use server::why::{Query, Slow};
 
+#[path = "drive_parts.rs"]
+mod drive_parts;
 #[path = "slow_request.rs"]
 mod slow_request;
 
@@ -338,7 +340,8 @@ fn drive() -> DriveStatus {
             flushes_total: 11,
         },
         mirror: Some(mirror()),
-        classified: classified(),
+        classified: drive_parts::classified(),
+        heads: Some(drive_parts::heads()),
         caches: vec![Cache {
             volume: String::from("db"),
             size_bytes: 64 << 20,
@@ -355,11 +358,6 @@ fn drive() -> DriveStatus {
             ..Cache::default()
         }],
     }
-}
-
-fn classified() -> Vec<Classified> {
-    let export = r#"{"export":"db","devices":["/dev/loop0"],"requests_total":81001,"unmatched_total":83,"lost_events_total":89}"#;
-    vec![serde_json::from_str(export).expect("a status")]
 }
 
 fn standing() -> Standing {

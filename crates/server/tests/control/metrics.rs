@@ -131,6 +131,9 @@ fn metrics_follow_what_they_are_made_of() {
         |s| s.drives[0].head = None,
         |s| s.drives[0].mode = server::status::Mode::Safe,
         |s| s.drives[0].confidence = None,
+        |s| s.drives[0].heads.as_mut().unwrap().compared_total += 1,
+        |s| s.drives[0].heads.as_mut().unwrap().late_total += 1,
+        |s| s.drives[0].heads.as_mut().unwrap().slow[0].slower_percent += 1.0,
         |s| s.drives[0].impact.measured_percent = None,
         |s| s.drives[0].impact.budget_percent = 3.0,
         |s| s.drives[0].tasks[0].done_bytes += 1,
@@ -262,31 +265,82 @@ fn the_documentation_has_all_metrics_and_no_others() {
     }
 }
 
-/// The Grafana dashboard asks for metrics that exist.
+/// The metrics in an expression, and in what other words.
+fn asked(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':');
+    // A recorded name has a colon.
+    words
+        .filter(|word| word.starts_with("headtime_") && !word.contains(':'))
+        .collect()
+}
+
+/// Grafana's dashboards ask for metrics that exist.
 #[test]
-fn the_dashboard_of_grafana_has_metrics_of_the_service() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dashboard/grafana.json");
-    let text = std::fs::read_to_string(file).expect("the dashboard");
-    let dashboard: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+fn the_dashboards_of_grafana_have_metrics_of_the_service() {
     let names: Vec<String> = metrics::ALL
         .iter()
         .map(metrics::Metric::full_name)
         .collect();
-    let panels = dashboard["panels"].as_array().expect("panels");
-    let targets = panels
-        .iter()
-        .flat_map(|panel| panel["targets"].as_array().expect("targets"));
-    let mut asked = 0;
-    for target in targets {
-        let expression = target["expr"].as_str().expect("an expression");
-        let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        for word in words.filter(|word| word.starts_with("headtime_")) {
-            assert!(
-                names.iter().any(|name| name == word),
-                "{word} in {expression}"
-            );
-            asked += 1;
+    for (file, least) in [("grafana.json", 6), ("grafana-fleet.json", 20)] {
+        let text = read(file);
+        let dashboard: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let panels = dashboard["panels"].as_array().expect("panels");
+        let targets = panels
+            .iter()
+            .flat_map(|panel| panel["targets"].as_array().expect("targets"));
+        let mut count = 0;
+        for target in targets {
+            let expression = target["expr"].as_str().expect("an expression");
+            for word in asked(expression) {
+                assert!(
+                    names.iter().any(|name| name == word),
+                    "{word} in {expression}"
+                );
+                count += 1;
+            }
+        }
+        assert!(count >= least, "{file}: {count} metrics");
+    }
+}
+
+/// A file of the dashboard.
+fn read(file: &str) -> String {
+    let path = format!("{}/../../dashboard/{file}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|problem| panic!("{path}: {problem}"))
+}
+
+/// Prometheus' alerts and their tests are about metrics that exist, with labels that these have.
+#[test]
+fn the_alerts_of_prometheus_are_about_metrics_of_the_service() {
+    let told = samples(&metrics::text(&fake::status()).unwrap());
+    let labels = |name: &str| -> Vec<&str> {
+        let of = |sample: &&String| sample.split('{').next() == Some(name);
+        let mine: Vec<&String> = told.keys().filter(of).collect();
+        assert!(!mine.is_empty(), "{name}: expected a metric of the service");
+        let pairs = mine.into_iter().flat_map(|sample| sample.split(['{', ',']));
+        let named = pairs.filter_map(|pair| Some(pair.split_once('=')?.0));
+        named.collect()
+    };
+    let rules = read("prometheus/rules.yml");
+    let tests = read("prometheus/rules-test.yml");
+    for text in [&rules, &tests] {
+        for word in asked(text) {
+            labels(word);
         }
     }
-    assert!(asked > 5, "{asked} metrics");
+    // An alert's text has the labels of its metrics, and those that Prometheus adds.
+    let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
+    assert!(alerts.len() >= 10, "{} alerts", alerts.len());
+    for alert in alerts {
+        let of_metrics: Vec<&str> = asked(alert).into_iter().flat_map(labels).collect();
+        let used = alert.split("$labels.").skip(1);
+        for label in used.map(|rest| rest.split(' ').next().expect("a label")) {
+            let is_known = label == "instance" || of_metrics.contains(&label);
+            let is_recorded = alert.contains("headtime:") && label == "drive";
+            assert!(is_known || is_recorded, "{label} in {alert}");
+        }
+        for wanted in ["expr: ", "severity: ", "summary: ", "action: "] {
+            assert!(alert.contains(wanted), "{wanted} in {alert}");
+        }
+    }
 }

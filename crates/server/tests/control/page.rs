@@ -92,6 +92,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
         "</dl>",
         "back end emulated, quantum-atlas-10k time scale × 4 capacity 9.2 GB policy sptf-sw60 \
              queue 14 waiting, 1 at the drive late p50 12 µs, p99 74 µs, at most 312 µs errors 24 \
+             heads 2,003 of 91,009 compared reads late · head 3 reads 21 % slower \
              streams 2 now, 7 granted, 3 refused · 1 batches late · 4 lapsed cache of db 50.3 MB of 67.1 MB · 70.0 % hits of 1.0 MB · arc, linux-6, adaptive leg 0 \
              in sync: /dev/sdb leg 1 being filled: /dev/sdc to copy 3.2 GB of 9.7 GB rebuild in gaps, \
              3.0 MB/s · 5.4 GB from gaps · 1.1 GB in 2.5 % of the time · 17 min 54 s left · deadline in \
@@ -102,7 +103,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
         "</figcaption>",
         "cylinder 4,321 of 10,042",
     ),
-    ("class=\"word\"", "</p>", "✕ 5 things are wrong; 3 notices"),
+    ("class=\"word\"", "</p>", "✕ 6 things are wrong; 3 notices"),
     (
         "data-field=\"history\"",
         "</figure>",

@@ -73,6 +73,16 @@ pub(super) fn classified(status: &Status, to: &mut Samples, value: impl Fn(&Clas
     }
 }
 
+pub(super) fn slow_heads(status: &Status, to: &mut Samples) {
+    for drive in &status.drives {
+        for slow in drive.heads.iter().flat_map(|heads| &heads.slow) {
+            let (arm, head) = (slow.arm.to_string(), slow.head.to_string());
+            let labels = [("drive", &*drive.name), ("arm", &*arm), ("head", &*head)];
+            to.add(&labels, slow.slower_percent / 100.0);
+        }
+    }
+}
+
 pub(super) fn lateness(status: &Status, to: &mut Samples) {
     for drive in &status.drives {
         let Some(late) = drive.lateness else {
