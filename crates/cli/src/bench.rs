@@ -17,6 +17,7 @@ mod jitter;
 mod partial;
 mod players;
 mod preemption;
+mod priorities;
 mod schedulers;
 mod serve;
 mod sets;
@@ -63,6 +64,9 @@ enum What {
     Care(care::CareBenchArgs),
     /// Requests that get the class of their program's I/O priority, and the cost of that, live
     Classify(classify::ClassifyBenchArgs),
+    /// p99 of a reader beside a scrub, an archiver and a copy of low priority, and with the kernel's
+    /// schedulers, live
+    Priorities(priorities::PrioritiesBenchArgs),
     /// Cost of a scan to the foreground under truths that no belief has, in virtual time
     Impact(impact::ImpactBenchArgs),
     /// Free bandwidth over the size of a declared set and its scatter, in virtual time
@@ -93,6 +97,7 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Care(arguments) => care::run(arguments),
         What::Classify(arguments) => classify::run(arguments),
         What::Impact(arguments) => impact::run(arguments),
+        What::Priorities(arguments) => priorities::run(arguments),
         What::Sets(arguments) => sets::run(arguments),
         What::Jitter(arguments) => jitter::run(arguments),
         What::Soak(arguments) => soak::run(arguments),
@@ -113,6 +118,7 @@ const EXAMPLES: &str = "Examples:
   headtime bench jitter --via nbd
   headtime bench care --unprofiled
   headtime bench classify --seconds 60 --json
+  headtime bench priorities --seconds 15
   headtime bench soak --minutes 60
   headtime bench sets --size-mib 64,1024 --pieces 1,1024
   headtime bench densities --surfaces 4 --seeds 1 --minutes 10";

@@ -54,6 +54,7 @@ pub const ALL: &[Schema] = schemas![
     "bench-partial",
     "bench-players",
     "bench-preemption",
+    "bench-priorities",
     "bench-schedulers",
     "bench-serve",
     "bench-sets",

@@ -15,6 +15,7 @@ pub mod jitter;
 pub mod partial;
 pub mod players;
 pub mod preemption;
+pub mod priorities;
 pub mod schedulers;
 pub mod serve;
 pub mod sets;

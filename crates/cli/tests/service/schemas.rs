@@ -1,7 +1,7 @@
 //! What `--json` prints is what its schema says. Schemas permit no other keys, so that a new key needs a line there.
 //!
 //! Benches that need minutes, root or other programs are not run here: `bench adopt`, `care`, `classify`, `densities`,
-//! `partial`, `players`, `preemption`, `schedulers`, `serve` and `sets`; nor are `paper` and `profile`. Their schemas are
+//! `partial`, `players`, `preemption`, `priorities`, `schedulers`, `serve` and `sets`; nor are `paper` and `profile`. Their schemas are
 //! checked for being valid ones.
 
 use std::collections::{BTreeMap, BTreeSet};

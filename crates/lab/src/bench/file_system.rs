@@ -74,7 +74,7 @@ pub(super) fn sparse_image(path: &Path, bytes: u64) -> Result<(), Failure> {
 }
 
 /// Runs a program, whose failure is an error.
-fn called(command: &mut Command) -> Result<(), Failure> {
+pub(super) fn called(command: &mut Command) -> Result<(), Failure> {
     let ran = command.output().map_err(Failure::failed)?;
     if ran.status.success() {
         return Ok(());
