@@ -87,8 +87,10 @@ impl Layout {
 pub struct Pace {
     /// Bytes in a second.
     pub rate: u64,
-    /// Pages for each page of a layout and of the memory.
+    /// Pages for each page of a layout.
     pub scale: u64,
+    /// Pages of memory for each one that is drawn.
+    pub memory: u64,
 }
 
 impl Pace {
@@ -96,12 +98,27 @@ impl Pace {
     pub const SLOW: Pace = Pace {
         rate: 40_000,
         scale: 1,
+        memory: 1,
     };
 
-    /// As many as a drive has head time for. With this scale the longest layout fits the volume.
+    /// As many as a drive has head time for. With this scale the longest layout fits the volume, and most files do
+    /// not fit the memory.
     pub fn fast(dice: &mut Dice) -> Pace {
-        let rate = 100_000 << dice.below(5);
-        Pace { rate, scale: 12 }
+        Pace {
+            rate: 100_000 << dice.below(5),
+            scale: 12,
+            memory: 2,
+        }
+    }
+
+    /// Whether clients read at the rate.
+    fn is_fast(self) -> bool {
+        self != Pace::SLOW
+    }
+
+    /// The time of a page, in nanoseconds.
+    fn page_ns(self) -> u64 {
+        PAGE * 1_000_000_000 / self.rate
     }
 }
 
@@ -111,13 +128,18 @@ pub struct Streams {
     open: Vec<OpenStream>,
     /// What the service says of each that was asked for.
     notices: Vec<Receiver<StreamNotice>>,
+    /// The longest time by which a batch was late, in microseconds.
+    late: Option<u64>,
 }
 
 struct OpenStream {
     number: u64,
     layout: Layout,
-    /// The next page of a recording.
+    /// The next page of a recording, or of a reader.
     next: u64,
+    /// When the reader reads it, once the guarantee holds.
+    reads: Option<u64>,
+    mode: StreamMode,
 }
 
 impl Streams {
@@ -126,6 +148,7 @@ impl Streams {
             pace,
             open: Vec::new(),
             notices: Vec::new(),
+            late: None,
         }
     }
 
@@ -141,7 +164,7 @@ impl Streams {
             } => {
                 let layout = layout.scaled(self.pace.scale);
                 if count < 4 {
-                    let memory = memory_pages * PAGE * self.pace.scale;
+                    let memory = memory_pages * PAGE * self.pace.memory;
                     let terms = (mode, self.pace.rate, memory);
                     let notices = attach(number, terms, layout, mailbox);
                     self.notices.push(notices);
@@ -149,6 +172,8 @@ impl Streams {
                         number,
                         layout,
                         next: 0,
+                        reads: None,
+                        mode,
                     });
                 }
                 None
@@ -184,17 +209,44 @@ impl Streams {
         }
     }
 
-    /// By how many microseconds the service was late, if it broke a promise since the last call.
-    pub fn lateness(&mut self) -> Option<u64> {
-        let notices = self
-            .notices
-            .iter_mut()
-            .flat_map(|notices| std::iter::from_fn(|| notices.try_recv().ok()));
-        let late = notices.filter_map(|notice| match notice.event {
-            StreamUpdate::Late { us } => Some(us),
-            _ => None,
-        });
-        late.max()
+    /// By how many microseconds the service was late, if it broke a promise since the last call. Readers of streams whose
+    /// guarantee holds begin.
+    pub fn listen(&mut self, now: u64) -> Option<u64> {
+        let notices = self.notices.iter_mut();
+        let notices = notices.flat_map(|notices| std::iter::from_fn(|| notices.try_recv().ok()));
+        for StreamNotice { stream, event } in notices {
+            match event {
+                StreamUpdate::Late { us } => self.late = self.late.max(Some(us)),
+                StreamUpdate::Serving if self.pace.is_fast() => {
+                    let mut open = self.open.iter_mut();
+                    let open = open.find(|open| open.number == stream);
+                    if let Some(open) = open.filter(|open| open.mode == StreamMode::Play) {
+                        open.reads.get_or_insert(now);
+                    }
+                }
+                _ => (),
+            }
+        }
+        self.late.take()
+    }
+
+    /// When a reader reads next.
+    pub fn next_time(&self) -> Option<u64> {
+        self.open.iter().filter_map(|open| open.reads).min()
+    }
+
+    /// The blocks that a reader reads now.
+    pub fn read(&mut self, now: u64) -> Option<(u64, u64)> {
+        let takes = self.pace.page_ns();
+        let mut open = self.open.iter_mut();
+        let open = open.find(|open| open.reads.is_some_and(|at| at <= now))?;
+        let page = open.layout.page(open.next);
+        open.next += 1;
+        open.reads = match open.next < 2 * open.layout.pages {
+            true => open.reads.map(|at| at + takes),
+            false => None,
+        };
+        Some((page * PAGE / BLOCK, PAGE / BLOCK))
     }
 
     /// Closes all of them.

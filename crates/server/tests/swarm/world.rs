@@ -83,6 +83,8 @@ pub struct Counts {
     /// Blocks of checkpoints that were checked.
     pub of_moments: u64,
     pub unreadable: u64,
+    /// Batches of streams that were late, because drive or host were.
+    pub late: u64,
     pub connections: u64,
 }
 
@@ -97,6 +99,7 @@ impl Counts {
         self.scanned += other.scanned;
         self.of_moments += other.of_moments;
         self.unreadable += other.unreadable;
+        self.late += other.late;
         self.connections += other.connections;
     }
 }
@@ -200,7 +203,9 @@ impl World {
         let paused = self.clients.iter().filter_map(Client::paused_until);
         let look = self.may_look().then_some(self.look);
         let failing = self.failing_until;
+        let reader = self.streams.next_time().filter(|_| !self.is_stopped);
         let times = step.into_iter().chain(paused).chain(look).chain(failing);
+        let times = times.chain(reader);
         times.min()
     }
 
@@ -210,8 +215,15 @@ impl World {
             return false;
         }
         let mut is_any = self.see_failures(now) | self.listen(now);
-        if let Some(us) = self.streams.lateness() {
+        if let Some(us) = self.streams.listen(now) {
+            self.counts.late += 1;
             assert!(!self.is_punctual(), "a stream's batch was {us} us late");
+        }
+        while !self.is_stopped
+            && let Some((first, count)) = self.streams.read(now)
+        {
+            self.post(Ask::Read, first, count, now);
+            is_any = true;
         }
         for who in 0..self.clients.len() {
             is_any |= self.move_client(who, now);

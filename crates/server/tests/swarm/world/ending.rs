@@ -26,6 +26,8 @@ impl World {
     pub(super) fn end(&mut self, now: u64) -> bool {
         match self.phase {
             Phase::Running if self.failing_until.is_some() => false,
+            // Readers of streams read to the end of their files.
+            Phase::Running if self.streams.next_time().is_some() => false,
             Phase::Running => {
                 (0..self.clients.len()).for_each(|who| self.clients[who].close_half());
                 self.streams.end(&self.mailbox);
