@@ -4,29 +4,29 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use block::Durability;
 use block::operation::{Ask, OperationError};
-use block::{Durability, Owner};
 use nbd::Style;
 use server::clients::Seats;
 use server::event_loop::EventLoop;
 use server::event_loop::mailbox::Mailbox;
-use server::volume::posted::{Contents, Posted};
 
 use crate::client::Client;
 use crate::failures::KnownFailures;
 use crate::fickle::Fails;
 use crate::history::{History, Moment};
 use crate::legs::{Broken, break_leg};
-use crate::model::{Change, Stamp, contents};
+use crate::model::{Change, Stamp};
 use crate::moments::Moments;
 use crate::plan::{Action, Belief, Plan, Setting};
-use crate::run::{BLOCK, BLOCKS};
-use crate::scan::{Scan, check};
+use crate::run::BLOCKS;
+use crate::scan::Scan;
 use crate::streams::Streams;
 
 mod ending;
 mod findings;
 mod losses;
+mod operations;
 
 use ending::Phase;
 use losses::Departed;
@@ -400,105 +400,6 @@ impl World {
         let seat = (seat, self.counts.failed as usize);
         let client = Client::connect(self.numbers, (style, &self.setting), seat, &self.mailbox);
         self.clients.push(client);
-    }
-
-    /// What waits for an operation that begins now, and its payload.
-    fn ask(
-        &mut self,
-        ask: Ask,
-        (first, count): (u64, u64),
-        known: KnownFailures,
-        now: u64,
-    ) -> (Wait, Vec<u8>) {
-        self.counts.operations += 1;
-        let (stamp, payload) = match ask {
-            Ask::Write { .. } => {
-                let stamp = self.history.stamp();
-                (Some(stamp), contents(first, count, stamp))
-            }
-            Ask::Zero { .. } | Ask::Trim { .. } => (Some(0), Vec::new()),
-            Ask::Read | Ask::Flush | Ask::Cache => (None, Vec::new()),
-        };
-        let change = stamp.map(|stamp| {
-            self.may_be_found(first, count, stamp);
-            self.history.submit(first, count, stamp)
-        });
-        let wait = Wait {
-            ask,
-            first,
-            change,
-            possible: match ask {
-                Ask::Read => self.history.possible(first, count),
-                _ => Vec::new(),
-            },
-            moment: self.history.moment(),
-            cuts: self.history.cuts(),
-            failed: self.counts.failed as usize,
-            excused: known.excused(),
-            since: now,
-        };
-        (wait, payload)
-    }
-
-    fn post(&mut self, ask: Ask, first: u64, count: u64, now: u64) {
-        let (wait, payload) = self.ask(ask, (first, count), self.posters, now);
-        self.numbers += 1;
-        let (number, told) = (self.numbers, Arc::clone(&self.told));
-        self.posted.insert(number, wait);
-        self.mailbox.submit(Posted {
-            export: 0,
-            ask,
-            offset: first * BLOCK,
-            length: count * BLOCK,
-            contents: Contents::Owned(payload),
-            owner: Owner::NOBODY,
-            reply: Box::new(move |result| {
-                tell(&told, Told::Posted(number, result.map(<[u8]>::to_vec)));
-            }),
-        });
-    }
-
-    fn ended(
-        &mut self,
-        wait: Wait,
-        (result, bytes): (Result<(), OperationError>, &[u8]),
-        known: &mut KnownFailures,
-    ) {
-        let is_cut = wait.cuts < self.history.cuts();
-        let failed = self.counts.failed as usize;
-        match (result, wait.ask) {
-            (Err(OperationError::Io), Ask::Flush) if failed > wait.excused => {
-                return known.tell(failed);
-            }
-            (Err(OperationError::Io), _) if failed > wait.failed => return self.unknown(&wait),
-            _ => (),
-        }
-        match result {
-            Err(OperationError::ShuttingDown) if self.is_stopped => return self.unknown(&wait),
-            // Sectors that were being written are unreadable after a cut.
-            Err(OperationError::Io) if self.history.cuts() > 0 => {
-                self.counts.unreadable += 1;
-                return self.unknown(&wait);
-            }
-            Err(failed) => panic!("{:?} at {}: {failed:?}", wait.ask, wait.first),
-            Ok(()) if is_cut => return self.unknown(&wait),
-            Ok(()) => (),
-        }
-        match (wait.ask, wait.change) {
-            (Ask::Write { durability } | Ask::Zero { durability, .. }, Some(change)) => {
-                let is_durable = durability == Durability::Durable;
-                self.history.done(change, is_durable, wait.failed);
-                if failed > wait.failed {
-                    // Its page may have failed before the acknowledgement came.
-                    self.history.doubt();
-                }
-            }
-            // What is trimmed may keep its bytes.
-            (_, Some(change)) => self.history.unknown(change),
-            (Ask::Flush, None) => self.history.flushed(wait.moment, known.told()),
-            (Ask::Read, None) => check(wait.first, bytes, &wait.possible),
-            (_, None) => (),
-        }
     }
 }
 

@@ -1,0 +1,114 @@
+//! Operations of clients and of a front end: what is asked, and what its end says.
+
+use std::sync::Arc;
+
+use block::operation::{Ask, OperationError};
+use block::{Durability, Owner};
+use server::volume::posted::{Contents, Posted};
+
+use super::{Told, Wait, World, tell};
+use crate::failures::KnownFailures;
+use crate::model::contents;
+use crate::run::BLOCK;
+use crate::scan::check;
+
+impl World {
+    /// What waits for an operation that begins now, and its payload.
+    pub(super) fn ask(
+        &mut self,
+        ask: Ask,
+        (first, count): (u64, u64),
+        known: KnownFailures,
+        now: u64,
+    ) -> (Wait, Vec<u8>) {
+        self.counts.operations += 1;
+        let (stamp, payload) = match ask {
+            Ask::Write { .. } => {
+                let stamp = self.history.stamp();
+                (Some(stamp), contents(first, count, stamp))
+            }
+            Ask::Zero { .. } | Ask::Trim { .. } => (Some(0), Vec::new()),
+            Ask::Read | Ask::Flush | Ask::Cache => (None, Vec::new()),
+        };
+        let change = stamp.map(|stamp| {
+            self.may_be_found(first, count, stamp);
+            self.history.submit(first, count, stamp)
+        });
+        let wait = Wait {
+            ask,
+            first,
+            change,
+            possible: match ask {
+                Ask::Read => self.history.possible(first, count),
+                _ => Vec::new(),
+            },
+            moment: self.history.moment(),
+            cuts: self.history.cuts(),
+            failed: self.counts.failed as usize,
+            excused: known.excused(),
+            since: now,
+        };
+        (wait, payload)
+    }
+
+    pub(super) fn post(&mut self, ask: Ask, first: u64, count: u64, now: u64) {
+        let (wait, payload) = self.ask(ask, (first, count), self.posters, now);
+        self.numbers += 1;
+        let (number, told) = (self.numbers, Arc::clone(&self.told));
+        self.posted.insert(number, wait);
+        self.mailbox.submit(Posted {
+            export: 0,
+            ask,
+            offset: first * BLOCK,
+            length: count * BLOCK,
+            contents: Contents::Owned(payload),
+            owner: Owner::NOBODY,
+            reply: Box::new(move |result| {
+                tell(&told, Told::Posted(number, result.map(<[u8]>::to_vec)));
+            }),
+        });
+    }
+
+    pub(super) fn ended(
+        &mut self,
+        wait: Wait,
+        (result, bytes): (Result<(), OperationError>, &[u8]),
+        known: &mut KnownFailures,
+    ) {
+        let is_cut = wait.cuts < self.history.cuts();
+        let failed = self.counts.failed as usize;
+        match (result, wait.ask) {
+            (Err(OperationError::Io), Ask::Flush) if failed > wait.excused => {
+                return known.tell(failed);
+            }
+            (Err(OperationError::Io), _) if failed > wait.failed => return self.unknown(&wait),
+            _ => (),
+        }
+        match result {
+            Err(OperationError::ShuttingDown) if self.is_stopped => return self.unknown(&wait),
+            // Sectors that were being written are unreadable after a cut.
+            Err(OperationError::Io) if self.history.cuts() > 0 => {
+                self.counts.unreadable += 1;
+                return self.unknown(&wait);
+            }
+            Err(failed) => panic!("{:?} at {}: {failed:?}", wait.ask, wait.first),
+            Ok(()) if is_cut => return self.unknown(&wait),
+            Ok(()) => (),
+        }
+        match (wait.ask, wait.change) {
+            (Ask::Write { durability } | Ask::Zero { durability, .. }, Some(change)) => {
+                let is_durable = durability == Durability::Durable;
+                self.history.done(change, is_durable, wait.failed);
+                if failed > wait.failed {
+                    // Its page may have failed before the acknowledgement came.
+                    self.history.doubt();
+                }
+            }
+            // What is trimmed may keep its bytes.
+            (_, Some(change)) => self.history.unknown(change),
+            (Ask::Flush, None) => self.history.flushed(wait.moment, known.told()),
+            (Ask::Read, None) => check(wait.first, bytes, &wait.possible),
+            (_, None) => (),
+        }
+    }
+}
