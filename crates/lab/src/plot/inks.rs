@@ -62,12 +62,23 @@ pub(super) fn colours<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<R
     });
     let fixed: Vec<Option<usize>> = fixed.collect();
     let mut left = (0..SERIES.len()).filter(|place| !taken.contains(place));
-    let mut again = (0..SERIES.len()).cycle();
-    let chosen = fixed.into_iter().map(|place| {
-        let place = place.or_else(|| left.next());
-        place.unwrap_or_else(|| again.next().unwrap_or(0))
-    });
-    chosen.map(|place| SERIES[place]).collect()
+    let mut again = 0..;
+    let chosen = fixed
+        .into_iter()
+        .map(|place| match place.or_else(|| left.next()) {
+            Some(place) => SERIES[place],
+            None => darker(again.next().unwrap_or(0)),
+        });
+    chosen.collect()
+}
+
+/// A colour for series beyond the palette: darker with each round through it.
+fn darker(number: usize) -> RGBColor {
+    let RGBColor(r, g, b) = SERIES[number % SERIES.len()];
+    let round = (number / SERIES.len()) as u32 + 1;
+    // Nine sixteenths: as far apart as neighbours of the palette.
+    let dark = |part: u8| (0..round).fold(part, |part, _| (u16::from(part) * 9 / 16) as u8);
+    RGBColor(dark(r), dark(g), dark(b))
 }
 
 /// The colour of a part of a bar.
@@ -113,11 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn other_series_take_what_is_left_and_then_begin_again() {
-        let names: Vec<String> = (0..8).map(|number| format!("series {number}")).collect();
+    fn other_series_take_what_is_left_and_then_darker_ones() {
+        let names: Vec<String> = (0..18).map(|number| format!("series {number}")).collect();
         let inks = colours(names.iter().map(String::as_str));
         assert_eq!(inks[..6], SERIES);
-        assert_eq!(inks[6..], SERIES[..2]);
+        let distinct: std::collections::BTreeSet<_> =
+            inks.iter().map(|ink| (ink.0, ink.1, ink.2)).collect();
+        assert_eq!(distinct.len(), 18, "{inks:?}");
     }
 
     #[test]

@@ -19,7 +19,12 @@ pub(super) const ROW: f64 = 20.0;
 const STROKE: (f64, f64) = (18.0, 7.0);
 
 /// Distance of two entries.
-const GAP: f64 = 22.0;
+const GAP: f64 = 16.0;
+
+/// The width of a name. Bold letters are wider, and a short name may have wide ones only.
+fn name_width(name: &str) -> f64 {
+    width_of(name, 12.0) * 1.12 + 6.0
+}
 
 impl Entry {
     fn width(&self) -> f64 {
@@ -27,7 +32,7 @@ impl Entry {
             true => 0.0,
             false => width_of(&self.figure, 12.0) + 7.0,
         };
-        STROKE.0 + STROKE.1 + width_of(&self.name, 12.0) + figure + GAP
+        STROKE.0 + STROKE.1 + name_width(&self.name) + figure + GAP
     }
 }
 
@@ -48,7 +53,7 @@ pub(super) fn draw(canvas: &Canvas<'_>, entries: &[Entry], top: f64, left: f64, 
         let name = Look::small(Side::Right).coloured(INK).bold();
         canvas.text(at, middle, &entry.name, name);
         let figure = Look::small(Side::Right).coloured(INK_SOFT);
-        let behind = at + width_of(&entry.name, 12.0) + 7.0;
+        let behind = at + name_width(&entry.name) + 3.0;
         canvas.text(behind, middle, &entry.figure, figure);
     }
 }
