@@ -91,6 +91,8 @@ impl Bitmaps {
             for answer in answers.unwrap_or_default() {
                 kept.marks.answer(answer);
             }
+            // An answer may order more: what was frozen for a checkpoint that has ended is given back.
+            kept.send();
             if *kept.marks.state() != MarkState::On {
                 kept.thread = None;
             }
@@ -200,5 +202,58 @@ impl Kept {
                 thread.send(order);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::arena::Arena;
+    use crate::checkpoint::CHUNK;
+    use crate::checksums::region::Identity;
+
+    /// A checkpoint that ends while its bitmap is being frozen: nobody orders anything after that, and the next
+    /// checkpoint waits for nothing.
+    #[test]
+    fn a_bitmap_that_is_frozen_for_nobody_is_given_back_without_another_order() {
+        let identity = Identity {
+            drive: "disk".to_owned(),
+            volume: "v".to_owned(),
+            block_bytes: 512,
+            offset: 0,
+            capacity: 100 * CHUNK,
+        };
+        let file = tempfile::tempfile().expect("a file");
+        let named = ("daily".to_owned(), 100 * CHUNK);
+        let file = BitmapFile::create(file, identity, named, 5).expect("a bitmap");
+        let arena = Arena::map(4096).expect("memory");
+        let mut ring = Ring::new(&arena).expect("a ring");
+        let mut bitmaps = Bitmaps::default();
+        let open = OpenBitmap {
+            volume: "v".to_owned(),
+            bytes: 0..100 * CHUNK,
+            file,
+            opened: Opened {
+                dirty: Bits::none(100),
+                assumed: 0,
+            },
+        };
+        bitmaps.add(open, &mut ring).expect("a thread");
+        bitmaps.change("v", "daily", |marks| marks.begin_freeze(1));
+        bitmaps.change("v", "daily", Marks::abandon);
+        let is_free = |bitmaps: &Bitmaps| bitmaps.marks("v", "daily").and_then(Marks::may_freeze);
+        // The thread answers within this time, or never.
+        let until = Instant::now() + Duration::from_secs(10);
+        while is_free(&bitmaps) == Ok(false) {
+            assert!(Instant::now() < until, "it is not given back");
+            ring.submit_and_wait(Duration::ZERO, Some(until))
+                .expect("a ring");
+            while ring.next_end().is_some() {
+                bitmaps.answered(&mut ring);
+            }
+        }
+        assert_eq!(is_free(&bitmaps), Ok(true));
     }
 }
