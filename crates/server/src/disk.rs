@@ -208,6 +208,11 @@ impl Disk {
                 "drive {name} has a belief that it follows: expected a drive without one"
             ));
         }
+        if self.next.is_some() {
+            return Err(format!(
+                "a belief of drive {name} is being taken up: expected a drive without one"
+            ));
+        }
         if self.engine.is_mirrored() {
             return Err(format!(
                 "drive {name} is a mirror: expected one disk, which `headtime adopt` learns by itself"

@@ -10,6 +10,7 @@ use nbd::Style;
 use nbd::request::Asked;
 use scheduler::policy::find;
 use server::disk::learning::LearningGrant;
+use server::event_loop::EventLoop;
 use server::status::Mode;
 
 use crate::client::Client;
@@ -20,18 +21,7 @@ impl Served {
     /// Lets the engine of a belief in the drive's truth take the place of the present one.
     pub fn take_up(&self) -> (Result<(), &'static str>, mpsc::Receiver<()>) {
         let (taken, told) = mpsc::channel();
-        let begun = self.ask(move |event_loop| {
-            let make = |now| {
-                let belief = Arc::new(drives::shipped());
-                let policy = find("sptf-sw").expect("a policy");
-                let limits = Limits::suited_to(policy, &belief);
-                let engine = Engine::new(belief, &|| policy.make(), limits).starting_at(now);
-                let engine = engine.with_explanations(Known::Profile);
-                let engine = engine.with_background(engine::Rules::default());
-                engine.with_tracking(policy)
-            };
-            event_loop.take_up(Box::new(make), taken)
-        });
+        let begun = self.ask(move |event_loop| begin(event_loop, taken));
         (begun, told)
     }
 
@@ -47,6 +37,19 @@ impl Served {
         }
         assert_eq!(holds().operations, 0);
     }
+}
+
+fn begin(event_loop: &mut EventLoop, taken: mpsc::Sender<()>) -> Result<(), &'static str> {
+    let make = |now| {
+        let belief = Arc::new(drives::shipped());
+        let policy = find("sptf-sw").expect("a policy");
+        let limits = Limits::suited_to(policy, &belief);
+        let engine = Engine::new(belief, &|| policy.make(), limits).starting_at(now);
+        let engine = engine.with_explanations(Known::Profile);
+        let engine = engine.with_background(engine::Rules::default());
+        engine.with_tracking(policy)
+    };
+    event_loop.take_up(Box::new(make), taken)
 }
 
 fn mode(served: &Served) -> Mode {
@@ -120,4 +123,23 @@ fn an_engine_that_stays_goes_on() {
     assert_eq!(mode(&served), Mode::Plain);
     drop(client);
     served.assert_nothing_is_held();
+}
+
+/// The engine that goes would leave probes at the drive (seed 226 of the swarm, whose service panicked).
+#[test]
+fn a_drive_is_not_profiled_while_a_belief_is_taken_up() {
+    let served = Served::plain(Medium::Unknown, 4096 * BLOCK);
+    let (taken, told) = mpsc::channel();
+    let learned = served.ask(move |event_loop| {
+        assert_eq!(begin(event_loop, taken), Ok(()));
+        let grant = LearningGrant {
+            budget: block::Duration::from_secs(1),
+            granted_ppm: 0,
+        };
+        event_loop.learn("it", &grant)
+    });
+    let refused = learned.expect_err("a belief is being taken up");
+    assert!(refused.contains("being taken up"), "{refused}");
+    assert_eq!(told.recv(), Ok(()), "it was taken up");
+    served.assert_follows_with_calibrations_only();
 }
