@@ -244,6 +244,8 @@ impl EventLoop {
         loop {
             // Commands that have ended: their bytes go to caches, streams and tasks.
             let mut is_any = self.end_commands();
+            // What has waited for room in the engine, before others take it.
+            is_any |= self.volumes.give_waiting(&mut self.disk);
             // Requests of caches, and what they wish for.
             is_any |= self.volumes.submit_for_caches(&mut self.disk);
             // The engine's next commands.

@@ -45,6 +45,7 @@ pub mod posted;
 mod punches;
 mod requests;
 mod resize;
+mod room;
 mod space;
 pub mod streams;
 
@@ -61,6 +62,7 @@ pub(crate) use operations::ZEROES;
 use posted::PostedQueue;
 use punches::Punches;
 pub use resize::Resize;
+use room::WaitingForRoom;
 use streams::meeting::Meeting;
 use streams::{StreamRequest, VolumeStreams};
 
@@ -70,6 +72,7 @@ pub(crate) struct Volumes {
     pub(crate) caches: Caches,
     partial: PartialWrites,
     punches: Punches,
+    waiting: WaitingForRoom,
     pub(crate) posted: PostedQueue,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) classifiers: Classifiers,
@@ -89,6 +92,7 @@ impl Volumes {
             caches: Caches::default(),
             partial: PartialWrites::default(),
             punches: Punches::default(),
+            waiting: WaitingForRoom::default(),
             posted: PostedQueue::default(),
             checkpoints: Checkpoints::default(),
             classifiers: Classifiers::default(),

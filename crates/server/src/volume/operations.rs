@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::{Index, IndexMut};
 
-use block::operation::{Ask, OperationError};
+use block::operation::Ask;
 use block::{Class, Direction, Extent, Request, RequestId, Sectors};
 use slab::Slab;
 
@@ -176,11 +176,6 @@ impl Operations {
             return None;
         };
         let class = self.exports.class(&pending.operation);
-        if !disk.engine.has_room(class) {
-            // The piece that has just ended gave room, unless another operation took it.
-            pending.result = Err(OperationError::Io);
-            return None;
-        }
         let most = self.zeroes.length() as u64 / disk.block();
         let now = rest.length().0.min(most);
         let extent = Extent::new(rest.start(), Sectors(now)).expect("at least one block");

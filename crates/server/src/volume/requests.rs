@@ -41,11 +41,7 @@ impl Volumes {
                 let step = self.caches.flush(disk, &mut self.operations, key);
                 self.advance(disk, key, step);
             }
-            NextStep::FlushDrive => {
-                if disk.engine.flush(disk.now, RequestId(key as u64)).is_err() {
-                    self.fail(disk, key, OperationError::Io);
-                }
-            }
+            NextStep::FlushDrive => self.flush_drive(disk, key),
             NextStep::BeginCopies => drop(self.begin_copies(disk)),
             NextStep::Answer => self.answer(disk, key),
         }
@@ -116,16 +112,13 @@ impl Volumes {
 
     /// Writes the next piece of zeroes, or answers the operation.
     fn write_zeroes(&mut self, disk: &mut Disk, key: usize) {
-        let Some(request) = self.operations.next_zeroes(disk, key) else {
-            return self.answer(disk, key);
-        };
-        match disk.submit(request) {
-            Ok(()) => self.caches.note_change(disk, &self.operations, &request),
-            Err(_) => self.fail(disk, key, OperationError::Io),
+        match self.operations.next_zeroes(disk, key) {
+            Some(request) => self.give(disk, request),
+            None => self.answer(disk, key),
         }
     }
 
-    /// Submits a request of an operation to the engine, which has room for it.
+    /// Submits a request of an operation to the engine.
     pub(super) fn submit(
         &mut self,
         disk: &mut Disk,
@@ -142,10 +135,7 @@ impl Volumes {
             durability,
             owner: self.operations[key].operation.owner,
         };
-        match disk.submit(request) {
-            Ok(()) => self.caches.note_change(disk, &self.operations, &request),
-            Err(_) => self.fail(disk, key, OperationError::Invalid),
-        }
+        self.give(disk, request);
     }
 
     /// The memory of some blocks of a request.

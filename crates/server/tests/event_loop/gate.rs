@@ -14,7 +14,7 @@ use server::ring::Ring;
 
 use crate::station::BLOCK;
 
-/// Commands over these blocks do not end, if there are some: what a test and its drive share.
+/// Commands over these blocks do not end, if there are some, and no flushes: what a test and its drive share.
 pub type Closed = Arc<Mutex<Option<Extent>>>;
 
 /// Blocks of the model's in one of these.
@@ -74,6 +74,9 @@ impl BackEnd for Gate {
                 self.behind.push(command.id);
             }
             *extent = fine(*extent);
+        }
+        if command.action == Action::Flush && closed.is_some() {
+            self.behind.push(command.id);
         }
         // SAFETY: the caller's promise, passed on.
         unsafe { self.inner.start(now, &command, memory, ring) };

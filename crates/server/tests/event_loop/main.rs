@@ -12,6 +12,7 @@ mod fickle;
 mod gate;
 mod hostile;
 mod ledger;
+#[allow(dead_code, reason = "shared with the swarm")]
 mod model;
 mod offered;
 mod parts;
@@ -19,6 +20,7 @@ mod power;
 mod priorities;
 mod promised;
 mod random;
+mod room;
 mod shuffled;
 mod slowest;
 mod station;

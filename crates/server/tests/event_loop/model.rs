@@ -96,6 +96,13 @@ impl Model {
         }
     }
 
+    /// Blocks from `first` on may have what they may have in `other`.
+    pub fn restore(&mut self, first: u64, other: &Model) {
+        let count = self.blocks.len() as u64 - first;
+        let from = &other.blocks[first as usize..];
+        self.range(first, count).clone_from_slice(from);
+    }
+
     /// It was refused, and did nothing.
     pub fn never_was(&mut self, change: Change) {
         for block in self.range(change.first, change.count) {
