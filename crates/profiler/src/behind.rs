@@ -9,7 +9,7 @@
 //!
 //! A foreground command waits for at most one granted probe, the one in service.
 
-use block::{Command, CommandId, Duration, Instant, Outcome};
+use block::{Command, CommandId, Duration, Instant, Outcome, Status};
 
 use crate::findings::Findings;
 use crate::profiler::{KnownSoFar, NextProbe, Profiler};
@@ -49,7 +49,17 @@ pub struct ProfilerBehindLoad {
     spent: Duration,
     ended: u64,
     took: Duration,
+    /// Probes that failed since the last one that did not, and when the next one may go for that.
+    failed: u32,
+    resumes: Instant,
 }
+
+/// Failed probes in a row after which the next one waits. A choice: a bad place of a disk fails fewer.
+const FEW_FAILED: u32 = 8;
+/// The first and the longest pause after a failed probe; each is twice the one before. A choice: a disk that was
+/// unplugged fails at once, and is asked again each second.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Command ids with this bit are probes.
 const PROBES: u64 = 1 << 62;
@@ -70,6 +80,8 @@ impl ProfilerBehindLoad {
             spent: Duration::ZERO,
             ended: 0,
             took: Duration::ZERO,
+            failed: 0,
+            resumes: schedule.from,
         }
     }
 
@@ -117,6 +129,7 @@ impl ProfilerBehindLoad {
     /// A probe has ended.
     pub fn observe(&mut self, now: Instant, mut outcome: Outcome) {
         outcome.id = CommandId(outcome.id.0 & !PROBES);
+        self.pause(now, outcome.status);
         self.profiler.observe(now, outcome);
         self.probes -= 1;
         self.ended += 1;
@@ -125,6 +138,18 @@ impl ProfilerBehindLoad {
         self.took += took;
         if self.foreground > 0 || now.since(self.calm_since) < self.schedule.calm {
             self.spent += took;
+        }
+    }
+
+    /// The next probe waits if many have failed in a row.
+    fn pause(&mut self, now: Instant, status: Status) {
+        self.failed = match status {
+            Status::Good => 0,
+            _ => self.failed.saturating_add(1),
+        };
+        if self.failed > FEW_FAILED {
+            let doubled = (self.failed - FEW_FAILED - 1).min(16);
+            self.resumes = now + (SHORTEST_PAUSE * (1 << doubled)).min(LONGEST_PAUSE);
         }
     }
 
@@ -159,6 +184,7 @@ impl ProfilerBehindLoad {
             (Some(calm), Some(granted)) => calm.min(granted),
             (calm, granted) => calm.or(granted)?,
         };
+        let opens = opens.max(self.resumes);
         (opens <= schedule.until).then_some(opens)
     }
 
@@ -200,5 +226,54 @@ impl ProfilerBehindLoad {
     /// The findings so far.
     pub fn findings(&self) -> Findings {
         self.profiler.findings()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DriveIdentity, Offers, WritePermission, procedure};
+
+    /// A disk that was unplugged fails each read at once.
+    #[test]
+    fn a_disk_that_fails_all_reads_is_asked_ever_less() {
+        let identity = DriveIdentity {
+            blocks: 1 << 24,
+            block_bytes: 512,
+            physical_block_bytes: 512,
+            depth: 1,
+            offers: Offers::Nothing,
+            writes: WritePermission::Forbidden,
+        };
+        let budget = Duration::from_secs(60);
+        let complete = move |prober| procedure::complete(prober, budget);
+        let profiler = Profiler::new(identity, Findings::default(), complete);
+        let schedule = ProbeSchedule {
+            calm: Duration::ZERO,
+            granted_ppm: 0,
+            from: Instant::ZERO,
+            until: Instant::ZERO + budget,
+        };
+        let mut profiler = ProfilerBehindLoad::new(profiler, schedule);
+        let mut now = Instant::ZERO;
+        while !profiler.is_over(now) && profiler.probes() < 1000 {
+            match profiler.next(now, 1) {
+                Some(command) => profiler.observe(
+                    now,
+                    Outcome {
+                        id: command.id,
+                        at: now,
+                        status: Status::TimedOut,
+                        account: None,
+                    },
+                ),
+                None => match profiler.next_wakeup() {
+                    Some(at) => now = now.max(at) + Duration::from_nanos(1),
+                    None => break,
+                },
+            }
+        }
+        let probes = profiler.probes();
+        assert!((20..100).contains(&probes), "{probes} reads in a minute");
     }
 }
