@@ -18,7 +18,7 @@ use crate::conversation::{Conversation, End};
 use crate::failures::KnownFailures;
 use crate::offered::offer;
 use crate::plan::Setting;
-use crate::run::{BLOCK, BLOCKS};
+use crate::run::BLOCK;
 use crate::world::Wait;
 
 /// One connection.
@@ -39,6 +39,8 @@ pub struct Client {
     /// Whether the service has closed.
     is_closed: bool,
     pub failures: KnownFailures,
+    /// Blocks of the volume, as it was told.
+    blocks: u64,
 }
 
 impl Client {
@@ -46,15 +48,16 @@ impl Client {
     pub fn connect(
         number: u64,
         (style, setting): (Style, &Setting),
+        (export, blocks): (usize, u64),
         (seat, failed): (Seat, usize),
         mailbox: &Mailbox,
     ) -> Client {
         let (stream, socket) = UnixStream::pair().expect("sockets");
         stream.set_nonblocking(true).expect("a socket");
         let session = Session {
-            offer: offer("", BLOCKS * BLOCK, setting.sector),
+            offer: offer("", blocks * BLOCK, setting.sector),
             agreed: Agreed {
-                export: 0,
+                export,
                 style,
                 contexts: match style {
                     Style::Simple => Vec::new(),
@@ -72,7 +75,7 @@ impl Client {
             socket: socket.into(),
             session: None,
             agreed: session.agreed.clone(),
-            export: 0,
+            export,
             offer: session.offer.clone(),
             received: Vec::new(),
             seat,
@@ -91,6 +94,7 @@ impl Client {
             is_leaving: false,
             is_closed: false,
             failures: KnownFailures::since(failed),
+            blocks,
         }
     }
 
@@ -100,6 +104,12 @@ impl Client {
 
     pub fn has_room(&self, depth: usize) -> bool {
         !self.is_leaving && self.conversation.under_way() < depth
+    }
+
+    /// Those of some blocks that its volume has.
+    pub fn within(&self, (first, count): (u64, u64)) -> Option<(u64, u64)> {
+        let left = self.blocks.checked_sub(first)?;
+        (left > 0 || count == 0).then_some((first, count.min(left)))
     }
 
     pub fn submit(&mut self, wait: Wait, ask: Ask, (first, count): (u64, u64), payload: &[u8]) {
@@ -205,11 +215,11 @@ impl Client {
         self.send();
     }
 
-    /// Sends a write of 52 KiB, but not all of its payload.
+    /// Sends a write of 52 KiB, but not all of its payload, if its volume has so many.
     pub fn send_a_part(&mut self, payload: &[u8]) {
         let durability = Durability::Volatile;
         let write = Asked::Of(Ask::Write { durability });
-        if !self.is_leaving {
+        if !self.is_leaving && self.blocks >= 416 {
             let mut out = Vec::new();
             self.conversation.submit(&mut out, write, 0, 416 * BLOCK);
             self.out.extend(out);
@@ -219,12 +229,12 @@ impl Client {
     }
 }
 
-/// The volume from a byte of its drive on, as the service has it.
-pub fn export(origin: u64) -> Export {
+/// The volume of so many blocks from a byte of its drive on, as the service has it.
+pub fn export(origin: u64, blocks: u64) -> Export {
     Export {
         name: String::new(),
         offset: origin,
-        length: BLOCKS * BLOCK,
+        length: blocks * BLOCK,
         class: Class::default(),
     }
 }

@@ -14,8 +14,8 @@ pub struct History {
     found: Model,
     medium: Model,
     /// Changes that have ended and may be lost, in the order of their ends, each with the failures of the drive before
-    /// it was submitted.
-    volatile: Vec<(Change, usize)>,
+    /// it was submitted. A change that a shorter volume has lost in part is `None`.
+    volatile: Vec<(Option<Change>, usize)>,
     /// How many have left the front of that list.
     settled: usize,
     cuts: usize,
@@ -54,7 +54,7 @@ impl History {
         self.medium.end(change);
         match is_durable {
             true => self.medium.settle(change),
-            false => self.volatile.push((change, failed)),
+            false => self.volatile.push((Some(change), failed)),
         }
     }
 
@@ -74,7 +74,7 @@ impl History {
     pub fn flushed(&mut self, begun: Moment, told: usize) {
         let count = begun.0.saturating_sub(self.settled);
         for (change, failed) in self.volatile.drain(..count) {
-            if failed >= told {
+            if let Some(change) = change.filter(|_| failed >= told) {
                 self.medium.settle(change);
                 self.found.settle(change);
             }
@@ -101,6 +101,14 @@ impl History {
         self.found = self.medium.clone();
     }
 
+    /// The volume has become shorter: unwritten pages from this block on are lost.
+    pub fn shrink(&mut self, end: u64) {
+        for (change, _) in &mut self.volatile {
+            *change = change.filter(|change| change.first + change.count <= end);
+        }
+        self.found.restore(end, &self.medium);
+    }
+
     /// The service was killed. What it wrote is at the drive, and in no danger. Pages that only the service had are
     /// lost.
     pub fn kill(&mut self, has_pages: bool) {
@@ -117,6 +125,12 @@ impl History {
             self.flushed(self.moment(), failed);
         }
         self.lose();
+    }
+
+    /// A block was changed behind the service's back.
+    pub fn change(&mut self, block: u64, stamp: Stamp) {
+        let change = self.submit(block, 1, stamp);
+        self.done(change, true, 0);
     }
 
     /// How often the power was cut.
@@ -179,4 +193,21 @@ fn a_flush_makes_nothing_safe_that_its_client_knows_to_be_in_doubt() {
     unaware.flushed(unaware.moment(), 0);
     unaware.cut();
     assert_eq!(possible(&unaware), [vec![1], vec![2]]);
+}
+
+#[test]
+fn a_shorter_volume_loses_what_is_not_flushed_past_its_end() {
+    let mut history = History::new(3);
+    let all = history.submit(0, 3, 1);
+    history.done(all, true, 0);
+    let within = history.submit(0, 1, 2);
+    history.done(within, false, 0);
+    let across = history.submit(1, 2, 3);
+    history.done(across, false, 0);
+    history.shrink(2);
+    assert_eq!(history.possible(0, 3), [vec![2], vec![3], vec![1, 3]]);
+    history.flushed(history.moment(), 0);
+    history.cut();
+    let possible = history.possible(0, 3);
+    assert_eq!(possible, [vec![2], vec![1, 3], vec![1, 3]]);
 }

@@ -164,6 +164,10 @@ impl Simulation {
 impl Queues for Simulation {
     unsafe fn submit(&mut self, ticket: Ticket, operation: RingOperation) {
         match ticket.owner {
+            // The bell of checksums.
+            _ if matches!(operation, RingOperation::PollReadable { .. }) => {
+                self.sockets.push((ticket, operation));
+            }
             Owner::BackEnd | Owner::SecondLeg => {
                 let stalled = self.world.borrow().stalled_until();
                 let stalled = stalled.saturating_sub(self.now());
@@ -198,6 +202,10 @@ impl Queues for Simulation {
             self.move_files();
             while self.move_sockets() | self.world.borrow_mut().progress(self.now()) {}
             if self.world.borrow().is_killed() {
+                self.world
+                    .borrow()
+                    .regions()
+                    .inspect(|regions| regions.kill());
                 self.end_in_the_middle();
                 return Err(io::Error::from(io::ErrorKind::Interrupted));
             }

@@ -3,7 +3,7 @@
 //! ```text
 //!   seed --> plan: setting, steps --> world --operations, cuts--> event loop --> simulated kernel
 //!                                       ^-------- answers ----------'   killed, and begun again
-//!            checks: every byte, power cuts, all ends once and in time, nothing is left
+//!            checks: every byte, power cuts, scrubs, all ends once and in time, nothing is left
 //! ```
 //!
 //! `cargo xtask swarm --seeds N | --minutes M | --seed S` runs it. A failure is shortened and printed.
@@ -27,8 +27,11 @@ mod offered;
 mod plan;
 #[path = "../event_loop/promised.rs"]
 mod promised;
+mod regions;
+mod reload;
 mod run;
 mod scan;
+mod scrub;
 mod streams;
 #[path = "../event_loop/whole.rs"]
 mod whole;

@@ -74,6 +74,8 @@ struct Moment {
     /// What each block may have.
     possible: Vec<Vec<Stamp>>,
     chunks: u64,
+    /// Blocks of the volume.
+    blocks: u64,
     cuts: usize,
 }
 
@@ -89,7 +91,7 @@ impl Moments {
         &mut self,
         step: MomentStep,
         number: u64,
-        (setting, history): (&Setting, &History),
+        (setting, history, blocks): (&Setting, &History, u64),
         (mailbox, told): (&Mailbox, &Tell),
     ) {
         match step {
@@ -99,9 +101,10 @@ impl Moments {
                     export: None,
                     possible: history.possible(0, BLOCKS),
                     chunks,
+                    blocks,
                     cuts: history.cuts(),
                 });
-                order(number, (setting, chunks), mailbox, told);
+                order(number, (setting, blocks, chunks), mailbox, told);
             }
             MomentStep::Order { .. } => (),
             MomentStep::Read { first, count } => self.read(number, (first, count), (mailbox, told)),
@@ -134,6 +137,10 @@ impl Moments {
     ) {
         let Some(moment) = &self.current else { return };
         let Some(export) = moment.export else { return };
+        let count = count.min(moment.blocks.saturating_sub(first));
+        if count == 0 {
+            return;
+        }
         let read = Read {
             moment: moment.number,
             first,
@@ -172,7 +179,7 @@ impl Moments {
         &mut self,
         number: u64,
         result: Result<Vec<u8>, OperationError>,
-        cuts: usize,
+        (cuts, is_stopped): (usize, bool),
     ) -> u64 {
         let read = self.reads.remove(&number).expect("each ends once");
         let Some(moment) = self
@@ -189,6 +196,7 @@ impl Moments {
             }
             // A cut loses the moment.
             Ok(_) => 0,
+            Err(OperationError::ShuttingDown) if is_stopped => 0,
             // Sectors that were being written are unreadable after a cut, and a store may be full.
             Err(_) if cuts > 0 || moment.chunks < CHUNKS => 0,
             Err(failed) => panic!("a checkpoint is not readable at {}: {failed:?}", read.first),
@@ -229,10 +237,15 @@ impl Moment {
     }
 }
 
-fn order(number: u64, (setting, chunks): (&Setting, u64), mailbox: &Mailbox, told: &Tell) {
+fn order(
+    number: u64,
+    (setting, blocks, chunks): (&Setting, u64, u64),
+    mailbox: &Mailbox,
+    told: &Tell,
+) {
     let order = CheckpointOrder {
         volume: "v".to_owned(),
-        bytes: setting.origin()..setting.origin() + BLOCKS * BLOCK,
+        bytes: setting.origin()..setting.origin() + blocks * BLOCK,
         class: Class::default(),
         bitmap: None,
         store: StoreOrder {

@@ -11,6 +11,7 @@ use server::mirror::DATA_OFFSET;
 
 use crate::fickle::Fails;
 use crate::moments::MomentStep;
+use crate::reload::ReloadStep;
 use crate::run::{BLOCK, BLOCKS};
 use crate::streams::{Pace, StreamStep};
 
@@ -94,6 +95,10 @@ pub struct Setting {
     pub pace: Pace,
     /// Whether the drive hangs now and then.
     pub hangs: bool,
+    /// Whether the volume has checksums.
+    pub checksums: bool,
+    /// How many requests the engine holds at most, if few.
+    pub room: Option<usize>,
     /// The longest time that the host's files take, in microseconds.
     pub host_us: u64,
 }
@@ -138,6 +143,7 @@ pub enum Action {
     },
     Stream(StreamStep),
     Moment(MomentStep),
+    Reload(ReloadStep),
     Leave(u64, Leaving),
     /// A client takes no replies for so many milliseconds.
     Pause {
@@ -146,6 +152,8 @@ pub enum Action {
     },
     /// All blocks are read in the background.
     Scan,
+    /// Reads are compared with checksums from now on.
+    Pass,
     PowerCut,
     Kill,
     /// The service is stopped, and another one begins.
@@ -202,7 +210,14 @@ impl Plan {
         let setting = with_pace(setting, &mut Dice::new(seed.rotate_left(40)));
         let mut of_hangs = Dice::new(seed.rotate_left(48));
         let hangs = !setting.mirrored && of_hangs.percent(20);
-        let setting = Setting { hangs, ..setting };
+        let mut of_checksums = Dice::new(seed.rotate_left(4));
+        let checksums = !setting.mirrored && of_checksums.percent(25);
+        let setting = Setting {
+            hangs,
+            checksums,
+            room: room(&mut Dice::new(seed.rotate_left(20))),
+            ..setting
+        };
         let count = 1 + dice.below(STEPS);
         // Runs are calm or busy: the mean distance of two steps.
         let mean_us = dice.one(&[20, 500, 10_000, 200_000]);
@@ -218,6 +233,8 @@ impl Plan {
         with_moments(&mut steps, &setting, &mut Dice::new(seed.rotate_left(8)));
         with_hangs(&mut steps, &setting, &mut of_hangs);
         with_restarts(&mut steps, &setting, &mut Dice::new(seed.rotate_left(24)));
+        with_passes(&mut steps, &setting, &mut of_checksums);
+        with_reloads(&mut steps, &setting, &mut Dice::new(seed.rotate_left(56)));
         Plan { setting, steps }
     }
 }
@@ -239,6 +256,11 @@ fn with_pace(setting: Setting, dice: &mut Dice) -> Setting {
     }
     let pace = Pace::fast(dice);
     Setting { pace, ..setting }
+}
+
+/// Some engines hold few requests.
+fn room(dice: &mut Dice) -> Option<usize> {
+    dice.percent(25).then(|| 2 + dice.below(14) as usize)
 }
 
 /// Some runs have checkpoints, which are drawn by dice of their own, too.
@@ -277,6 +299,27 @@ fn with_restarts(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
             let action = Action::Kill;
             steps.insert(at + 1, Step { after_us, action });
         }
+    }
+}
+
+/// In some runs the configuration is reloaded, and the drive profiled.
+fn with_reloads(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if !dice.percent(30) {
+        return;
+    }
+    for _ in 0..1 + dice.below(20) {
+        let step = ReloadStep::draw(setting, dice);
+        insert(steps, Action::Reload(step), dice);
+    }
+}
+
+/// In some runs scrubs begin beside the load.
+fn with_passes(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if !setting.checksums || !dice.percent(50) {
+        return;
+    }
+    for _ in 0..1 + dice.below(5) {
+        insert(steps, Action::Pass, dice);
     }
 }
 
@@ -324,6 +367,8 @@ fn setting(dice: &mut Dice) -> Setting {
         streams,
         pace: Pace::SLOW,
         hangs: false,
+        checksums: false,
+        room: None,
         host_us: dice.one(&[5, 50, 3000]),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -26,8 +28,11 @@ use crate::client::export;
 use crate::fickle::Fickle;
 use crate::kernel::Simulation;
 use crate::legs::Images;
+use crate::model::contents;
 use crate::plan::{Belief, Dice, Faults, Medium, Plan, Setting};
 use crate::promised::{promising, settings};
+use crate::regions::Regions;
+use crate::scrub::{self, Scrub};
 use crate::world::{Counts, World};
 
 /// Bytes that have one value in the models: a part of a sector.
@@ -87,7 +92,8 @@ fn play(plan: &Plan, seed: u64) -> Report {
     let nanos: &'static AtomicU64 = Box::leak(Box::default());
     let clock = Clock::simulated(nanos);
     let mut mailbox = Mailbox::new().expect("a bell");
-    let world = Rc::new(RefCell::new(World::new(plan, mailbox.clone())));
+    let world = world(plan, seed, (nanos, mailbox.clone()));
+    let world = Rc::new(RefCell::new(world));
     let medium = Storage::create(&plan.setting, folder.path());
     let mut dice = Dice::new(seed.rotate_left(32));
     loop {
@@ -96,7 +102,13 @@ fn play(plan: &Plan, seed: u64) -> Report {
         let seed = dice.below(u64::MAX);
         let kernel = Simulation::new((clock, nanos), Rc::clone(&world), seed, host_us);
         let back_end = medium.back_end(&plan.setting, &world.borrow(), &mut dice);
-        let event_loop = begin(&plan.setting, (clock, kernel), back_end, mailbox);
+        let volume = world.borrow().blocks();
+        let mut setting = plan.setting.clone();
+        if world.borrow().is_scrubbing() {
+            // All is read from the drive.
+            setting.cache = None;
+        }
+        let event_loop = begin((&setting, volume), (clock, kernel), back_end, mailbox);
         let mut event_loop = event_loop.expect("a loop");
         let ended = event_loop.run();
         let is_killed = world.borrow().is_killed();
@@ -118,7 +130,13 @@ fn play(plan: &Plan, seed: u64) -> Report {
         let (mut world, mailbox) = (world.borrow_mut(), mailbox.clone());
         match is_killed {
             true => world.begin_after_kill(mailbox),
-            false => world.begin_after_stop(mailbox, ended.is_ok()),
+            false => {
+                let is_over = !world.is_stopped();
+                world.begin_after_stop(mailbox, ended.is_ok());
+                if is_over && let Some(block) = world.begin_scrub() {
+                    medium.change(block);
+                }
+            }
         }
     }
     let world = world.borrow();
@@ -134,9 +152,20 @@ fn play(plan: &Plan, seed: u64) -> Report {
     }
 }
 
+/// The world of a plan.
+fn world(plan: &Plan, seed: u64, (nanos, mailbox): (&'static AtomicU64, Mailbox)) -> World {
+    let world = World::new(plan, mailbox);
+    if !plan.setting.checksums {
+        return world;
+    }
+    let mut dice = Dice::new(seed.rotate_left(12));
+    let regions = Regions::new(dice.below(u64::MAX), plan.setting.host_us, nanos);
+    world.with_checksums(regions, Scrub::draw(&mut dice))
+}
+
 /// A service that begins.
 fn begin(
-    setting: &Setting,
+    (setting, blocks): (&Setting, u64),
     (clock, kernel): (Clock, Simulation),
     back_end: Box<dyn BackEnd>,
     mailbox: Mailbox,
@@ -146,9 +175,9 @@ fn begin(
         ..Bounds::default()
     };
     let ring = |_: &_| Ok(Ring::over(Box::new(kernel)));
-    let (engine, exports) = (engine(setting), vec![export(setting.origin())]);
+    let (engine, exports) = (engine(setting), vec![export(setting.origin(), blocks)]);
     let event_loop = EventLoop::over(clock, ring, engine, back_end, exports, mailbox, bounds)?;
-    let place = (setting.origin(), BLOCKS * BLOCK);
+    let place = (setting.origin(), blocks * BLOCK);
     let cache = setting.cache.clone();
     let caches: Vec<_> = cache
         .map(|cache| (cache, place.0, place.1))
@@ -200,17 +229,36 @@ impl Storage {
     fn back_end(&self, setting: &Setting, world: &World, dice: &mut Dice) -> Box<dyn BackEnd> {
         let seed = dice.below(u64::MAX);
         let broken = world.broken();
-        match self {
-            Storage::One(path, blocks) if setting.faults == Faults::Errors || setting.hangs => {
-                let drive = drive(setting, path, *blocks, seed);
+        let (path, drive) = match self {
+            Storage::One(path, blocks) => (path, drive(setting, path, *blocks, seed)),
+            Storage::Mirror(legs, blocks) => {
+                return legs.mirror(|path| drive(setting, path, *blocks, seed), &broken, dice);
+            }
+        };
+        let drive: Box<dyn BackEnd> = match setting.faults == Faults::Errors || setting.hangs {
+            true => {
                 let mood = Arc::clone(&broken[0]);
                 Box::new(Fickle::new(drive, mood, world.failures()))
             }
-            Storage::One(path, blocks) => drive(setting, path, *blocks, seed),
-            Storage::Mirror(legs, blocks) => {
-                legs.mirror(|path| drive(setting, path, *blocks, seed), &broken, dice)
+            false => drive,
+        };
+        match world.regions() {
+            Some(regions) => {
+                let sums = path.with_extension("sums");
+                regions.over(drive, &sums, (setting, world.blocks()))
             }
+            None => drive,
         }
+    }
+
+    /// A block of the volume changes on the medium.
+    fn change(&self, block: u64) {
+        let Storage::One(path, _) = self else {
+            return;
+        };
+        let file = File::options().write(true).open(path).expect("an image");
+        let bytes = contents(block, 1, scrub::CHANGED);
+        file.write_all_at(&bytes, block * BLOCK).expect("an image");
     }
 }
 
@@ -238,7 +286,8 @@ fn faults(setting: &Setting) -> Imperfections {
     }
 }
 
-fn engine(setting: &Setting) -> Engine {
+/// The engine of a setting.
+pub fn engine(setting: &Setting) -> Engine {
     let belief = match (setting.belief, truth(setting)) {
         (Belief::True | Belief::Wrong, Some(truth)) => truth,
         _ => {
@@ -247,7 +296,16 @@ fn engine(setting: &Setting) -> Engine {
         }
     };
     let policy = find(setting.policy).expect("a policy");
-    let limits = Limits::suited_to(policy, &belief);
+    let suited = Limits::suited_to(policy, &belief);
+    let limits = match setting.room {
+        // One of them for real-time requests.
+        Some(room) => Limits {
+            requests: room + 1,
+            reserved_for_real_time: 1,
+            ..suited
+        },
+        None => suited,
+    };
     let engine = match setting.mirrored {
         false => Engine::new(belief, &|| policy.make(), limits),
         true => {

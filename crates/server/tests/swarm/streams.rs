@@ -287,7 +287,13 @@ fn attach(
     tell(mailbox, move |event_loop| {
         if let Err(refused) = event_loop.streams().attach(request) {
             // Two recordings of the same blocks, or the head has no time left, or the memory is too small.
-            let reasons = ["records there", "would last", "memory", "are left"];
+            let reasons = [
+                "records there",
+                "would last",
+                "memory",
+                "are left",
+                "places within",
+            ];
             let is_fair = reasons.iter().any(|reason| refused.reason.contains(reason));
             assert!(is_fair, "{}", refused.reason);
         }

@@ -19,15 +19,20 @@ use crate::legs::{Broken, break_leg};
 use crate::model::{Change, Stamp};
 use crate::moments::Moments;
 use crate::plan::{Action, Belief, Plan, Setting};
+use crate::regions::Regions;
+use crate::reload::Reloads;
 use crate::run::BLOCKS;
 use crate::scan::Scan;
+use crate::scrub::{self, PassLook, Scrub};
 use crate::streams::Streams;
 
+mod counts;
 mod ending;
 mod findings;
 mod losses;
 mod operations;
 
+pub use counts::Counts;
 use ending::Phase;
 use losses::Departed;
 
@@ -51,6 +56,10 @@ pub struct Wait {
     failed: usize,
     /// A flush may fail if there are more than these.
     excused: usize,
+    /// Whether it reaches past the end of the volume, or did before one that was told meanwhile; `None` if that depends.
+    is_beyond: Option<bool>,
+    /// Whether the volume has become shorter under it.
+    is_shortened: bool,
     since: u64,
 }
 
@@ -63,46 +72,16 @@ pub enum Told {
     MomentRead(u64, Result<Vec<u8>, OperationError>),
     /// The connections that there are.
     Present(Vec<u64>),
+    /// The volume has another length in blocks, or the reason why not.
+    Resized(Result<u64, String>),
+    /// The volume has another export.
+    Added(usize),
+    /// A look at a scrub.
+    Looked(PassLook),
 }
 
 /// Where it is told.
 pub type Tell = Arc<Mutex<VecDeque<Told>>>;
-
-/// What has happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub operations: u64,
-    pub cuts: u64,
-    pub kills: u64,
-    /// Services that were stopped, and began again.
-    pub stops: u64,
-    pub breaks: u64,
-    /// Commands that the drive failed.
-    pub failed: u64,
-    pub scanned: u64,
-    /// Blocks of checkpoints that were checked.
-    pub of_moments: u64,
-    pub unreadable: u64,
-    /// Batches of streams that were late, because drive or host were.
-    pub late: u64,
-    pub connections: u64,
-}
-
-impl Counts {
-    pub fn add(&mut self, other: &Counts) {
-        self.operations += other.operations;
-        self.cuts += other.cuts;
-        self.kills += other.kills;
-        self.stops += other.stops;
-        self.breaks += other.breaks;
-        self.failed += other.failed;
-        self.scanned += other.scanned;
-        self.of_moments += other.of_moments;
-        self.unreadable += other.unreadable;
-        self.late += other.late;
-        self.connections += other.connections;
-    }
-}
 
 /// The world.
 pub struct World {
@@ -115,6 +94,9 @@ pub struct World {
     scans: Vec<Scan>,
     streams: Streams,
     moments: Moments,
+    reloads: Reloads,
+    /// The checksums, if there are any, and the scrub at the end.
+    checked: Option<(Regions, Scrub)>,
     history: History,
     told: Tell,
     mailbox: Mailbox,
@@ -153,6 +135,8 @@ impl World {
             scans: Vec::new(),
             streams: Streams::new(plan.setting.pace),
             moments: Moments::default(),
+            reloads: Reloads::begin(BLOCKS),
+            checked: None,
             history: History::new(BLOCKS),
             told: Tell::default(),
             mailbox,
@@ -172,6 +156,27 @@ impl World {
         }
     }
 
+    /// The volume has checksums, and is scrubbed at the end.
+    #[must_use]
+    pub fn with_checksums(self, regions: Regions, scrub: Scrub) -> World {
+        World {
+            checked: Some((regions, scrub)),
+            ..self
+        }
+    }
+
+    /// The checksums, if there are any.
+    pub fn regions(&self) -> Option<&Regions> {
+        self.checked.as_ref().map(|(regions, _)| regions)
+    }
+
+    /// Whether the service only scrubs.
+    pub fn is_scrubbing(&self) -> bool {
+        self.checked
+            .as_ref()
+            .is_some_and(|(_, scrub)| scrub.is_on())
+    }
+
     /// What the legs of a mirror fail.
     pub fn broken(&self) -> Broken {
         self.broken.clone()
@@ -187,9 +192,20 @@ impl World {
         self.is_killed
     }
 
+    /// Whether the service was stopped between two steps.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
     /// Whether another service begins when this one has stopped.
     pub fn begins_again(&self) -> bool {
-        self.is_stopped
+        let is_due = |(_, scrub): &(Regions, Scrub)| scrub.is_due();
+        self.is_stopped || self.checked.as_ref().is_some_and(is_due)
+    }
+
+    /// Blocks of the volume.
+    pub fn blocks(&self) -> u64 {
+        self.reloads.blocks()
     }
 
     /// Until when the host's files are slow.
@@ -205,7 +221,9 @@ impl World {
         let failing = self.failing_until;
         let reader = self.streams.next_time().filter(|_| !self.is_stopped);
         let times = step.into_iter().chain(paused).chain(look).chain(failing);
-        let times = times.chain(reader);
+        let checked = self.checked.iter();
+        let checked = checked.flat_map(|(regions, scrub)| [regions.next_time(), scrub.next_time()]);
+        let times = times.chain(reader).chain(checked.flatten());
         times.min()
     }
 
@@ -215,6 +233,9 @@ impl World {
             return false;
         }
         let mut is_any = self.see_failures(now) | self.listen(now);
+        if let Some((regions, _)) = &self.checked {
+            is_any |= regions.progress(now);
+        }
         if let Some(us) = self.streams.listen(now) {
             self.counts.late += 1;
             assert!(!self.is_punctual(), "a stream's batch was {us} us late");
@@ -293,10 +314,15 @@ impl World {
                 Told::Cut => self.cut(now),
                 Told::Opened(number, opened) => self.moments.opened(number, opened),
                 Told::MomentRead(number, result) => {
-                    let checked = self.moments.ended(number, result, self.history.cuts());
+                    let checked =
+                        self.moments
+                            .ended(number, result, (self.history.cuts(), self.is_stopped));
                     self.counts.of_moments += checked;
                 }
                 Told::Present(numbers) => self.see(&numbers),
+                Told::Resized(resized) => self.resized(resized),
+                Told::Added(export) => self.reloads.added(export),
+                Told::Looked(look) => self.looked(now, &look),
             }
         }
         is_any
@@ -328,17 +354,16 @@ impl World {
         let count = self.clients.len() as u64;
         let place = |who: u64| (count > 0).then(|| (who % count.max(1)) as usize);
         match action {
-            Action::Connect(style) => self.connect(style),
+            Action::Connect(style) if self.reloads.is_settled() => self.connect(style),
+            Action::Connect(_) => (),
             Action::Submit {
                 who,
                 ask,
                 first,
                 count,
             } => {
-                if let Some(who) = place(who).filter(|&who| self.clients[who].has_room(DEPTH)) {
-                    let known = self.clients[who].failures;
-                    let (wait, payload) = self.ask(ask, (first, count), known, now);
-                    self.clients[who].submit(wait, ask, (first, count), &payload);
+                if let Some(who) = place(who) {
+                    self.submit(who, ask, (first, count), now);
                 }
             }
             Action::Post { ask, first, count } => self.post(ask, first, count, now),
@@ -352,9 +377,16 @@ impl World {
             }
             Action::Moment(step) => {
                 self.numbers += 1;
-                let known = (&self.setting, &self.history);
+                let known = (&self.setting, &self.history, self.reloads.blocks());
                 let doors = (&self.mailbox, &self.told);
-                self.moments.act(step, self.numbers, known, doors);
+                // The length of a volume that is being resized nobody knows.
+                if self.reloads.is_settled() {
+                    self.moments.act(step, self.numbers, known, doors);
+                }
+            }
+            Action::Reload(step) => {
+                let doors = (&self.mailbox, &self.told);
+                self.reloads.act(step, &self.setting, doors);
             }
             Action::Leave(who, how) => {
                 if let Some(who) = place(who) {
@@ -371,6 +403,7 @@ impl World {
                 let scan = Scan::begin(self.numbers, &self.setting, &self.history, &self.mailbox);
                 self.scans.push(scan);
             }
+            Action::Pass => scrub::begin_pass(&self.mailbox),
             Action::PowerCut => self.cut_power(),
             Action::Kill => self.is_killed = true,
             Action::Restart => {
@@ -381,15 +414,29 @@ impl World {
                 self.counts.breaks += 1;
                 break_leg(leg, &self.broken, &self.mailbox);
             }
-            Action::Fail { what, ms } => {
-                *self.broken[0].lock().expect("a mood") = what;
-                let until = now + ms * 1_000_000;
-                self.failing_until = Some(until);
-                if what == Fails::Hangs {
-                    self.hung_until = until;
-                }
-            }
+            Action::Fail { what, ms } => self.fail(what, now + ms * 1_000_000),
             Action::Stall { ms } => self.stalled_until = now + ms * 1_000_000,
+        }
+    }
+
+    /// The drive fails commands until then, or hangs.
+    fn fail(&mut self, what: Fails, until: u64) {
+        *self.broken[0].lock().expect("a mood") = what;
+        self.failing_until = Some(until);
+        if what == Fails::Hangs {
+            self.hung_until = until;
+        }
+    }
+
+    /// A client asks, if it may.
+    fn submit(&mut self, who: usize, ask: Ask, blocks: (u64, u64), now: u64) {
+        if !self.clients[who].has_room(DEPTH) {
+            return;
+        }
+        if let Some(blocks) = self.clients[who].within(blocks) {
+            let known = self.clients[who].failures;
+            let (wait, payload) = self.ask(ask, blocks, known, now);
+            self.clients[who].submit(wait, ask, blocks, &payload);
         }
     }
 
@@ -398,7 +445,10 @@ impl World {
         self.counts.connections += 1;
         let seat = self.seats.take().expect("a seat");
         let seat = (seat, self.counts.failed as usize);
-        let client = Client::connect(self.numbers, (style, &self.setting), seat, &self.mailbox);
+        let export = self.reloads.export(self.numbers);
+        let volume = (export, self.reloads.blocks());
+        let terms = (style, &self.setting);
+        let client = Client::connect(self.numbers, terms, volume, seat, &self.mailbox);
         self.clients.push(client);
     }
 }

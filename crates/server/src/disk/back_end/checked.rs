@@ -43,8 +43,8 @@ mod thread;
 
 pub use checks::Checks;
 use checks::Kept;
-pub use thread::CheckState;
-use thread::{Answered, RegionThread};
+use thread::RegionThread;
+pub use thread::{Answer, CheckState, MakeWorker, RegionWorker, carry_out};
 
 /// A volume with checksums, before its drive begins.
 pub struct CheckedVolume {
@@ -100,18 +100,32 @@ struct PunchOrder {
 const BELL: u32 = u32::MAX;
 
 impl Checked {
-    /// A back end of these volumes over another one.
+    /// A back end of these volumes over another one, with a thread for each region.
     ///
     /// # Errors
     /// If there is no thread or eventfd.
     pub fn new(inner: Box<dyn BackEnd>, volumes: Vec<CheckedVolume>) -> io::Result<Self> {
+        Checked::with_workers(inner, volumes, &|region, volume, bell| {
+            Ok(Box::new(RegionThread::begin(region, volume, bell)?))
+        })
+    }
+
+    /// A back end of these volumes over another one, whose regions have these workers.
+    ///
+    /// # Errors
+    /// If there is no worker or eventfd.
+    pub fn with_workers(
+        inner: Box<dyn BackEnd>,
+        volumes: Vec<CheckedVolume>,
+        make: MakeWorker<'_>,
+    ) -> io::Result<Self> {
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let kept = volumes.into_iter().map(|volume| {
             let length = volume.region.length();
             Ok(Kept {
                 keeper: Keeper::new(length, volume.trimmed, &volume.intents),
                 state: CheckState::On,
-                thread: Some(RegionThread::begin(volume.region, &volume.name, &bell)?),
+                worker: Some(make(volume.region, &volume.name, &bell)?),
                 name: volume.name,
                 offset: volume.offset,
             })
@@ -253,20 +267,21 @@ impl Checked {
         // It is readable, or another look has reset it.
         let _ = rustix::io::read(&*self.bell, &mut count);
         for kept in &mut self.checks.volumes {
-            let Some(thread) = &kept.thread else { continue };
-            let answers = std::mem::take(&mut *thread.answers());
-            for answer in answers {
+            let Some(worker) = &kept.worker else {
+                continue;
+            };
+            for answer in worker.take_answers() {
                 match answer {
-                    Answered::Report(report) => {
+                    Answer::Report(report) => {
                         kept.keeper.answer(now, &report);
                         if let Report::Voided(key) = report {
                             voided(&mut self.punches, key as u32);
                         }
                     }
-                    Answered::Failed(state) => {
+                    Answer::Failed(state) => {
                         kept.state = state;
                         // No region holds a trim up any more.
-                        kept.thread = None;
+                        kept.worker = None;
                         self.punches.iter_mut().for_each(|(_, left)| *left = 0);
                         break;
                     }
@@ -395,7 +410,7 @@ impl BackEnd for Checked {
         for kept in self.checks.of(&bytes) {
             let own = kept.own(&bytes);
             kept.keeper.punch_begun(PUNCH | u64::from(key), own);
-            regions += usize::from(kept.thread.is_some());
+            regions += usize::from(kept.worker.is_some());
         }
         match regions {
             0 => self.begin_punch(order, ring),

@@ -6,6 +6,7 @@ use server::event_loop::EventLoop;
 
 use super::World;
 use crate::run::BLOCKS;
+use crate::scrub::{self, Next, PassLook};
 
 /// Blocks of one read at the end.
 const CHUNK: u64 = 512;
@@ -18,22 +19,31 @@ pub(super) enum Phase {
     Leaving,
     /// All blocks from this one on are read.
     Reading(u64),
+    /// A service for a scrub.
+    Scrubbing,
     Stopping,
 }
 
 impl World {
     /// After the last step. The answer is whether anything was done.
     pub(super) fn end(&mut self, now: u64) -> bool {
+        let end = self.reloads.blocks();
         match self.phase {
             Phase::Running if self.failing_until.is_some() => false,
             // Readers of streams read to the end of their files.
             Phase::Running if self.streams.next_time().is_some() => false,
+            Phase::Running if !self.reloads.is_settled() => false,
             Phase::Running => {
                 (0..self.clients.len()).for_each(|who| self.clients[who].close_half());
                 self.streams.end(&self.mailbox);
+                if self.checked.is_some() {
+                    scrub::assert_sound(&self.mailbox);
+                }
                 self.numbers += 1;
                 let doors = (&self.mailbox, &self.told);
                 self.moments.read(self.numbers, (0, BLOCKS), doors);
+                // Blocks that were past the end have what the medium has. A checkpoint keeps the length.
+                self.reloads.resize(BLOCKS, &self.setting, doors);
                 self.phase = Phase::Leaving;
                 true
             }
@@ -47,27 +57,79 @@ impl World {
                 self.phase = Phase::Leaving;
                 true
             }
-            Phase::Reading(first) if first < BLOCKS && self.clients[0].under_way() == 0 => {
+            Phase::Reading(first) if first < end && self.clients[0].under_way() == 0 => {
                 let known = self.clients[0].failures;
-                let (wait, _) = self.ask(Ask::Read, (first, CHUNK), known, now);
-                self.clients[0].submit(wait, Ask::Read, (first, CHUNK), &[]);
-                self.phase = Phase::Reading(first + CHUNK);
+                let chunk = (first, CHUNK.min(end - first));
+                let (wait, _) = self.ask(Ask::Read, chunk, known, now);
+                self.clients[0].submit(wait, Ask::Read, chunk, &[]);
+                self.phase = Phase::Reading(first + chunk.1);
                 true
             }
-            Phase::Reading(BLOCKS) if self.clients[0].under_way() == 0 => {
-                let stopped = self.mailbox.call(EventLoop::stop);
-                stopped.expect("it runs");
-                self.clients[0].close_half();
-                self.phase = Phase::Stopping;
+            Phase::Reading(first) if first == end && self.clients[0].under_way() == 0 => {
+                self.stop();
                 true
             }
+            Phase::Scrubbing => self.scrub(now),
             _ => false,
+        }
+    }
+
+    fn stop(&mut self) {
+        let stopped = self.mailbox.call(EventLoop::stop);
+        stopped.expect("it runs");
+        self.clients[0].close_half();
+        self.phase = Phase::Stopping;
+    }
+
+    /// Another service begins for a scrub. The answer is the block that changes before.
+    pub fn begin_scrub(&mut self) -> Option<u64> {
+        let blocks = self.reloads.blocks();
+        let (_, scrub) = self.checked.as_mut().expect("checksums");
+        let changed = scrub.begin(blocks);
+        if let Some(block) = changed {
+            self.history.change(block, scrub::CHANGED);
+        }
+        self.connect(Style::Structured);
+        self.phase = Phase::Scrubbing;
+        changed
+    }
+
+    /// Goes on with a scrub. The answer is whether anything was done.
+    fn scrub(&mut self, now: u64) -> bool {
+        let is_reading = self.clients[0].under_way() > 0;
+        let doors = (&self.mailbox, &self.told);
+        let (_, scrub) = self.checked.as_mut().expect("checksums");
+        match scrub.act(now, is_reading, doors) {
+            Next::Nothing => return false,
+            Next::Done => (),
+            Next::Read(first) => {
+                let known = self.clients[0].failures;
+                let chunk = (first, scrub::CHUNK);
+                if let Some(chunk) = self.clients[0].within(chunk) {
+                    let (wait, _) = self.ask(Ask::Read, chunk, known, now);
+                    self.clients[0].submit(wait, Ask::Read, chunk, &[]);
+                }
+            }
+            Next::Stop => self.stop(),
+        }
+        true
+    }
+
+    /// A look at a scrub.
+    pub(super) fn looked(&mut self, now: u64, look: &PassLook) {
+        let (_, scrub) = self.checked.as_mut().expect("checksums");
+        if let Some(is_found) = scrub.looked(now, look) {
+            self.counts.scrubs += 1;
+            self.counts.found += u64::from(is_found);
         }
     }
 
     fn are_all_gone(&self) -> bool {
         let are_answered = self.posted.is_empty() && self.moments.are_idle();
-        are_answered && self.clients.is_empty() && self.departed.is_empty()
+        are_answered
+            && self.reloads.is_settled()
+            && self.clients.is_empty()
+            && self.departed.is_empty()
     }
 
     /// Everything has ended.

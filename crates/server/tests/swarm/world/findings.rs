@@ -31,6 +31,28 @@ impl World {
         }
         self.counts.failed = failed;
         self.history.doubt();
+        self.widen();
+        true
+    }
+
+    /// The volume has another length, or keeps its own.
+    pub(super) fn resized(&mut self, resized: Result<u64, String>) {
+        self.counts.resized += u64::from(resized.is_ok());
+        let lost = self.reloads.resized(resized);
+        let of_clients = self.clients.iter_mut().flat_map(Client::waits);
+        for wait in of_clients.chain(self.posted.values_mut()) {
+            wait.is_beyond = None;
+            let end = wait.change.map_or(0, |change| change.first + change.count);
+            wait.is_shortened |= end > lost.start && !lost.is_empty();
+        }
+        if !lost.is_empty() {
+            self.history.shrink(lost.start);
+            self.widen();
+        }
+    }
+
+    /// Whatever is under way may find what the history says now.
+    fn widen(&mut self) {
         let history = self.history.clone();
         for (first, possible) in self.findings() {
             let now = history.possible(first, possible.len() as u64);
@@ -38,7 +60,6 @@ impl World {
                 possible.extend(now);
             }
         }
-        true
     }
 
     /// Reads that are under way may find a value that is written now.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use server::clients::Seats;
 use server::event_loop::mailbox::Mailbox;
 
+use super::ending::Phase;
 use super::{Tell, Told, Wait, World, tell};
 use crate::client::Client;
 use crate::model::contents;
 use crate::moments::Moments;
 use crate::plan::Leaving;
+use crate::reload::Reloads;
 use crate::streams::Streams;
 
 /// A client that is gone without its answers. The service may still work for it.
@@ -64,6 +66,8 @@ impl World {
         self.scans.clear();
         self.streams = Streams::new(self.setting.pace);
         self.moments = Moments::default();
+        self.reloads = Reloads::begin(self.reloads.blocks());
+        self.phase = Phase::Running;
         self.mailbox = mailbox;
         self.seats = Seats::default();
         self.is_killed = false;

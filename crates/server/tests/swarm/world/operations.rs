@@ -46,6 +46,8 @@ impl World {
             cuts: self.history.cuts(),
             failed: self.counts.failed as usize,
             excused: known.excused(),
+            is_beyond: (self.reloads.is_settled()).then(|| first + count > self.reloads.blocks()),
+            is_shortened: false,
             since: now,
         };
         (wait, payload)
@@ -57,7 +59,7 @@ impl World {
         let (number, told) = (self.numbers, Arc::clone(&self.told));
         self.posted.insert(number, wait);
         self.mailbox.submit(Posted {
-            export: 0,
+            export: self.reloads.export(number),
             ask,
             offset: first * BLOCK,
             length: count * BLOCK,
@@ -84,6 +86,11 @@ impl World {
             (Err(OperationError::Io), _) if failed > wait.failed => return self.unknown(&wait),
             _ => (),
         }
+        match (result, wait.is_beyond) {
+            (Err(OperationError::Invalid), None | Some(true)) => return self.unknown(&wait),
+            (Ok(()), Some(true)) => panic!("{:?} past the end is done", wait.ask),
+            _ => (),
+        }
         match result {
             Err(OperationError::ShuttingDown) if self.is_stopped => return self.unknown(&wait),
             // Sectors that were being written are unreadable after a cut.
@@ -92,7 +99,7 @@ impl World {
                 return self.unknown(&wait);
             }
             Err(failed) => panic!("{:?} at {}: {failed:?}", wait.ask, wait.first),
-            Ok(()) if is_cut => return self.unknown(&wait),
+            Ok(()) if is_cut || wait.is_shortened => return self.unknown(&wait),
             Ok(()) => (),
         }
         match (wait.ask, wait.change) {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use block::Instant;
 
 use super::Pieces;
-use super::thread::{CheckState, RegionThread};
+use super::thread::{CheckState, RegionWorker};
 use crate::checksums::cover::{Piece, pieces};
 use crate::checksums::keeper::Keeper;
 
@@ -22,7 +22,7 @@ pub(super) struct Kept {
     pub(super) offset: u64,
     pub(super) keeper: Keeper,
     pub(super) state: CheckState,
-    pub(super) thread: Option<RegionThread>,
+    pub(super) worker: Option<Box<dyn RegionWorker>>,
 }
 
 impl Kept {
@@ -60,8 +60,8 @@ impl Kept {
 
     pub(super) fn send(&mut self) {
         while let Some(order) = self.keeper.poll() {
-            if let Some(thread) = &self.thread {
-                thread.send(order);
+            if let Some(worker) = &self.worker {
+                worker.send(order);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use tracing::error;
@@ -23,16 +23,32 @@ pub enum CheckState {
     Stuck(String),
 }
 
-/// An answer of a region's thread.
-pub(super) enum Answered {
+/// An answer of a region.
+#[derive(Debug)]
+pub enum Answer {
+    /// The end of an order.
     Report(Report),
+    /// The region has failed, and takes no more orders.
     Failed(CheckState),
 }
+
+/// Where the orders of a region are carried out: apart from the loop, in their order.
+pub trait RegionWorker {
+    /// Takes an order, and does not wait for it.
+    fn send(&self, order: Order);
+
+    /// The answers since the last call.
+    fn take_answers(&self) -> Vec<Answer>;
+}
+
+/// Makes the worker of a volume's region. It writes to the eventfd after each answer.
+pub type MakeWorker<'a> =
+    &'a dyn Fn(Region<File>, &str, &Arc<OwnedFd>) -> io::Result<Box<dyn RegionWorker>>;
 
 /// The thread of a region. It ends when its orders do.
 pub(super) struct RegionThread {
     orders: Option<Sender<Order>>,
-    answers: Arc<Mutex<Vec<Answered>>>,
+    answers: Arc<Mutex<Vec<Answer>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -48,23 +64,25 @@ impl RegionThread {
         let name = volume.to_owned();
         let thread = thread::Builder::new()
             .name(format!("sums {volume}"))
-            .spawn(move || carry_out(region, &name, &received, &told, &bell))?;
+            .spawn(move || carry_out_all(region, &name, &received, &told, &bell))?;
         Ok(RegionThread {
             orders: Some(orders),
             answers,
             thread: Some(thread),
         })
     }
+}
 
-    pub(super) fn send(&self, order: Order) {
+impl RegionWorker for RegionThread {
+    fn send(&self, order: Order) {
         if let Some(orders) = &self.orders {
             // A thread that has failed says so.
             let _ = orders.send(order);
         }
     }
 
-    pub(super) fn answers(&self) -> MutexGuard<'_, Vec<Answered>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn take_answers(&self) -> Vec<Answer> {
+        std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -77,11 +95,11 @@ impl Drop for RegionThread {
     }
 }
 
-fn carry_out(
+fn carry_out_all(
     mut region: Region<File>,
     volume: &str,
     orders: &Receiver<Order>,
-    answers: &Mutex<Vec<Answered>>,
+    answers: &Mutex<Vec<Answer>>,
     bell: &OwnedFd,
 ) {
     let tell = |answer| {
@@ -104,17 +122,27 @@ fn carry_out(
                 }
             }
         }
-        match region.carry_out(order) {
-            Ok(None) => (),
-            Ok(Some(report)) => tell(Answered::Report(report)),
-            Err(failed) => {
-                let state = match region.void() {
-                    Ok(()) => CheckState::Off(failed.to_string()),
-                    Err(_) => CheckState::Stuck(failed.to_string()),
-                };
-                error!(volume, ?state, "the checksums of the volume cannot be kept");
-                return tell(Answered::Failed(state));
+        if let Some(answer) = carry_out(&mut region, volume, order) {
+            let has_failed = matches!(answer, Answer::Failed(_));
+            tell(answer);
+            if has_failed {
+                return;
             }
+        }
+    }
+}
+
+/// Carries out an order of a volume's region. A region that fails is emptied.
+pub fn carry_out(region: &mut Region<File>, volume: &str, order: Order) -> Option<Answer> {
+    match region.carry_out(order) {
+        Ok(report) => report.map(Answer::Report),
+        Err(failed) => {
+            let state = match region.void() {
+                Ok(()) => CheckState::Off(failed.to_string()),
+                Err(_) => CheckState::Stuck(failed.to_string()),
+            };
+            error!(volume, ?state, "the checksums of the volume cannot be kept");
+            Some(Answer::Failed(state))
         }
     }
 }
