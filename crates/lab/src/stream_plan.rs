@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A file lies in one piece anywhere among the blocks of its group. A service knows the places of files, and may
-//! grant more.
+//! grant more. On a drive of two actuators the service has streams on the first one only, and so has the plan.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,9 +28,11 @@ use crate::{Failure, Label, named};
 
 mod nearest;
 mod parse;
+mod table;
 
 pub use nearest::{FewerStreams, LargerBuffers, NearestSets, SlowerStreams};
-pub use parse::group;
+pub use parse::{GROUP_KEYS, group, read_group};
+pub use table::planned;
 
 /// A set of streams on a disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -220,7 +222,13 @@ enum AfterRefusal {
 
 impl PlannedDisk {
     fn new(set: &StreamSet) -> Result<Self, Failure> {
-        let belief = Arc::new(named::drive(&set.drive)?);
+        let whole = named::drive(&set.drive)?;
+        // The service's streams are on the first of two actuators.
+        let belief = match whole.actuators {
+            0 | 1 => whole,
+            _ => whole.of_actuator(0),
+        };
+        let belief = Arc::new(belief);
         let (promise, memory) = promise_to_streams(&set.promise, belief.block_bytes);
         let times = head_times(&belief, promise.beyond);
         Ok(PlannedDisk {
@@ -334,7 +342,7 @@ impl PlannedDisk {
         if blocks.is_empty() || blocks.end > all {
             let Range { start, end } = blocks;
             return Err(Failure::input(format!(
-                "stream {name}: blocks {start}..{end}: expected some of 0..{all}"
+                "stream {name}: blocks {start}..{end}: expected some of 0..{all}, those of the first actuator"
             )));
         }
         let bytes = u64::from(self.belief.block_bytes);
@@ -346,7 +354,8 @@ impl PlannedDisk {
 }
 
 impl StreamGroup {
-    fn terms(&self) -> Terms {
+    /// The terms of one of them.
+    pub fn terms(&self) -> Terms {
         Terms {
             name: self.name.clone(),
             mode: self.mode,
@@ -370,10 +379,7 @@ impl PlanRefusal {
                 None => refused.to_string(),
             },
             largest_rate: refusal.and_then(|refusal| Some(refusal.largest_rate?.bytes())),
-            least_memory: match refused {
-                NoMemory::Refused(refusal) => refusal.least_memory,
-                NoMemory::Used { memory, .. } => Some(*memory),
-            },
+            least_memory: refusal.and_then(|refusal| refusal.least_memory),
         }
     }
 }

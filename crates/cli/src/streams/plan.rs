@@ -10,7 +10,7 @@ use lab::stream_plan::{NearestSets, StreamGroup, StreamPlan, StreamSet, group};
 use lab::text_file;
 use server::config::StreamsConfig;
 
-use crate::output::{Exit, grouped, json, print};
+use crate::output::{Exit, NewTable, grouped, json, print};
 
 /// The arguments of `headtime streams plan`.
 #[derive(Debug, Args)]
@@ -34,6 +34,9 @@ pub struct PlanArgs {
     /// Head time for all other requests [default: 30]
     #[arg(long, value_name = "PERCENT")]
     foreground: Option<f64>,
+    /// Write a row for each group to this file: .parquet or .arrow
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Print the plan as JSON
     #[arg(long)]
     json: bool,
@@ -73,7 +76,11 @@ fn recorders(text: &str) -> Result<StreamGroup, String> {
 /// # Errors
 /// If the set is invalid; with an exit code of its own if a stream is refused.
 pub fn run(arguments: &PlanArgs) -> Result<(), Exit> {
+    let out = NewTable::begin(arguments.out.as_deref())?;
     let plan = arguments.set()?.plan()?;
+    if let Some(file) = out {
+        file.write(&plan.table())?;
+    }
     print(&match arguments.json {
         true => json(&plan)?,
         false => report(&plan),

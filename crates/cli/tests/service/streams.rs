@@ -2,6 +2,7 @@
 
 mod files;
 mod places;
+mod planned;
 mod refusals;
 mod reloads;
 mod service;

@@ -42,7 +42,10 @@ impl StreamSet {
         let promise = root.section("streams", &StreamsConfig::KEYS)?;
         let promise = promise.map(|table| StreamsConfig::read(&table));
         let groups = root.sections("stream")?;
-        let groups = groups.iter().map(read_group);
+        let groups = groups.iter().map(|table| {
+            table.only(&GROUP_KEYS)?;
+            read_group(table)
+        });
         let groups: Vec<StreamGroup> = groups.collect::<Result<_, _>>()?;
         if groups.is_empty() {
             return Err(root.missing("stream", "missing: expected tables [[stream]]"));
@@ -55,10 +58,16 @@ impl StreamSet {
     }
 }
 
-fn read_group(table: &Section<'_>) -> Result<StreamGroup, DocumentError> {
-    table.only(&[
-        "name", "mode", "count", "rate", "buffer", "memory", "blocks",
-    ])?;
+/// The keys of a group.
+pub const GROUP_KEYS: [&str; 7] = [
+    "name", "mode", "count", "rate", "buffer", "memory", "blocks",
+];
+
+/// Reads a group, whose keys were checked.
+///
+/// # Errors
+/// If a key is missing, or a value is invalid.
+pub fn read_group(table: &Section<'_>) -> Result<StreamGroup, DocumentError> {
     let count = table.get("count").map(|count| {
         let expected = format!("a whole number of streams from 1 to {MOST_STREAMS}");
         count.whole(1..=MOST_STREAMS.into(), &expected)

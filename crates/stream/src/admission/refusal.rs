@@ -70,7 +70,7 @@ pub enum Reason {
         limit: usize,
     },
     /// Its user or its name has had all that it may.
-    #[error(transparent)]
+    #[error("not allowed: {0}")]
     Quota(#[from] Exceeded),
 }
 

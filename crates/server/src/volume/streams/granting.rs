@@ -4,7 +4,6 @@ use block::{Class, StreamMode, Terms};
 use engine::streams::NotGranted;
 use headtime_client::wire;
 use stream::LocationMap;
-use stream::admission::Reason;
 use stream::memory::NoMemory;
 use stream::playout::Standing;
 use stream::streams::Attach;
@@ -236,10 +235,7 @@ pub(super) fn in_real_time(
     let largest = refusal
         .largest_rate
         .map(|rate| (rate.bytes() as f64 / scale) as u64);
-    let mut reason = match &refusal.reason {
-        Reason::Quota(exceeded) => format!("not allowed: {exceeded}"),
-        other => other.to_string(),
-    };
+    let mut reason = refusal.reason.to_string();
     if let Some(rate) = largest {
         reason += &format!("; {rate} bytes in a second would be granted now");
     }
