@@ -1,12 +1,12 @@
-//! Runs a measurement without the GIL, so that Ctrl-C ends it.
+//! Runs a measurement without the GIL, so that Ctrl-C ends it and its progress is shown.
 //!
 //! ```text
-//!   caller's thread   detached: wait -- signals? -- wait -- signals? --.
-//!   worker's thread   measure, ask Stop now and then ------------------'-> result
+//!   caller's thread   detached: wait -- signals? progress(..) -- wait -- signals? progress(..) --.
+//!   worker's thread   measure, ask Stop now and then, count -------------------------------------'-> result
 //! ```
 
 use std::panic;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -15,11 +15,15 @@ use lab::{Failure, Progress};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// The reason to end a measurement, once there is one.
+/// The reason to end a measurement, once there is one, and the measurement's progress.
 #[derive(Debug, Default)]
 pub struct Stop {
-    is_set: AtomicBool,
+    is_set: Arc<AtomicBool>,
     exception: Mutex<Option<PyErr>>,
+    part: Mutex<String>,
+    done: AtomicU64,
+    /// 0: it is not known.
+    expected: AtomicU64,
 }
 
 impl Stop {
@@ -36,6 +40,33 @@ impl Stop {
         self.is_set.store(true, Ordering::Relaxed);
     }
 
+    /// The flag of [`Stop::is_set`].
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_set)
+    }
+
+    /// A part of the measurement begins, which has done so many units, of so many if it is known.
+    pub fn show(&self, part: &str, done: u64, expected: Option<u64>) {
+        self.begin(part);
+        self.reach(done);
+        self.expected
+            .store(expected.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// So many units are done.
+    pub fn reach(&self, done: u64) {
+        self.done.store(done, Ordering::Relaxed);
+    }
+
+    /// What a callable for progress is called with.
+    fn shown(&self) -> Told {
+        let part = self.part.lock();
+        let part = part.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let expected = self.expected.load(Ordering::Relaxed);
+        let done = self.done.load(Ordering::Relaxed);
+        (part.clone(), done, (expected > 0).then_some(expected))
+    }
+
     fn taken(&self) -> Option<PyErr> {
         let held = self.exception.lock();
         let mut held = held.unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -44,6 +75,20 @@ impl Stop {
 }
 
 impl Progress for Stop {
+    fn begin(&self, part: &str) {
+        let held = self.part.lock();
+        let mut held = held.unwrap_or_else(std::sync::PoisonError::into_inner);
+        part.clone_into(&mut held);
+    }
+
+    fn expect(&self, units: u64) {
+        self.expected.fetch_add(units, Ordering::Relaxed);
+    }
+
+    fn advance(&self, units: u64) {
+        self.done.fetch_add(units, Ordering::Relaxed);
+    }
+
     fn is_cancelled(&self) -> bool {
         self.is_set()
     }
@@ -58,6 +103,18 @@ pub fn run<T: Send>(
     py: Python<'_>,
     measure: impl FnOnce(&Arc<Stop>) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
+    run_showing(py, None, measure)
+}
+
+/// The same, with a callable `progress(part, done, total)` that is called when something was done.
+///
+/// # Errors
+/// As [`run`]; the exception of the callable.
+pub fn run_showing<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    measure: impl FnOnce(&Arc<Stop>) -> Result<T, Failure> + Send,
+) -> PyResult<T> {
     let stop = Arc::<Stop>::default();
     let measured = py.detach(|| {
         thread::scope(|scope| {
@@ -70,9 +127,14 @@ pub fn run<T: Send>(
                 measured
             });
             let worker = worker.map_err(Failure::failed)?;
+            let mut last = None;
             while !worker.is_finished() {
                 thread::park_timeout(LOOK);
-                if let Err(exception) = Python::attach(|py| py.check_signals()) {
+                let looked = Python::attach(|py| {
+                    py.check_signals()?;
+                    told(py, progress.as_ref(), stop, &mut last)
+                });
+                if let Err(exception) = looked {
                     stop.with(exception);
                 }
             }
@@ -86,6 +148,27 @@ pub fn run<T: Send>(
         (None, Ok(measured)) => Ok(measured),
         (None, Err(failure)) => Err(raised(failure)),
     }
+}
+
+/// The progress of a measurement as it was told last.
+type Told = (String, u64, Option<u64>);
+
+/// Tells the progress, if it is another one than the last time.
+fn told(
+    py: Python<'_>,
+    progress: Option<&Py<PyAny>>,
+    stop: &Stop,
+    last: &mut Option<Told>,
+) -> PyResult<()> {
+    let Some(progress) = progress.filter(|_| !stop.is_set()) else {
+        return Ok(());
+    };
+    let now = stop.shown();
+    if last.as_ref() != Some(&now) {
+        progress.call1(py, now.clone())?;
+        *last = Some(now);
+    }
+    Ok(())
 }
 
 /// The exception of a failure.

@@ -12,8 +12,11 @@ mod curves;
 mod drives;
 mod interrupt;
 mod policy;
+mod prefetcher;
+mod profiling;
 mod replacement;
 mod results;
+mod service;
 mod simulation;
 mod sweeps;
 mod system;
@@ -33,7 +36,13 @@ mod _native {
     #[pymodule_export]
     use crate::policy::{Pending, PolicyView};
     #[pymodule_export]
+    use crate::prefetcher::SeenRequest;
+    #[pymodule_export]
+    use crate::profiling::{Profiled, profile};
+    #[pymodule_export]
     use crate::results::Results;
+    #[pymodule_export]
+    use crate::service::{Client, Refused, Stream};
     #[pymodule_export]
     use crate::simulation::simulate;
     #[pymodule_export]

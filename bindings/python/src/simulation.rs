@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 
 use block::Finished;
-use lab::Failure;
 use lab::cached_drive::CachedSettings;
 use lab::comparison::figures::{Comparison, PolicyRun, panels};
 use lab::comparison::load::LoadSettings;
@@ -13,6 +12,7 @@ use lab::comparison::{ComparisonSettings, ComparisonSetup, OwnPolicy};
 use lab::experiment::{RunRow, runs};
 use lab::plot;
 use lab::requests_table::requests;
+use lab::{Failure, Progress};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -40,6 +40,7 @@ pub enum Policies<'py> {
 /// ``system`` is a ``System``, a ``Drive`` or a drive's name. ``policy`` is a name, a list of names, or an object with
 /// ``select(view) -> number``; such a policy is slow. ``requests`` and ``seconds`` (virtual) bound the run.
 /// ``keep_requests`` keeps the account of each request as a table, in memory: 200 bytes each.
+/// ``progress(part, done, total)`` is called now and then with the number of requests.
 ///
 /// The other arguments are those of the command line: ``workload`` or ``trace``, ``seed``, ``tasks``, ``think_ms``,
 /// ``size_kib``, ``rate`` (a second), ``read_fraction`` (0 to 1), ``device``, ``closed``, ``scale_time``, ``fit``
@@ -47,7 +48,8 @@ pub enum Policies<'py> {
 ///
 /// The result's table has a row for each policy, or for each cache of the system. Times end in ``_ms``.
 #[pyfunction]
-#[pyo3(signature = (system, *, policy=None, requests=None, seconds=None, keep_requests=false, **load))]
+#[pyo3(signature = (system, *, policy=None, requests=None, seconds=None, keep_requests=false, progress=None, **load))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn simulate(
     py: Python<'_>,
     system: Simulated<'_>,
@@ -55,6 +57,7 @@ pub fn simulate(
     requests: Option<u64>,
     seconds: Option<f64>,
     keep_requests: bool,
+    progress: Option<Py<PyAny>>,
     load: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Results> {
     let parts = SystemParts::of(&system);
@@ -76,7 +79,10 @@ pub fn simulate(
             ..ComparisonSettings::default()
         };
         let keeping = Keeping::of(keep_requests);
-        return interrupt::run(py, |stop| compared(&settings, own, keeping, stop))?.shown(py);
+        return interrupt::run_showing(py, progress, |stop| {
+            compared(&settings, own, keeping, stop)
+        })?
+        .shown(py);
     }
     let [policy] = &policies[..] else {
         return Err(PyValueError::new_err(
@@ -92,13 +98,14 @@ pub fn simulate(
     }
     let settings = CachedSettings {
         drive: parts.drive,
+        profile: None,
         load,
         caches: parts.caches,
         link: parts.link,
         policy: policy.clone(),
         requests,
     };
-    interrupt::run(py, |stop| cached(&settings, stop))?.shown(py)
+    interrupt::run_showing(py, progress, |stop| cached(&settings, stop))?.shown(py)
 }
 
 /// The load and the truth, in words of the command line.
@@ -248,6 +255,7 @@ impl Watch for Watcher<'_> {
         if self.stop.is_set() {
             return Err(io::Error::other("interrupted"));
         }
+        self.stop.advance(1);
         if self.keeping == Keeping::Requests {
             self.lines.push(RequestLine::from(finished));
         }
@@ -268,6 +276,10 @@ fn compared(
             "keep_requests keeps one table: expected one policy",
         ));
     }
+    let all = setup
+        .requests
+        .map(|requests| requests * setup.policies.len() as u64);
+    stop.show("simulated", 0, all);
     let mut watcher = Watcher {
         stop,
         keeping,

@@ -8,9 +8,9 @@ use crate::interrupt::{self, raised};
 use crate::results::{Measured, Results, json};
 
 /// Runs shard ``number`` of ``of`` (from 1) of an experiment's text: the text of ``--shard``'s file. ``file`` is the
-/// name in errors.
+/// name in errors. ``progress(part, done, total)`` is called now and then.
 #[pyfunction]
-#[pyo3(signature = (file, text, number, of, *, threads=None))]
+#[pyo3(signature = (file, text, number, of, *, threads=None, progress=None))]
 pub fn run_shard(
     py: Python<'_>,
     file: String,
@@ -18,11 +18,12 @@ pub fn run_shard(
     number: u64,
     of: u64,
     threads: Option<u16>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let shard: Shard = format!("{number}/{of}")
         .parse()
         .map_err(PyValueError::new_err)?;
-    interrupt::run(py, |stop| {
+    interrupt::run_showing(py, progress, |stop| {
         let experiment = Experiment::parse(&file, &text).map_err(lab::Failure::input)?;
         let plan = ExperimentPlan::new(experiment)?;
         plan.measure_shard((&file, &text), shard, threads, &**stop)?

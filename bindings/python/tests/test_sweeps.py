@@ -1,9 +1,12 @@
 """A sweep has the same bytes whatever runs it."""
 
+import os
 import random
+import signal
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
+import distributed
 import pytest
 
 import headtime
@@ -56,33 +59,34 @@ def test_shards_merge_in_any_order(experiment):
         headtime.run_shard(name, text + "colour = 3", 1, 1)
 
 
-class LosesWorkers:
-    """A client with Dask's interface, whose workers die now and then: what Dask does about it, without Dask."""
-
-    def __init__(self):
-        self.dice = random.Random(7)
-        self.lost = 0
-
-    def submit(self, run, *words, pure, retries, **more):
-        for _ in range(retries):
-            if self.dice.random() < 0.5:
-                self.lost += 1
-                continue
-            return run(*words, **more)
-        return run(*words, **more)
-
-    def gather(self, futures):
-        return list(futures)
-
-
-def test_lost_workers_change_nothing(experiment):
-    client = LosesWorkers()
-    assert headtime.sweep(experiment, client).json() == headtime.sweep(experiment).json()
-    assert client.lost > 3
-
-
-def test_dask_changes_nothing(experiment):
-    distributed = pytest.importorskip("distributed")
+@pytest.fixture
+def two_workers():
+    """Two processes with a thread each. A nanny begins a worker again that is lost."""
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         with distributed.Client(cluster) as client:
-            assert headtime.sweep(experiment, client).json() == headtime.sweep(experiment).json()
+            yield client
+
+
+def test_dask_changes_nothing(experiment, two_workers):
+    told = []
+    swept = headtime.sweep(experiment, two_workers, progress=lambda *words: told.append(words))
+    assert swept.json() == headtime.sweep(experiment).json()
+    assert told == [("shards", done, 16) for done in range(1, 17)]
+
+
+def test_a_killed_worker_changes_nothing(experiment, two_workers):
+    """A worker with shards to do is killed when the first shard of the sweep has ended."""
+    killed = []
+
+    def kill(part, done, total):
+        if not killed:
+            busy = two_workers.processing()
+            pids = two_workers.run(os.getpid)
+            worker = max(busy, key=lambda worker: len(busy[worker]))
+            assert busy[worker]
+            os.kill(pids[worker], signal.SIGKILL)
+            killed.append(pids[worker])
+
+    swept = headtime.sweep(experiment, two_workers, progress=kill)
+    assert killed and swept.json() == headtime.sweep(experiment).json()
+    assert killed[0] not in two_workers.run(os.getpid).values()

@@ -296,6 +296,14 @@ impl Level {
         }
     }
 
+    /// Replaces the prefetcher by one that no table has. The level has served no request yet, and its cache keeps
+    /// the first touch of the named one.
+    #[must_use]
+    pub fn with_prefetcher(mut self, prefetcher: Box<dyn Prefetcher>) -> Self {
+        self.prefetcher = prefetcher;
+        self
+    }
+
     /// Limits fetches to `blocks` blocks, at least one. Longer ones are divided.
     #[must_use]
     pub fn with_longest_fetch(mut self, blocks: u64) -> Self {

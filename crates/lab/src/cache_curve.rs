@@ -24,7 +24,7 @@ use demands::Demands;
 pub use ahead::PrefetchFigures;
 pub use answer::{Better, CurveSummary, MemoryWorth};
 pub use demands::Sampling;
-pub use own::{OwnReplacement, Resident};
+pub use own::{OwnAlgorithms, OwnPrefetcher, OwnReplacement, Resident};
 pub use table::miss_ratios;
 
 mod ahead;
@@ -110,21 +110,22 @@ impl CurveSettings {
     /// # Errors
     /// If the trace cannot be read, or a policy or size is illegal.
     pub fn run(&self, progress: &dyn Progress) -> Result<MissCurves, Failure> {
-        self.run_beside(&[], progress)
+        self.run_beside(&OwnAlgorithms::default(), progress)
     }
 
-    /// The same beside replacements of the caller's. With these, no named ones means none.
+    /// The same beside algorithms of the caller's.
     ///
     /// # Errors
-    /// As [`CurveSettings::run`]; if a replacement of the caller's fails.
+    /// As [`CurveSettings::run`]; if an algorithm of the caller's fails.
     pub fn run_beside(
         &self,
-        own: &[Box<dyn OwnReplacement>],
+        own: &OwnAlgorithms,
         progress: &dyn Progress,
     ) -> Result<MissCurves, Failure> {
-        let mut replacements = match self.replacement.is_empty() && !own.is_empty() {
-            true => Vec::new(),
-            false => self.replacements()?,
+        let is_named = !self.replacement.is_empty() || own.replacements.is_empty();
+        let mut replacements = match is_named {
+            true => self.replacements()?,
+            false => Vec::new(),
         };
         progress.begin("trace");
         let demands = Demands::read(self, progress)?;
@@ -168,11 +169,11 @@ impl CurveSettings {
                 });
             }
         }
-        for own in own {
+        for own in &own.replacements {
             replacements.push(own.name().to_owned());
             ratios.extend(self.ratios_of(&**own, &sizes, &demands, progress)?);
         }
-        let prefetched = self.prefetched(&sizes, progress)?;
+        let prefetched = self.prefetched(&sizes, &own.prefetchers, progress)?;
         Ok(MissCurves {
             demands: demands.all,
             distinct,

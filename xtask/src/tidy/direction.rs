@@ -95,6 +95,7 @@ const BELOW_LAB: &[&str] = &[
     "block",
 ];
 const BELOW_PYTHON: &[&str] = &[
+    "headtime-client",
     "lab",
     "simulator",
     "engine",

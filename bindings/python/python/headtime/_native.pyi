@@ -1,7 +1,8 @@
 from os import PathLike
-from typing import Any, Literal, Protocol, Sequence, final
+from typing import Any, Callable, Iterable, Literal, Protocol, Sequence, final
 
 _Path = str | PathLike[str]
+_Progress = Callable[[str, int, int | None], Any]
 
 @final
 class Table:
@@ -91,8 +92,8 @@ class System:
         drive: Drive | str | None = None,
         *,
         policy: str | Sequence[str] | None = None,
-        caches: Sequence[str] = (),
-        link: Literal["none", "lan"] = "none",
+        caches: Sequence[str] = ...,
+        link: Literal["none", "lan"] = ...,
         depth: int | None = None,
     ) -> System: ...
     @property
@@ -106,22 +107,33 @@ class System:
 class Pending:
     """A pending request, as a policy in Python sees it."""
 
-    number: int
-    is_read: bool
-    lbn: int
-    blocks: int
-    arrived_ns: int
-    cylinder: int
-    seek_ns: int
-    rotation_ns: int
+    @property
+    def number(self) -> int: ...
+    @property
+    def is_read(self) -> bool: ...
+    @property
+    def lbn(self) -> int: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def arrived_ns(self) -> int: ...
+    @property
+    def cylinder(self) -> int: ...
+    @property
+    def seek_ns(self) -> int: ...
+    @property
+    def rotation_ns(self) -> int: ...
 
 @final
 class PolicyView:
     """The situation in which a policy in Python chooses. ``requests`` has the oldest first, at least one."""
 
-    now_ns: int
-    cylinder: int
-    requests: list[Pending]
+    @property
+    def now_ns(self) -> int: ...
+    @property
+    def cylinder(self) -> int: ...
+    @property
+    def requests(self) -> list[Pending]: ...
 
 class _Policy(Protocol):
     def select(self, view: PolicyView) -> int: ...
@@ -132,6 +144,25 @@ class _Replacement(Protocol):
     def insert(self, block: int) -> Any: ...
     def evict(self) -> int: ...
 
+@final
+class SeenRequest:
+    """A request as a prefetcher in Python sees it. Blocks have 4 KiB."""
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def file(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def is_hit(self) -> bool: ...
+
+class _Prefetcher(Protocol):
+    def __init__(self, blocks: int) -> None: ...
+    def request(self, seen: SeenRequest) -> Iterable[tuple[int, int]] | None: ...
+
 def simulate(
     system: System | Drive | str,
     *,
@@ -139,6 +170,7 @@ def simulate(
     requests: int | None = None,
     seconds: float | None = None,
     keep_requests: bool = False,
+    progress: _Progress | None = None,
     workload: str | None = None,
     trace: Trace | _Path | None = None,
     format: str | None = None,
@@ -161,16 +193,17 @@ def cache_curve(
     trace: Trace | _Path,
     *,
     replacement: str | type[_Replacement] | Sequence[str | type[_Replacement]] | None = None,
-    size: Sequence[int | str] = (),
+    size: Sequence[int | str] = ...,
     sample: float | None = None,
-    prefetch: str | Sequence[str] | None = None,
+    prefetch: str | type[_Prefetcher] | Sequence[str | type[_Prefetcher]] | None = None,
     format: str | None = None,
     columns: str | None = None,
     skip_bad: bool = False,
+    progress: _Progress | None = None,
 ) -> Results:
     """Miss ratios of a trace by size of the cache and replacement; Ctrl-C ends it."""
 
-def run_shard(file: str, text: str, number: int, of: int, *, threads: int | None = None) -> str:
+def run_shard(file: str, text: str, number: int, of: int, *, threads: int | None = None, progress: _Progress | None = None) -> str:
     """Runs shard ``number`` of ``of`` (from 1) of an experiment's text."""
 
 def merge_shards(texts: Sequence[str]) -> Results:
@@ -184,3 +217,118 @@ def validate(
     published: bool = False,
 ) -> Results:
     """Compares drive models with service times of real drives."""
+
+@final
+class Profiled:
+    """The findings of ``profile``."""
+
+    @property
+    def json(self) -> str:
+        """A line for the drive, or for each of its actuators, as ``headtime profile --json`` prints it."""
+
+    @property
+    def toml(self) -> str | None:
+        """The profile, the text of ``headtime profile -o``; None if too little was found."""
+
+    @property
+    def problem(self) -> str | None:
+        """The reason that there is no profile."""
+
+    @property
+    def drawings(self) -> list[tuple[str, str]]:
+        """Names and SVG of the drawings of ``--svg-dir``."""
+
+    def write(self, path: _Path) -> None:
+        """Writes the profile."""
+
+def profile(
+    drive: Drive | str,
+    *,
+    budget_s: float = 600.0,
+    seek_noise_us: float = 60.0,
+    electronics_noise_us: float = 20.0,
+    host_jitter_us: float = 0.0,
+    reads_only: bool = False,
+    seed: int = 1,
+    check: bool = False,
+    progress: _Progress | None = None,
+) -> Profiled:
+    """Finds the profile of a simulated drive from timings alone; Ctrl-C ends it."""
+
+class Refused(Exception):
+    """The service refuses a stream or a task."""
+
+    largest_rate: int | None
+    least_memory: int | None
+
+@final
+class Client:
+    """A client of a running service."""
+
+    def __new__(cls, socket: _Path | None = None) -> Client: ...
+    def attach(
+        self,
+        file: Any,
+        rate: int,
+        buffer: int,
+        *,
+        mode: str = "play",
+        name: str = "python",
+        memory: int | None = None,
+        start: int = 0,
+        export: str | None = None,
+        priority: int | None = None,
+    ) -> Stream:
+        """A stream on a file: an object with ``fileno``, or a path."""
+
+    def attach_pieces(
+        self,
+        export: str,
+        pieces: Sequence[tuple[int, int, int]],
+        rate: int,
+        buffer: int,
+        *,
+        mode: str = "play",
+        name: str = "python",
+        memory: int | None = None,
+        start: int = 0,
+        priority: int | None = None,
+    ) -> Stream:
+        """A stream on bytes of an export: offset in the file, offset in the volume, length."""
+
+    def streams(self) -> list[dict[str, Any]]: ...
+    def begin_task(
+        self,
+        volume: str,
+        pieces: Sequence[tuple[int, int]],
+        *,
+        any: int | None = None,
+        priority: int = 0,
+        deadline_s: int | None = None,
+        command: Sequence[str] | None = None,
+    ) -> int:
+        """Begins to read pieces of a volume (first byte and length) in gaps and idle time."""
+
+    def tasks(self) -> list[dict[str, Any]]: ...
+    def steer_task(self, task: int, action: str, *, priority: int = 0) -> None:
+        """Changes a task: "suspend", "resume", "abort", "hasten" or "promote"."""
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Client: ...
+    def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class Stream:
+    """A granted stream."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def memory(self) -> int: ...
+    @property
+    def batch(self) -> int: ...
+    def position(self, offset: int) -> None: ...
+    def wait_event(self, timeout_s: float = 0.0) -> str | dict[str, Any] | None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Stream: ...
+    def __exit__(self, *_exception: object) -> None: ...

@@ -4,14 +4,14 @@
 
 use block::{Instant, RequestId};
 use cache::coordinator::{Purpose, UpperRequest};
-use cache::level::{Composition, Ending};
+use cache::level::{Composition, Ending, LevelCounters};
 use cache::{Level, Stack};
 use rayon::prelude::*;
 use serde::Serialize;
 use simulator::caching::{CacheArrival, traced};
 use simulator::trace::Record;
 
-use super::{CurveSettings, LRU, Sampling};
+use super::{CurveSettings, LRU, OwnPrefetcher, Sampling};
 use crate::{Failure, Progress};
 
 /// The figures of a cache with a prefetcher.
@@ -35,16 +35,17 @@ pub struct PrefetchFigures {
 const DISK: u64 = 1 << 44;
 
 impl CurveSettings {
-    /// The figures of each prefetcher, with each of the named policies (lru if none is named), at each size.
+    /// The figures of each prefetcher, named or of the caller's, with each of the named policies (lru if none is named), at each size.
     ///
     /// # Errors
     /// If the trace has no neighbours, or an algorithm or size is illegal.
     pub(super) fn prefetched(
         &self,
         sizes: &[u64],
+        own: &[Box<dyn OwnPrefetcher>],
         progress: &dyn Progress,
     ) -> Result<Vec<PrefetchFigures>, Failure> {
-        if self.prefetch.is_empty() {
+        if self.prefetch.is_empty() && own.is_empty() {
             return Ok(Vec::new());
         }
         if self.objects()?.is_some() || self.sampling != Sampling::WHOLE {
@@ -59,25 +60,31 @@ impl CurveSettings {
             true => &lru[..],
             false => &self.replacement,
         };
+        let named = self.prefetch.iter().map(|name| Chosen::Named(name));
+        let own = own.iter().map(|own| Chosen::Own(&**own));
+        let prefetchers: Vec<Chosen<'_>> = named.chain(own).collect();
         let mut points = Vec::new();
         for replacement in replacements {
-            for prefetcher in &self.prefetch {
+            for &prefetcher in &prefetchers {
                 points.extend(sizes.iter().map(|&size| (replacement, prefetcher, size)));
             }
         }
         progress.expect(points.len() as u64 * arrivals.len() as u64);
         progress.begin("prefetching");
         let each = points.par_iter().map(|&(replacement, prefetcher, size)| {
-            let composition = Composition {
-                capacity: size,
-                replacement,
-                prefetch: prefetcher,
-                coordinator: "none",
-                requests: 1,
-            };
-            let figures = run(&composition, &arrivals, progress);
+            let level = prefetcher.level(replacement, size);
+            let counts = level.and_then(|level| run(level, &arrivals, progress));
             progress.advance(arrivals.len() as u64);
-            figures
+            let counts = counts?;
+            let misses = counts.asked - counts.hits - counts.hits_in_flight;
+            Ok(PrefetchFigures {
+                replacement: replacement.clone(),
+                prefetcher: prefetcher.name().to_owned(),
+                blocks: size,
+                miss_ratio: misses as f64 / counts.asked.max(1) as f64,
+                prefetched: counts.prefetched,
+                unused: counts.prefetched - counts.ahead_used,
+            })
         });
         each.collect()
     }
@@ -91,13 +98,47 @@ impl CurveSettings {
     }
 }
 
+/// A prefetcher of the table, or of the caller's.
+#[derive(Clone, Copy)]
+enum Chosen<'a> {
+    Named(&'a str),
+    Own(&'a dyn OwnPrefetcher),
+}
+
+impl Chosen<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Chosen::Named(name) => name,
+            Chosen::Own(own) => own.name(),
+        }
+    }
+
+    /// A cache with it.
+    fn level(&self, replacement: &str, size: u64) -> Result<Level, Failure> {
+        let level = Level::new(&Composition {
+            capacity: size,
+            replacement,
+            prefetch: match self {
+                Chosen::Named(name) => name,
+                Chosen::Own(_) => "none",
+            },
+            coordinator: "none",
+            requests: 1,
+        });
+        let level = level.map_err(Failure::input)?;
+        match self {
+            Chosen::Named(_) => Ok(level),
+            Chosen::Own(own) => Ok(level.with_prefetcher(own.make(size)?)),
+        }
+    }
+}
+
 /// Serves the requests one after the other.
 fn run(
-    of: &Composition<'_>,
+    level: Level,
     arrivals: &[CacheArrival],
     progress: &dyn Progress,
-) -> Result<PrefetchFigures, Failure> {
-    let level = Level::new(of).map_err(Failure::input)?;
+) -> Result<LevelCounters, Failure> {
     let mut stack = Stack::new(vec![level]);
     for (number, arrival) in (0..).zip(arrivals) {
         progress.check()?;
@@ -117,14 +158,5 @@ fn run(
         }
         while stack.poll_finished().is_some() {}
     }
-    let counts = stack.levels()[0].counts();
-    let misses = counts.asked - counts.hits - counts.hits_in_flight;
-    Ok(PrefetchFigures {
-        replacement: of.replacement.to_owned(),
-        prefetcher: of.prefetch.to_owned(),
-        blocks: of.capacity,
-        miss_ratio: misses as f64 / counts.asked.max(1) as f64,
-        prefetched: counts.prefetched,
-        unused: counts.prefetched - counts.ahead_used,
-    })
+    Ok(stack.levels()[0].counts())
 }

@@ -1,8 +1,31 @@
-//! Replacements of the caller's, to try an idea.
+//! Replacements and prefetchers of the caller's, to try an idea.
 
 use std::collections::BTreeSet;
 
+use cache::prefetch::Prefetcher;
+
 use crate::{Failure, Progress};
+
+/// The algorithms of the caller's.
+#[derive(Default)]
+pub struct OwnAlgorithms {
+    /// Replacements. With these, no named ones means none.
+    pub replacements: Vec<Box<dyn OwnReplacement>>,
+    /// Prefetchers.
+    pub prefetchers: Vec<Box<dyn OwnPrefetcher>>,
+}
+
+/// A prefetcher of the caller's.
+pub trait OwnPrefetcher: Send + Sync {
+    /// The name in results.
+    fn name(&self) -> &str;
+
+    /// A prefetcher for a cache of so many blocks. It cannot fail later: it cancels the progress instead.
+    ///
+    /// # Errors
+    /// If it fails.
+    fn make(&self, blocks: u64) -> Result<Box<dyn Prefetcher>, Failure>;
+}
 
 /// A replacement of the caller's.
 pub trait OwnReplacement: Send + Sync {

@@ -1,6 +1,7 @@
 //! Profiles simulated drives with noise.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{Duration, Extent, Instant};
 use drive::{HostJitter, Imperfections, Profile, VirtualDrive};
@@ -51,7 +52,7 @@ const SLICE: Duration = Duration::from_secs(1);
 /// with a budget of its own.
 ///
 /// # Errors
-/// If there is no such drive.
+/// If there is no such drive, or the observer's flag ends it.
 pub fn profiles(
     names: &[String],
     noise: RehearsalNoise,
@@ -69,9 +70,21 @@ pub fn profiles(
             range, noise, path, budget, resumed, progress,
         )?]);
     }
-    let each = ranges.par_iter();
-    each.map(|range| profile(range, noise, path, budget, resumed, &()))
-        .collect()
+    let stop = progress.stop();
+    let each = ranges.par_iter().map(|range| {
+        let stopping = StopFlag(stop.clone());
+        profile(range, noise, path, budget, resumed, &stopping)
+    });
+    each.collect()
+}
+
+/// Shows nothing, and passes the flag on.
+struct StopFlag(Option<Arc<AtomicBool>>);
+
+impl ProfilingObserver for StopFlag {
+    fn stop(&self) -> Option<Arc<AtomicBool>> {
+        self.0.clone()
+    }
 }
 
 /// Profiles a drive of one actuator.
@@ -148,7 +161,14 @@ fn profile(
     let whole = move |prober| procedure::complete(prober, budget);
     let mut profiler = Profiler::new(device, resumed.clone(), whole);
     let (mut now, end) = (Instant::ZERO, Instant::ZERO + budget);
+    let stop = progress.stop();
     let (at, ended) = loop {
+        if stop
+            .as_ref()
+            .is_some_and(|stop| stop.load(Ordering::Relaxed))
+        {
+            return Err(Failure::failed("interrupted"));
+        }
         let slice = SLICE.min(end.since(now));
         match rehearse(&mut profiler, &mut drive, now, slice) {
             Rehearsed::Finished(at) => break (at, ProfilingEnd::Finished),
