@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::thread;
 
 use clap::Args;
+use lab::system::SystemFile;
 use server::config::{self, Config, LogFormat, Places};
 use server::control::notify::{self, Activated, Message, Notifier};
 use server::control::{Bounds, Listeners, Plane, Service as _, listen, listen_http};
 use server::service::Running;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use crate::output::{Exit, print};
 use crate::verbosity;
@@ -70,11 +71,17 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
         let settings = init::settings(arguments.belief.as_deref(), arguments.mount.as_deref())?;
         return init::run(path, &settings, arguments.out.as_deref());
     }
-    let config = read(arguments.config.as_deref())?;
+    let System { config, simulated } = read_system(arguments.config.as_deref())?;
     if arguments.check {
-        return check::run(&config, arguments.json);
+        return check::run(&config, &simulated, arguments.json);
     }
     log_as(&config.log);
+    if !simulated.is_empty() {
+        info!(
+            tables = simulated.join(", "),
+            "tables that only `headtime simulate` uses"
+        );
+    }
     let names = std::env::var_os("LISTEN_FDNAMES");
     let activated = Activated::take(names.as_ref()).map_err(Exit::failed)?;
     let (control, bounds) = (config.control.clone(), bounds(&config));
@@ -106,6 +113,22 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     // A socket's file is useless after its service.
     let _ = std::fs::remove_file(&control.socket);
     ended.map_err(Exit::failed)
+}
+
+/// What a file has for a service, and the tables for simulations.
+struct System {
+    config: Config,
+    simulated: Vec<&'static str>,
+}
+
+/// The same with the tables for simulations, which have to be valid, too.
+fn read_system(file: Option<&Path>) -> Result<System, Exit> {
+    let config = read(file)?;
+    let simulated = match file {
+        None => Vec::new(),
+        Some(file) => SystemFile::read(file)?.simulated_only(),
+    };
+    Ok(System { config, simulated })
 }
 
 /// The configuration of a file, or the built-in one.

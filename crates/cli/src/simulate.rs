@@ -1,6 +1,7 @@
 //! `headtime simulate`: runs a load on a drive under one policy or several, in virtual time.
 
 mod caches;
+mod clients;
 mod help;
 mod left;
 pub mod progress;
@@ -17,11 +18,12 @@ use lab::comparison::figures::{Comparison, panels};
 use lab::comparison::load::LoadSource;
 use lab::comparison::{ComparisonSettings, ComparisonSetup};
 use lab::experiment::{self, RunRow};
-use lab::{named, plot};
+use lab::system::SystemFile;
+use lab::{named, plot, system};
 use scheduler::ordering::Phases;
 use simulator::replay::AddressFit;
 
-use crate::output::{DrawingFile, Exit, NewTable, json, print};
+use crate::output::{DrawingFile, Exit, NewTable, json, print, warn};
 use crate::settings::load::LoadArguments;
 use crate::settings::preempt::PreemptArguments;
 use crate::settings::scan::ScanArguments;
@@ -36,14 +38,19 @@ pub use terminal::{report, short};
 #[derive(Clone, Debug, Default, Args)]
 #[command(after_help = help::examples(), allow_negative_numbers = true)]
 pub struct SimulateArgs {
+    /// A system: drives and volumes as for `headtime serve`, and their clients. It replaces the flags of drive, load,
+    /// caches, belief, scan and preemption
+    #[arg(value_name = "SYSTEM.toml", conflicts_with_all = OF_SYSTEM)]
+    pub system: Option<PathBuf>,
     /// The drive: a name from `headtime drives`, or a profile file [default with --cache:
     /// modern-20tb]
     #[arg(
         long,
         value_name = "NAME|FILE",
         required = false,
-        required_unless_present = "cache",
+        required_unless_present_any = ["cache", "system"],
         default_value_if("cache", ArgPredicate::IsPresent, "modern-20tb"),
+        default_value_if("system", ArgPredicate::IsPresent, ""),
         hide_default_value = true
     )]
     pub drive: String,
@@ -64,12 +71,14 @@ pub struct SimulateArgs {
     pub scan: ScanArguments,
     #[command(flatten)]
     pub preempt: PreemptArguments,
-    /// The policies, separated by commas, from the list below
+    /// The policies, separated by commas, from the list below [default: sptf, or that of the system]
     #[arg(
         long,
         value_name = "NAME,...",
         value_delimiter = ',',
-        default_value = "sptf"
+        default_value = "sptf",
+        default_value_if("system", ArgPredicate::IsPresent, None),
+        hide_default_value = true
     )]
     pub policy: Vec<String>,
     /// Queue reads and writes together, or alternate: reads for 2 s, writes for 30 ms
@@ -103,6 +112,9 @@ pub struct SimulateArgs {
     /// Write the account of each request: .parquet, .arrow, .jsonl, or else CSV; see below
     #[arg(long, value_name = "FILE")]
     pub requests_out: Option<PathBuf>,
+    /// Write the account of each command of the drive: .parquet or .arrow
+    #[arg(long, value_name = "FILE")]
+    pub commands_out: Option<PathBuf>,
     /// Write head, plans and requests on a time line, for Perfetto (ui.perfetto.dev): JSON, at most 50 MB
     #[arg(long, value_name = "FILE")]
     pub trace_events: Option<PathBuf>,
@@ -119,6 +131,34 @@ pub struct SimulateArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+/// What a description of a system replaces.
+const OF_SYSTEM: [&str; 24] = [
+    "drive",
+    "cache",
+    "link",
+    "belief",
+    "workload",
+    "trace",
+    "seed",
+    "read_fraction",
+    "tasks",
+    "think_ms",
+    "size_kib",
+    "rate",
+    "device",
+    "format",
+    "closed",
+    "scale_time",
+    "fit",
+    "skip_bad",
+    "ColumnArguments",
+    "ScanArguments",
+    "TruthArguments",
+    "PreemptArguments",
+    "phases",
+    "mirror",
+];
 
 /// The names of [`Phases`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -166,7 +206,20 @@ pub fn run(arguments: &mut SimulateArgs) -> Result<(), Exit> {
         return caches::run(arguments);
     }
     let settings = arguments.settings();
-    let setup = settings.setup()?;
+    if let Some(path) = &arguments.system {
+        let system = SystemFile::read(path)?;
+        if !system.served_only.is_empty() {
+            warn(&format!(
+                "{}: not simulated: {}",
+                system.file,
+                system.served_only.join(", ")
+            ));
+        }
+        if system.has_caches()? {
+            return caches::run_system(arguments, &system);
+        }
+    }
+    let setup = system::setup(&settings)?;
     arguments.check_files(&setup)?;
     let out = NewTable::begin(arguments.out.as_deref())?;
     let svg = arguments
@@ -182,6 +235,9 @@ pub fn run(arguments: &mut SimulateArgs) -> Result<(), Exit> {
         }
         if let Some(path) = &arguments.trace_events {
             progress = progress.tracing(path)?;
+        }
+        if let Some(path) = &arguments.commands_out {
+            progress = progress.listing(path)?;
         }
         let left = arguments.scan.scan_left.as_deref();
         let left = left.map(LeftFile::begin).transpose()?;
@@ -225,6 +281,7 @@ impl SimulateArgs {
             seconds: self.seconds,
             slowest: self.why.map_or(0, usize::from),
             mirror: self.mirror.map(Into::into),
+            system: self.system.clone(),
         }
     }
 
@@ -232,6 +289,7 @@ impl SimulateArgs {
     fn check_files(&self, setup: &ComparisonSetup) -> Result<(), Exit> {
         let single = [
             ("--requests-out", self.requests_out.is_some()),
+            ("--commands-out", self.commands_out.is_some()),
             ("--trace-events", self.trace_events.is_some()),
             ("--scan-left", self.scan.scan_left.is_some()),
         ];
@@ -246,6 +304,7 @@ impl SimulateArgs {
             ("--svg", self.svg.as_deref()),
             ("--out", self.out.as_deref()),
             ("--trace-events", self.trace_events.as_deref()),
+            ("--commands-out", self.commands_out.as_deref()),
             ("--scan-left", self.scan.scan_left.as_deref()),
         ];
         let drive = named::is_drive_file(&self.drive).then(|| Path::new(&self.drive));
@@ -258,6 +317,7 @@ impl SimulateArgs {
             .chain(drive.map(Path::to_owned))
             .chain(self.scan.scan_from.clone())
             .chain(self.belief.clone())
+            .chain(self.system.clone())
             .map(|path| same(&path))
             .collect();
         for (flag, path) in written {

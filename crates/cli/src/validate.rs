@@ -7,9 +7,10 @@ use clap::Args;
 use lab::plot;
 use lab::validate::cases::{Constants, ValidationSettings, validate};
 use lab::validate::judgement::{DemeritFigures, Judgement};
+use lab::validate::table::judgements;
 use simulator::trace::OnBad;
 
-use crate::output::{Exit, json, note, print, write_file};
+use crate::output::{Exit, NewTable, json, note, print, write_file};
 
 /// The arguments of `headtime validate`.
 #[derive(Debug, Args)]
@@ -30,6 +31,9 @@ pub struct ValidateArgs {
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
+    /// Write the rows to this file: .parquet or .arrow
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Draw the distributions (measured, DiskSim, ours), one file for each drive
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
@@ -67,7 +71,11 @@ The demerit is the root mean square distance of the two distributions of service
 /// # Errors
 /// If a drive or trace is invalid, or the output cannot be written.
 pub fn run(arguments: &ValidateArgs) -> Result<(), Exit> {
+    let out = NewTable::begin(arguments.out.as_deref())?;
     let validation = validate(&arguments.settings())?;
+    if let Some(file) = out {
+        file.write(&judgements(&validation.judgements))?;
+    }
     if let Some(folder) = &arguments.svg {
         for (drive, panel) in validation.drawings {
             write_file(&folder.join(format!("{drive}.svg")), &plot::page(&[panel]))?;

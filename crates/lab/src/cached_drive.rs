@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use block::Instant;
+use drive::Profile;
 use serde::Serialize;
 use simulator::caching::{
     ArrivalTiming, BadSetup, CacheArrival, CachingReport, CachingSetup, EngineScheduling, FileEnds,
@@ -33,6 +34,8 @@ mod table;
 pub struct CachedSettings {
     /// The drive: a shipped name, or a profile file.
     pub drive: String,
+    /// The profile, if it is not the one of that name.
+    pub profile: Option<Arc<Profile>>,
     /// The trace.
     pub load: LoadSettings,
     /// The caches, from the one that clients reach: `SIZE,REPLACEMENT,PREFETCHER,COORDINATOR`.
@@ -107,7 +110,10 @@ impl CachedSettings {
     /// If the settings are illegal, or the trace cannot be read or does not fit.
     pub fn run(&self, progress: &dyn Progress) -> Result<CachedFigures, Failure> {
         let plan = self.plan()?;
-        let profile = Arc::new(named::drive(&self.drive)?);
+        let profile = match &self.profile {
+            Some(profile) => Arc::clone(profile),
+            None => Arc::new(named::drive(&self.drive)?),
+        };
         let caches = self.specified()?;
         let setup = CachingSetup {
             clients: vec![caches[0].cache.clone()],

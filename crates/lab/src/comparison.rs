@@ -12,6 +12,7 @@ pub mod load;
 mod own;
 pub mod preempt;
 pub mod scan;
+pub mod streams;
 pub mod truth;
 
 use std::io;
@@ -25,7 +26,7 @@ use engine::{Engine, Limits, ReadRule};
 use scheduler::ordering::Phases;
 use scheduler::{NamedPolicy, Preemption};
 use server::why::Slow;
-use simulator::run::{self, EndedCommand, Options, PastEnd, RunError, ScanPoint, Watch};
+use simulator::run::{self, Audience, EndedCommand, Options, PastEnd, RunError, ScanPoint, Watch};
 use simulator::scenario::{Scenario, ScenarioError, ScenarioResult};
 
 use crate::{Failure, named};
@@ -33,6 +34,7 @@ use figures::{PolicyRun, Tracking};
 use load::{LoadSettings, LoadSource, TraceCounts};
 use preempt::{PreemptSettings, Stepped};
 use scan::{ScanFigures, ScanPlan, ScanSettings};
+use streams::{StreamsBeside, StreamsFigures};
 use truth::{OnOff, Truth, TruthSettings};
 
 pub use own::OwnPolicy;
@@ -40,6 +42,9 @@ pub use own::OwnPolicy;
 /// The settings of a comparison, in users' words.
 #[derive(Clone, Debug, Default)]
 pub struct ComparisonSettings {
+    /// The file that describes a system, in place of drive, belief, load, truth, scan, preemption, phases and mirror:
+    /// [`crate::system::setup`] reads it.
+    pub system: Option<PathBuf>,
     /// The drive: a name from `headtime drives`, or a profile file.
     pub drive: String,
     /// The scheduler's belief: a file from `headtime profile`.
@@ -99,9 +104,49 @@ pub struct ComparisonSetup {
     pub slowest: usize,
     /// Two such drives are a mirror, whose reads are served under this rule.
     pub mirror: Option<ReadRule>,
+    /// The players and recorders beside the load.
+    pub streams: Option<Arc<StreamsBeside>>,
 }
 
 impl ComparisonSettings {
+    /// Requests of a synthetic load without a limit: the mean is then exact to about a percent.
+    pub(crate) const USUAL_REQUESTS: u64 = 10_000;
+
+    /// The moment after which no request is accepted.
+    ///
+    /// # Errors
+    /// If it is not above zero, or above a century.
+    pub(crate) fn end(&self) -> Result<Option<Instant>, Failure> {
+        match self.seconds {
+            None => Ok(None),
+            Some(seconds) if seconds > 0.0 && seconds <= LONGEST_SECONDS => {
+                Ok(Some(Instant::from_nanos((seconds * 1e9) as u64)))
+            }
+            Some(seconds) => {
+                let problem =
+                    format!("--seconds {seconds}: expected more than 0, at most {LONGEST_SECONDS}");
+                Err(Failure::input(problem))
+            }
+        }
+    }
+
+    /// The policies, each once.
+    ///
+    /// # Errors
+    /// If a name is unknown, or is there twice.
+    pub(crate) fn named_policies(&self) -> Result<Vec<NamedPolicy>, Failure> {
+        let policies = self.policies.iter().map(|name| named::policy(name));
+        let policies = policies.collect::<Result<Vec<_>, _>>()?;
+        for (place, policy) in policies.iter().enumerate() {
+            if policies[..place].contains(policy) {
+                let name = policy.name();
+                let problem = format!("--policy: {name} is there twice: expected each once");
+                return Err(Failure::input(problem));
+            }
+        }
+        Ok(policies)
+    }
+
     /// Resolves the settings. Nothing runs yet.
     ///
     /// # Errors
@@ -109,17 +154,7 @@ impl ComparisonSettings {
     pub fn setup(&self) -> Result<ComparisonSetup, Failure> {
         self.check_seed()?;
         let source = self.load.source()?;
-        let until = match self.seconds {
-            None => None,
-            Some(seconds) if seconds > 0.0 && seconds <= LONGEST_SECONDS => {
-                Some(Instant::from_nanos((seconds * 1e9) as u64))
-            }
-            Some(seconds) => {
-                let problem =
-                    format!("--seconds {seconds}: expected more than 0, at most {LONGEST_SECONDS}");
-                return Err(Failure::input(problem));
-            }
-        };
+        let until = self.end()?;
         let seed = self.load.seed_of(&source);
         let mut truth = self.as_scanned().truth(seed).map_err(truth::refused)?;
         let drive = Arc::new(truth.belief(&named::drive(&self.drive)?));
@@ -132,19 +167,11 @@ impl ComparisonSettings {
         let preemption = self.preempt.rules(believed)?;
         let requests = match (&source, self.requests, until) {
             (LoadSource::Synthetic(_) | LoadSource::Mixture(_), None, None) if scan.is_none() => {
-                Some(DEFAULT_REQUESTS)
+                Some(Self::USUAL_REQUESTS)
             }
             (_, requests, _) => requests,
         };
-        let policies = self.policies.iter().map(|name| named::policy(name));
-        let policies = policies.collect::<Result<Vec<_>, _>>()?;
-        for (place, policy) in policies.iter().enumerate() {
-            if policies[..place].contains(policy) {
-                let name = policy.name();
-                let problem = format!("--policy: {name} is there twice: expected each once");
-                return Err(Failure::input(problem));
-            }
-        }
+        let policies = self.named_policies()?;
         let setup = ComparisonSetup {
             drive,
             belief,
@@ -160,6 +187,7 @@ impl ComparisonSettings {
             preemption,
             slowest: self.slowest,
             mirror: self.mirror,
+            streams: None,
         };
         if setup.mirror.is_some() && setup.drive.actuators > 1 {
             return Err(Failure::input(format!(
@@ -207,7 +235,7 @@ impl ComparisonSetup {
         };
         let scenario = self.scenario(policy)?;
         let options = self.options();
-        let (played, counts) = self.play(&scenario, &options, &mut watch)?;
+        let (played, counts, streams) = self.play(&scenario, &options, &mut watch)?;
         let ScenarioResult { ran, ledger, .. } = &played;
         let mut run = PolicyRun::new(policy, scenario.limits, ledger, ran, counts);
         run.tracking = played
@@ -221,12 +249,13 @@ impl ComparisonSetup {
                 until: Some(self.until.map_or(ran.end, |until| until.min(ran.end))),
                 ..options
             };
-            let (without, _) = self.play(&scenario.baseline(), &options, &mut ())?;
+            let (without, ..) = self.play(&scenario.baseline(), &options, &mut ())?;
             let bytes = self.drive.block_bytes;
             let figures = ScanFigures::new(plan, bytes, &run.report, scanned, &without);
             run.left = plan.keeps_left().then(|| scanned.left.clone());
             run.scan = Some(figures);
         }
+        run.streams = streams;
         run.slow = watch.slow;
         for slow in &mut run.slow {
             slow.block_bytes = self.drive.block_bytes;
@@ -262,14 +291,22 @@ impl ComparisonSetup {
         })
     }
 
-    /// Plays the load from its beginning.
+    /// Plays the load from its beginning, beside the streams.
     fn play(
         &self,
         scenario: &Scenario,
         options: &Options,
         watch: &mut dyn Watch,
-    ) -> Result<(ScenarioResult, Option<TraceCounts>), Failure> {
-        self.play_on(scenario.engine(options), scenario, options, watch)
+    ) -> Result<(ScenarioResult, Option<TraceCounts>, Option<StreamsFigures>), Failure> {
+        let engine = scenario.engine(options);
+        let Some(streams) = &self.streams else {
+            let (played, counts) = self.play_on(engine, scenario, options, watch, &mut ())?;
+            return Ok((played, counts, None));
+        };
+        let mut engine = streams.promise(engine)?;
+        let (mut applications, figures) = streams.attach(&mut engine)?;
+        let (played, counts) = self.play_on(engine, scenario, options, watch, &mut applications)?;
+        Ok((played, counts, Some(figures.with(applications.kept()))))
     }
 
     /// Plays the load from its beginning on an engine.
@@ -279,16 +316,17 @@ impl ComparisonSetup {
         scenario: &Scenario,
         options: &Options,
         watch: &mut dyn Watch,
+        audience: &mut impl Audience,
     ) -> Result<(ScenarioResult, Option<TraceCounts>), Failure> {
         let capacity = self.drive.geometry.sectors().0;
         let mut load = self.source.begin(self.drive.block_bytes, capacity)?;
-        let played = scenario.play_on(engine, &mut load, options, watch, &mut ());
+        let played = scenario.play_on(engine, &mut load, options, watch, audience);
         let played = played.map_err(|error| match error {
             ScenarioError::Run(error) => self.failure(&error),
             ScenarioError::Task(refused) => Failure::input(refused),
         })?;
         match played.ran.requests {
-            0 => Err(self.nothing_served(played.ran.skipped)),
+            0 if self.streams.is_none() => Err(self.nothing_served(played.ran.skipped)),
             _ => Ok((played, load.counts())),
         }
     }
@@ -370,9 +408,6 @@ impl Watch for Explained<'_> {
         self.watch.scanned(point);
     }
 }
-
-/// Requests of a synthetic load without a limit: the mean is then exact to about a percent.
-const DEFAULT_REQUESTS: u64 = 10_000;
 
 /// Longest run: a century, far below the overflow of nanoseconds.
 const LONGEST_SECONDS: f64 = 3.2e9;

@@ -10,6 +10,7 @@
 //!     [[drive.export]]       a name under which clients get a volume, and their class
 //!   [[nbd]] [fuse] [ublk]    the ways in
 //!   [control] [log] [hooks] [limits]
+//!   [[load]] [[stream]] [[task]]   what `headtime simulate` runs on the same drives
 //! ```
 //!
 //! A volume may have several exports: `db` for the foreground, `db-bulk` as best effort, `db-idle` in the
@@ -447,6 +448,10 @@ pub struct Limits {
     pub handshake_s: u32,
 }
 
+/// The tables of the file that a service passes over: `headtime simulate` runs what they describe. Their keys are
+/// those of `lab::system`.
+pub const SIMULATED: [&str; 3] = ["load", "stream", "task"];
+
 /// The alignment of volumes, which O_DIRECT and all drives accept.
 pub const ALIGN_BYTES: u64 = 4096;
 
@@ -458,9 +463,10 @@ impl Config {
     pub fn parse(file: &str, text: &str, places: &Places) -> Result<Config, DocumentError> {
         let document = Document::parse(file, text)?;
         let root = document.root();
-        root.only(&[
+        let known = [
             "drive", "nbd", "fuse", "ublk", "control", "log", "hooks", "limits",
-        ])?;
+        ];
+        root.only(&[&known[..], &SIMULATED].concat())?;
         let drives = storage::drives(&root, places)?;
         let ublk = front::ublk(&root, &drives)?;
         let config = Config {

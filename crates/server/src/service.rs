@@ -54,7 +54,7 @@ use classifying::DeviceWatch;
 use devices::ExportedDevices;
 use doors::{Welcome, directory, listen, mount};
 use drives::Drive;
-pub use drives::promise_to_streams;
+pub use drives::{VirtualBelief, VirtualParts, in_virtual_time, promise_to_streams};
 use reload::{changes, same_but_for_what_changes};
 use scrubs::Scrubs;
 

@@ -130,6 +130,17 @@ impl<W: Write> Watch for RequestsFile<W> {
     }
 }
 
+/// The name of a status.
+pub fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Good => "good",
+        Status::MediumError { .. } => "medium-error",
+        Status::TimedOut => "timed-out",
+        Status::WritePointer { .. } => "write-pointer",
+        Status::Aborted => "aborted",
+    }
+}
+
 impl From<&Finished> for RequestLine {
     fn from(finished: &Finished) -> Self {
         let account = finished.account.as_ref();
@@ -145,13 +156,7 @@ impl From<&Finished> for RequestLine {
             arrived_ns: finished.submitted.as_nanos(),
             ended_ns: finished.at.as_nanos(),
             response_ns: finished.response().as_nanos(),
-            status: match finished.status {
-                Status::Good => "good",
-                Status::MediumError { .. } => "medium-error",
-                Status::TimedOut => "timed-out",
-                Status::WritePointer { .. } => "write-pointer",
-                Status::Aborted => "aborted",
-            },
+            status: status_name(finished.status),
             waited_ns: finished.waited.as_nanos(),
             queue_ns: account.map(|a| a.queue.as_nanos()),
             overhead_ns: account.map(|a| a.overhead.as_nanos()),

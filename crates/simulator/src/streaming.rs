@@ -11,23 +11,22 @@
 //! Position reports between two freezings do not affect a stream in service and are omitted. A day
 //! of a hundred streams then takes minutes.
 
+mod files;
 mod hostile;
 pub mod trial;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use block::{Direction, Duration, Extent, Instant, Lba, Sectors, StreamMode, Terms};
+use block::{Direction, Duration, Extent, Instant, Lba};
 use engine::Engine;
 use engine::streams::{NotGranted, StreamEvent, StreamTransfer};
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
+use stream::Rate;
 use stream::admission::Plan;
-use stream::location::Piece;
 use stream::playout::{AccessId, Served, Standing};
-use stream::streams::Attach;
 use stream::streams::{Answer, Notice, StreamId};
-use stream::{LocationMap, Rate};
 
 use crate::run::Audience;
 
@@ -108,7 +107,13 @@ pub struct StreamingFigures {
 /// The simulated applications.
 #[derive(Debug)]
 pub struct Applications {
-    wish: StreamingSetup,
+    /// Bytes by which they run ahead of their declared playout points.
+    further: u64,
+    starts: Starts,
+    /// The reaction time of the host.
+    latency: Duration,
+    /// The time at which all leave.
+    until: Instant,
     all: Vec<Application>,
     /// The next access of each application.
     due: BinaryHeap<Reverse<(Instant, usize)>>,
@@ -123,6 +128,15 @@ pub struct Applications {
     kept: StreamingFigures,
 }
 
+/// When applications start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Starts {
+    /// Each when its stream is in service.
+    Alone,
+    /// All when all streams are in service.
+    Together,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SessionStage {
     Playing,
@@ -130,10 +144,22 @@ enum SessionStage {
     Leaving(usize),
 }
 
+/// A stream that was attached for an application.
+#[derive(Clone, Copy, Debug)]
+pub struct AttachedStream {
+    /// The stream.
+    pub stream: StreamId,
+    /// Whether the application plays or records.
+    pub direction: Direction,
+    /// Bytes per second of the application.
+    pub rate: Rate,
+    /// Bytes that it reads or writes at once.
+    pub at_once: u64,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Application {
-    stream: StreamId,
-    direction: Direction,
+    of: AttachedStream,
     began: Option<Instant>,
     /// The byte at which the next access begins.
     next: u64,
@@ -167,24 +193,52 @@ impl Applications {
                 false => Direction::Read,
             };
             let offset = match &wish.layout {
-                FileStarts::Anywhere => anywhere(engine, &wish, &mut dice),
+                FileStarts::Anywhere => files::anywhere(engine, &wish, &mut dice),
                 FileStarts::At(starts) => match starts.get(all.len()) {
                     Some(start) => start.0 - wish.place.start().0,
                     None => break,
                 },
             };
-            match attach(engine, &wish, direction, offset) {
-                Ok(stream) => all.push(Application {
+            match files::attach(engine, &wish, direction, offset) {
+                Ok(stream) => all.push(AttachedStream {
                     stream,
                     direction,
-                    began: None,
-                    next: 0,
+                    rate: wish.rate,
+                    at_once: wish.at_once,
                 }),
                 Err(NotGranted::Refused(_)) if wanted.is_none() => break,
                 Err(refused) => return Err(refused),
             }
         }
+        let plan = engine.guarantees().plan();
+        let further = wish.further;
+        let starts = match wish.layout {
+            FileStarts::Anywhere => Starts::Alone,
+            FileStarts::At(_) => Starts::Together,
+        };
+        let (latency, until) = (wish.latency, wish.until);
         Ok(Applications {
+            further,
+            starts,
+            ..Applications::of(all, plan, latency, until)
+        })
+    }
+
+    /// Applications whose streams are attached. Each starts as soon as its stream is in service. They report their
+    /// positions at intervals of `latency`, and leave at `until`.
+    pub fn of(
+        streams: Vec<AttachedStream>,
+        plan: Option<Plan>,
+        latency: Duration,
+        until: Instant,
+    ) -> Applications {
+        let all = streams.into_iter().map(|of| Application {
+            of,
+            began: None,
+            next: 0,
+        });
+        let all: Vec<Application> = all.collect();
+        Applications {
             due: BinaryHeap::with_capacity(all.len()),
             coming: all.len(),
             last_report: Instant::ZERO,
@@ -193,12 +247,15 @@ impl Applications {
             accesses: 0,
             kept: StreamingFigures {
                 streams: all.len(),
-                plan: engine.guarantees().plan(),
+                plan,
                 ..StreamingFigures::default()
             },
             all,
-            wish,
-        })
+            further: 0,
+            starts: Starts::Alone,
+            latency,
+            until,
+        }
     }
 
     /// The results.
@@ -208,13 +265,13 @@ impl Applications {
 
     /// The last tick of the host at or before `then`.
     fn tick_before(&self, then: Instant) -> Instant {
-        let tick = self.wish.latency.as_nanos();
+        let tick = self.latency.as_nanos();
         Instant::from_nanos(then.as_nanos() / tick * tick)
     }
 
     /// The time of the next position report: the last tick before a freezing.
     fn next_report(&self, engine: &Engine) -> Option<Instant> {
-        let tick = self.wish.latency;
+        let tick = self.latency;
         if self.coming > 0 {
             return Some(self.last_report + tick);
         }
@@ -227,11 +284,17 @@ impl Applications {
     /// Reports the positions of all applications, and starts those whose streams came into service.
     fn report_positions(&mut self, now: Instant, engine: &mut Engine) {
         self.last_report = now;
-        let serves =
-            |it: &Application| engine.guarantees().standing(it.stream) == Some(Standing::Serving);
-        let begins = self.wish.layout == FileStarts::Anywhere || self.all.iter().all(serves);
+        let serves = |it: &Application| {
+            engine.guarantees().standing(it.of.stream) == Some(Standing::Serving)
+        };
+        let begins = self.starts == Starts::Alone || self.all.iter().all(serves);
         for (number, application) in self.all.iter_mut().enumerate() {
-            let stream = application.stream;
+            let AttachedStream {
+                stream,
+                direction,
+                rate,
+                ..
+            } = application.of;
             let Some(began) = application.began else {
                 if begins && engine.guarantees().standing(stream) == Some(Standing::Serving) {
                     application.began = Some(now);
@@ -240,8 +303,8 @@ impl Applications {
                 }
                 continue;
             };
-            let point = self.wish.rate.bytes_within(now.since(began));
-            if application.direction == Direction::Read {
+            let point = rate.bytes_within(now.since(began));
+            if direction == Direction::Read {
                 let moved = engine.stream(now, stream, engine::StreamInput::Position(point));
                 moved.expect("its stream is open");
             }
@@ -258,34 +321,26 @@ impl Applications {
 
     /// An application reads or writes.
     fn access(&mut self, now: Instant, number: usize, engine: &mut Engine) {
-        let StreamingSetup {
+        let (further, latency) = (self.further, self.latency);
+        let application = &mut self.all[number];
+        let AttachedStream {
+            stream,
+            direction,
             rate,
             at_once,
-            further,
-            latency,
-            ..
-        } = self.wish;
-        let application = &mut self.all[number];
+        } = application.of;
         let began = application.began.expect("it has begun to play");
         let point = rate.bytes_within(now.since(began));
         let access = AccessId(self.accesses);
-        let taken = match application.direction {
+        let taken = match direction {
             // Some of what is read passes before the next tick.
             Direction::Read => {
                 let read = (point + further, at_once - at_once.min(PAGE));
-                engine.stream(
-                    now,
-                    application.stream,
-                    engine::StreamInput::Read(access, read),
-                )
+                engine.stream(now, stream, engine::StreamInput::Read(access, read))
             }
             Direction::Write => {
                 let write = (application.next, at_once);
-                engine.stream(
-                    now,
-                    application.stream,
-                    engine::StreamInput::Write(access, write),
-                )
+                engine.stream(now, stream, engine::StreamInput::Write(access, write))
             }
         };
         // So many of its accesses wait that this one cannot.
@@ -293,7 +348,7 @@ impl Applications {
         self.accesses += 1;
         self.kept.accesses += 1;
         application.next += at_once;
-        let used_up = match application.direction {
+        let used_up = match direction {
             Direction::Read => application.next,
             Direction::Write => (application.next + at_once).saturating_sub(further),
         };
@@ -307,7 +362,7 @@ impl Applications {
         self.stage = SessionStage::Leaving(self.all.len());
         self.kept.until = now;
         for application in &self.all {
-            let closed = engine.stream(now, application.stream, engine::StreamInput::Detach);
+            let closed = engine.stream(now, application.of.stream, engine::StreamInput::Detach);
             closed.expect("its stream is open");
         }
     }
@@ -342,7 +397,7 @@ impl Audience for Applications {
             self.due.pop();
             self.access(now, number, engine);
         }
-        if now >= self.wish.until {
+        if now >= self.until {
             self.detach_all(now, engine);
         }
     }
@@ -388,65 +443,18 @@ impl Audience for Applications {
         }
         let access = self.due.peek().map(|Reverse((then, _))| *then);
         // What has become due since is done at the next tick.
-        let next_tick = self.tick_before(self.now) + self.wish.latency;
+        let next_tick = self.tick_before(self.now) + self.latency;
         let tells = self.next_report(engine).map(|then| match then > self.now {
             true => then,
             false => next_tick,
         });
-        let moments = [access, tells, Some(self.wish.until)];
+        let moments = [access, tells, Some(self.until)];
         moments.into_iter().flatten().min()
     }
 
     fn is_over(&self) -> bool {
         self.stage == SessionStage::Leaving(0)
     }
-}
-
-/// The number of blocks of each file.
-fn file_blocks(engine: &Engine, wish: &StreamingSetup) -> u64 {
-    let block = u64::from(engine.belief().profile().block_bytes);
-    let seconds = wish.until.as_nanos().div_ceil(stream::rate::SECOND) + 1;
-    let length = wish.rate.bytes() * seconds + wish.memory + wish.further + wish.at_once;
-    let blocks = length.div_ceil(PAGE) * (PAGE / block);
-    blocks.min(wish.place.length().0)
-}
-
-/// A random offset of a file in the extent.
-fn anywhere(engine: &Engine, wish: &StreamingSetup, dice: &mut Pcg64Mcg) -> u64 {
-    let page = PAGE / u64::from(engine.belief().profile().block_bytes);
-    match wish.place.length().0 - file_blocks(engine, wish) {
-        0 => 0,
-        spread => (dice.next_u64() % spread) / page * page,
-    }
-}
-
-/// Attaches one stream over a contiguous file.
-fn attach(
-    engine: &mut Engine,
-    wish: &StreamingSetup,
-    direction: Direction,
-    offset: u64,
-) -> Result<StreamId, NotGranted> {
-    let block = u64::from(engine.belief().profile().block_bytes);
-    let place = wish.place;
-    let blocks = file_blocks(engine, wish);
-    let extent = Extent::new(Lba(place.start().0 + offset), Sectors(blocks));
-    let extent = extent.expect("a file of at least one page, on the drive");
-    let map = LocationMap::new(vec![Piece { offset: 0, extent }], block, blocks * block);
-    let ask = Attach {
-        user: 0,
-        terms: Terms {
-            name: "simulated".to_owned(),
-            mode: match direction {
-                Direction::Read => StreamMode::Play,
-                Direction::Write => StreamMode::Record,
-            },
-            memory: Some(wish.memory),
-            ..Terms::play(wish.rate.bytes(), wish.at_once)
-        },
-        map: map.expect("one piece is a map"),
-    };
-    Ok(engine.attach(Instant::ZERO, ask)?.stream)
 }
 
 /// Bytes per page (ABISS, 4).

@@ -9,8 +9,18 @@ use crate::output::{Exit, json, print};
 ///
 /// # Errors
 /// If the start would be refused, or the output cannot be written.
-pub(super) fn run(config: &Config, as_json: bool) -> Result<(), Exit> {
-    let steps = dry_run(config);
+pub(super) fn run(config: &Config, simulated: &[&str], as_json: bool) -> Result<(), Exit> {
+    let mut steps = dry_run(config);
+    if !simulated.is_empty() {
+        steps.push(PlannedStep {
+            part: "simulation".to_owned(),
+            outcome: StepOutcome::Unused,
+            step: format!(
+                "{}: `headtime simulate` runs them, and a service does not",
+                simulated.join(", ")
+            ),
+        });
+    }
     match as_json {
         true => print(&json(&steps)?)?,
         false => print(&text(&steps))?,

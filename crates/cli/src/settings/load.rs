@@ -18,7 +18,7 @@ use crate::output::Exit;
 #[derive(Clone, Debug, Default, Args)]
 pub struct LoadArguments {
     /// A synthetic load: a built-in name, or a TOML file
-    #[arg(long, value_name = "NAME|FILE", required_unless_present = "trace")]
+    #[arg(long, value_name = "NAME|FILE", required_unless_present_any = ["trace", "system"])]
     pub workload: Option<String>,
     /// A trace, in any of the formats that `headtime trace` reads; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]

@@ -3,14 +3,16 @@
 use std::fmt::Write as _;
 
 use lab::cached_drive::{CachedFigures, CachedSettings};
+use lab::system::SystemFile;
 
 use super::SimulateArgs;
 use crate::bar::Bar;
 use crate::output::{Exit, NewTable, grouped, json, print, warn};
 
 /// The options of `--cache`.
-pub const FLAGS: [&str; 15] = [
+pub const FLAGS: [&str; 16] = [
     "trace_events",
+    "commands_out",
     "belief",
     "ScanArguments",
     "TruthArguments",
@@ -37,12 +39,42 @@ pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
     };
     let settings = CachedSettings {
         drive: arguments.drive.clone(),
+        profile: None,
         load: arguments.load.settings(),
         caches: arguments.cache.clone(),
         link: arguments.link.clone(),
         policy: policy.clone(),
         requests: arguments.requests,
     };
+    show(arguments, &settings)
+}
+
+/// Runs a system whose clients or volumes have caches.
+///
+/// # Errors
+/// As [`run`]; if the system or the flags ask for what caches do not do.
+pub fn run_system(arguments: &SimulateArgs, system: &SystemFile) -> Result<(), Exit> {
+    let given = [
+        ("--policy", !arguments.policy.is_empty()),
+        ("--trace-events", arguments.trace_events.is_some()),
+        ("--commands-out", arguments.commands_out.is_some()),
+        ("--depth", arguments.depth.is_some()),
+        ("--seconds", arguments.seconds.is_some()),
+        ("--requests-out", arguments.requests_out.is_some()),
+        ("--why", arguments.why.is_some()),
+        ("--svg", arguments.svg.is_some()),
+    ];
+    if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
+        let file = &system.file;
+        return Err(Exit::input(format!(
+            "{file}: caches, with {flag}: expected none"
+        )));
+    }
+    show(arguments, &system.cached(arguments.requests)?)
+}
+
+/// Runs the settings, and prints the figures.
+fn show(arguments: &SimulateArgs, settings: &CachedSettings) -> Result<(), Exit> {
     let out = NewTable::begin(arguments.out.as_deref())?;
     let bar = Bar::new("{msg}: {percent} %, {eta} left {wide_bar}").ticking();
     let figures = settings.run(&bar);
@@ -56,7 +88,7 @@ pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
     }
     match arguments.json {
         true => print(&json(&figures)?),
-        false => print(&report(&figures, policy)),
+        false => print(&report(&figures, &settings.policy)),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use block::Finished;
 use indicatif::{ProgressBar, ProgressStyle};
+use lab::commands_table::CommandsTable;
 use lab::comparison::ComparisonSetup;
 use lab::requests_table::RequestsTable;
 use lab::table::TableFormat;
@@ -34,6 +35,7 @@ pub struct RunBar {
     share: BarLength,
     requests: Option<(String, RequestsOutput)>,
     events: Option<(String, TraceEvents<BufWriter<NewFile>>)>,
+    commands: Option<(String, Box<CommandsTable<NewFile>>)>,
 }
 
 /// The file of all requests.
@@ -69,6 +71,7 @@ impl RunBar {
             share,
             requests: None,
             events: None,
+            commands: None,
         }
     }
 
@@ -101,6 +104,30 @@ impl RunBar {
         let events = events.map_err(|error| Exit::failed(format!("{name}: {error}")))?;
         self.events = Some((name, events));
         Ok(self)
+    }
+
+    /// Returns the watcher with a table of the drive's commands.
+    ///
+    /// # Errors
+    /// If the end of the name means no format, or the file cannot be created.
+    pub fn listing(mut self, path: &Path) -> Result<Self, Exit> {
+        let format = TableFormat::named("--commands-out", path)?;
+        let name = path.display().to_string();
+        let table = CommandsTable::begin(NewFile::begin(path)?, format);
+        let table = table.map_err(|error| Exit::failed(format!("{name}: {error}")))?;
+        self.commands = Some((name, Box::new(table)));
+        Ok(self)
+    }
+
+    /// Ends the table of commands.
+    fn finish_commands(&mut self) -> Result<(), Exit> {
+        let Some((name, table)) = self.commands.take() else {
+            return Ok(());
+        };
+        table
+            .finish()
+            .map_err(|error| Exit::failed(format!("{name}: {error}")))?
+            .finish()
     }
 
     /// Ends the time line.
@@ -136,6 +163,7 @@ impl RunBar {
     pub fn finish(mut self) -> Result<(), Exit> {
         self.bar.finish_and_clear();
         self.finish_events()?;
+        self.finish_commands()?;
         let Some((name, file)) = self.requests else {
             return Ok(());
         };
@@ -154,12 +182,15 @@ impl RunBar {
 
 impl Watch for RunBar {
     fn wants_commands(&self) -> bool {
-        self.events.is_some()
+        self.events.is_some() || self.commands.is_some()
     }
 
     fn command(&mut self, ended: &EndedCommand) {
         if let Some((_, events)) = &mut self.events {
             events.command(ended);
+        }
+        if let Some((_, table)) = &mut self.commands {
+            table.command(ended);
         }
     }
 

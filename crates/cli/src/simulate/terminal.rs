@@ -20,7 +20,7 @@ use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use simulator::ledger::{AccountMeans, RequestFigures};
 
-use super::scan;
+use super::{clients, scan};
 use crate::output::{UNENDED, grouped};
 use crate::why;
 
@@ -45,6 +45,11 @@ pub fn report(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
             let _ = writeln!(text, "  in the background of {}", run.policy.name());
             text.push_str(&scan::text(scan));
             text.push('\n');
+        }
+    }
+    for run in runs {
+        if let Some(figures) = &run.streams {
+            text.push_str(&clients::streams(&run.name, figures));
         }
     }
     text.push_str(&accounts(runs));
@@ -76,6 +81,7 @@ fn heading(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
             let _ = writeln!(text, "          seed {}", mixture.seed);
         }
         LoadSource::Trace(_) => {}
+        LoadSource::Placed(loads) => text.push_str(&clients::heading(loads)),
     }
     let _ = writeln!(
         text,

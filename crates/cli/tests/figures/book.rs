@@ -190,6 +190,8 @@ fn golden_page_of_the_tables() {
         lab::cached_drive::levels(&[]),
         lab::cache_curve::miss_ratios(&[], &[]),
         lab::validate::table::judgements(&[]),
+        lab::commands_table::commands(&[]),
+        lab::stream_plan::planned("", &[]),
     ] {
         let _ = writeln!(
             text,

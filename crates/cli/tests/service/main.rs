@@ -7,6 +7,7 @@ mod behind;
 mod classified;
 mod ctl;
 mod demo;
+mod described;
 mod doctor;
 mod existing;
 mod first_contact;

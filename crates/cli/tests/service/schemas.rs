@@ -158,12 +158,14 @@ fn what_simulations_print_is_what_their_schemas_say() {
     };
     write("e.toml", EXPERIMENT);
     write("t.csv", TRACE);
+    write("system.toml", crate::described::SYSTEM);
     let load = "simulate --drive dec-rz26 --workload oltp";
     for (name, words) in [
         ("simulate", format!("{load} --requests 200 --policy fcfs,sptf --why 2")),
         ("simulate", format!("{load} --scan --scan-until 1 --preempt")),
         ("simulate", format!("{load} --scan 0..5000 --requests 500 --seek-noise-us 50 --mirror")),
         ("simulate", "simulate --drive dec-rz26 --trace t.csv --device all".to_owned()),
+        ("simulate", "simulate system.toml --seconds 5".to_owned()),
         ("simulate-cache", "simulate --trace t.csv --cache 1MiB,lru".to_owned()),
         ("cache", "cache --trace t.csv --size 64KiB".to_owned()),
         ("cache", "cache --trace t.csv --size 64KiB --replacement lru --prefetch ra".to_owned()),

@@ -127,6 +127,7 @@ fn scanned(found: &Arc<Profile>) -> Result<(f64, f64), Failure> {
         preemption: None,
         slowest: 0,
         mirror: None,
+        streams: None,
     };
     let run = setup.run(named::policy(POLICY)?, &mut ())?;
     let scan = run

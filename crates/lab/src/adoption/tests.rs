@@ -51,6 +51,7 @@ fn believing(other: &str, seconds: u64) -> PolicyRun {
         preemption: None,
         slowest: 0,
         mirror: None,
+        streams: None,
     };
     let policy = named::policy("sptf-sw60").expect("a policy");
     setup.run(policy, &mut ()).expect("a run")

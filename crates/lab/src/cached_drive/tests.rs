@@ -21,6 +21,7 @@ fn trace(blocks: impl IntoIterator<Item = u64>) -> tempfile::NamedTempFile {
 fn settings(trace: &tempfile::NamedTempFile, caches: &[&str]) -> CachedSettings {
     CachedSettings {
         drive: "seagate-cheetah-9lp".to_owned(),
+        profile: None,
         load: LoadSettings {
             trace: Some(trace.path().to_owned()),
             ..LoadSettings::default()

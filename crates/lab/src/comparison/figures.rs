@@ -11,12 +11,13 @@ use serde::Serialize;
 use server::why::Slow;
 use simulator::ledger::{Ledger, RunReport, RunTotals};
 use simulator::replay::{AddressFit, DeviceChoice, ReplayPace};
-use simulator::workload::{Mixture, Workload};
+use simulator::workload::{Mixture, Workload, class};
 
 use super::ComparisonSetup;
 use super::load::{LoadSource, TraceCounts};
 use super::preempt::Stepped;
 use super::scan::ScanFigures;
+use super::streams::StreamsFigures;
 use super::truth::Stated;
 use crate::Label;
 use crate::plot::{Bar, BarPart, Curve, Ink, Panel};
@@ -46,6 +47,8 @@ pub struct PolicyRun {
     pub preempted: Option<Stepped>,
     /// The explanations of the slowest requests, if requested.
     pub slow: Vec<Slow>,
+    /// The figures of players and recorders, if there are any.
+    pub streams: Option<StreamsFigures>,
 }
 
 /// The agreement of the drive with the belief.
@@ -121,6 +124,7 @@ impl PolicyRun {
             tracking: None,
             preempted: None,
             slow: Vec::new(),
+            streams: None,
         }
     }
 
@@ -263,6 +267,22 @@ enum StatedLoad<'a> {
     Workload(&'a Workload),
     Mixture(&'a Mixture),
     Trace(Trace),
+    System(StatedClients<'a>),
+}
+
+/// The clients of a system.
+#[derive(Serialize)]
+struct StatedClients<'a> {
+    clients: Vec<StatedClient<'a>>,
+}
+
+#[derive(Serialize)]
+struct StatedClient<'a> {
+    name: &'a str,
+    class: &'static str,
+    first_block: u64,
+    blocks: u64,
+    load: StatedLoad<'a>,
 }
 
 #[derive(Serialize)]
@@ -294,6 +314,8 @@ struct ComparisonFigures<'a> {
     tracking: Option<Tracking>,
     #[serde(skip_serializing_if = "Option::is_none")]
     preempted: Option<Stepped>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    streams: Option<&'a StreamsFigures>,
     #[serde(skip_serializing_if = "<[Slow]>::is_empty")]
     slow: &'a [Slow],
     #[serde(flatten)]
@@ -317,7 +339,7 @@ impl<'a> Comparison<'a> {
             seed: match &setup.source {
                 LoadSource::Synthetic(workload) => Some(workload.seed),
                 LoadSource::Mixture(mixture) => Some(mixture.seed),
-                LoadSource::Trace(_) => None,
+                LoadSource::Trace(_) | LoadSource::Placed(_) => None,
             },
             bounds: CommandBounds {
                 requests: setup.requests,
@@ -342,6 +364,7 @@ impl<'a> Comparison<'a> {
                     scan: run.scan.as_ref(),
                     tracking: run.tracking,
                     preempted: run.preempted,
+                    streams: run.streams.as_ref(),
                     slow: &run.slow,
                     report: &run.report,
                 })
@@ -374,6 +397,18 @@ fn load(source: &LoadSource) -> StatedLoad<'_> {
                     AddressFit::Wrap => "wrap",
                     AddressFit::Scale => "scale",
                 },
+            })
+        }
+        LoadSource::Placed(loads) => {
+            let clients = loads.iter().map(|placed| StatedClient {
+                name: &placed.name,
+                class: class::name(placed.class),
+                first_block: placed.first,
+                blocks: placed.blocks,
+                load: load(&placed.source),
+            });
+            StatedLoad::System(StatedClients {
+                clients: clients.collect(),
             })
         }
     }

@@ -60,6 +60,15 @@ impl HostDelays {
         }
     }
 
+    /// The value that gives this host; none of a host without delays.
+    pub fn of(jitter: &HostJitter) -> Option<HostDelays> {
+        match jitter.measured {
+            Some(path) => Some(HostDelays::Measured(path)),
+            None if *jitter == HostJitter::default() => None,
+            None => Some(HostDelays::Exponential(jitter.mean.as_nanos() as f64 / 1e3)),
+        }
+    }
+
     /// The value, for people.
     pub fn text(self) -> String {
         match self {

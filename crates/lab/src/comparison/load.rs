@@ -1,5 +1,7 @@
 //! The load of a drive: synthetic, or a trace.
 
+mod placed;
+
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +17,8 @@ use simulator::workload::{
 };
 
 use crate::{Failure, text_file};
+
+pub use placed::{PlacedLoad, PlacedLoads};
 
 /// The settings of a load.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +64,8 @@ pub enum LoadSource {
     Mixture(Mixture),
     /// A trace.
     Trace(ReplayPlan),
+    /// The clients of a description of a system, each with its place and class.
+    Placed(Vec<PlacedLoad>),
 }
 
 /// A load that runs on a drive.
@@ -70,6 +76,8 @@ pub enum RunningLoad {
     Mixture(MixedLoad),
     /// A trace.
     Trace(Box<Replay>),
+    /// Clients of a system.
+    Placed(PlacedLoads),
 }
 
 /// The counts of a replayed trace.
@@ -116,7 +124,7 @@ impl LoadSettings {
             (Some(seed), _) => seed,
             (None, LoadSource::Synthetic(workload)) => workload.seed,
             (None, LoadSource::Mixture(mixture)) => mixture.seed,
-            (None, LoadSource::Trace(_)) => DEFAULT_SEED,
+            (None, LoadSource::Trace(_) | LoadSource::Placed(_)) => DEFAULT_SEED,
         }
     }
 
@@ -217,6 +225,10 @@ impl LoadSource {
                 Some(name) => name.to_string_lossy().into_owned(),
                 None => plan.path.display().to_string(),
             },
+            LoadSource::Placed(loads) => {
+                let names: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
+                names.join(" + ")
+            }
         }
     }
 
@@ -239,6 +251,9 @@ impl LoadSource {
                     .map(|replay| RunningLoad::Trace(Box::new(replay)))
                     .map_err(|error: ReplayError| Failure::input(error))
             }
+            LoadSource::Placed(loads) => {
+                PlacedLoads::begin(loads, block_bytes).map(RunningLoad::Placed)
+            }
         }
     }
 }
@@ -247,7 +262,7 @@ impl RunningLoad {
     /// The counts of the trace, if the load is one.
     pub fn counts(&self) -> Option<TraceCounts> {
         match self {
-            RunningLoad::Synthetic(_) | RunningLoad::Mixture(_) => None,
+            RunningLoad::Synthetic(_) | RunningLoad::Mixture(_) | RunningLoad::Placed(_) => None,
             RunningLoad::Trace(replay) => Some(TraceCounts {
                 replayed: replay.counts(),
                 scaled_from_blocks: replay.scaled_from(),
@@ -262,6 +277,7 @@ impl RunningLoad {
             RunningLoad::Synthetic(load) => &mut **load,
             RunningLoad::Mixture(load) => load,
             RunningLoad::Trace(replay) => &mut **replay,
+            RunningLoad::Placed(loads) => loads,
         }
     }
 }
@@ -293,6 +309,7 @@ impl Load for RunningLoad {
             RunningLoad::Synthetic(load) => load.place(),
             RunningLoad::Mixture(load) => load.place(),
             RunningLoad::Trace(replay) => replay.place(),
+            RunningLoad::Placed(loads) => loads.place(),
         }
     }
 
@@ -301,6 +318,7 @@ impl Load for RunningLoad {
             RunningLoad::Synthetic(load) => load.parts(),
             RunningLoad::Mixture(load) => load.parts(),
             RunningLoad::Trace(replay) => replay.parts(),
+            RunningLoad::Placed(loads) => loads.parts(),
         }
     }
 }

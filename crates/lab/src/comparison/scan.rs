@@ -256,6 +256,14 @@ fn millis(flag: &str, text: &str, range: (f64, f64), expected: &str) -> Result<D
 }
 
 impl ScanPlan {
+    /// A scan of these blocks, none of which are kept for later.
+    pub fn of(background: Background) -> Self {
+        ScanPlan {
+            background,
+            keeps_left: false,
+        }
+    }
+
     /// The background task of a run.
     pub fn background(&self) -> &Background {
         &self.background

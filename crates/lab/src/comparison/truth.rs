@@ -14,6 +14,8 @@ use drive::firmware::Bus;
 use drive::imperfection::{AheadTrigger, Chance, HeldLookAhead, Periodic, UnalignedWrites};
 use drive::{HostJitter, Imperfections, Profile, Provenance};
 use serde::Serialize;
+use server::config::{BackEnd, DriveConfig};
+use server::service::VirtualParts;
 
 use super::belief;
 use super::host_delays::HostDelays;
@@ -191,6 +193,52 @@ impl TruthSettings {
 }
 
 impl Truth {
+    /// The truth of an emulated drive of a service's configuration.
+    pub fn of_emulation(config: &DriveConfig, parts: &VirtualParts) -> Truth {
+        let emulated = match &config.back_end {
+            BackEnd::Emulated(emulated) => Some(emulated),
+            BackEnd::Mirror(mirror) => match &mirror.legs[0].back_end {
+                BackEnd::Emulated(emulated) => Some(emulated),
+                _ => None,
+            },
+            _ => None,
+        };
+        let off = |switch: Switch| (switch == Switch::Off).then_some(OnOff::Off);
+        let imperfections = parts.imperfections.clone();
+        let millis = |length: Duration| length.as_millis_f64();
+        let given = TruthSettings {
+            seek_noise_us: (!imperfections.seek_noise.is_zero())
+                .then(|| imperfections.seek_noise.as_nanos() as f64 / 1e3),
+            late_seeks: (imperfections.settle_retry.per_million > 0).then(|| LateSeeks {
+                permille: f64::from(imperfections.settle_retry.per_million) / 1e3,
+                ms: millis(imperfections.settle_retry.costs),
+            }),
+            held_ahead: (imperfections.held_look_ahead.blocks > 0).then_some(HeldAhead {
+                blocks: imperfections.held_look_ahead.blocks,
+                after: match imperfections.held_look_ahead.after {
+                    AheadTrigger::SameTrack => AheadReads::SameTrack,
+                    AheadTrigger::EveryRead => AheadReads::Every,
+                },
+            }),
+            own_scan: (!imperfections.irregular_scan.costs.is_zero()).then(|| OwnScan {
+                every_ms: millis(imperfections.irregular_scan.every),
+                ms: millis(imperfections.irregular_scan.costs),
+            }),
+            read_first: (imperfections.unaligned_writes == UnalignedWrites::ReadFirst)
+                .then_some(OnOff::On),
+            host_jitter: HostDelays::of(&imperfections.host),
+            look_ahead: emulated.and_then(|emulated| off(emulated.look_ahead)),
+            write_cache: emulated.and_then(|emulated| off(emulated.write_cache)),
+            bus_mb_s: emulated.and_then(|emulated| emulated.bus_mb_s),
+        };
+        Truth {
+            given,
+            imperfections,
+            seed: parts.seed,
+            believed: None,
+        }
+    }
+
     /// The profile with the host's switches and bus: the default belief.
     pub fn belief(&self, profile: &Profile) -> Profile {
         let given = &self.given;
@@ -223,6 +271,12 @@ impl Truth {
         let look_ahead = given.look_ahead.unwrap_or_default().switch();
         let write_cache = given.write_cache.unwrap_or_default().switch();
         Ok(Arc::new(found.switched(look_ahead, write_cache)))
+    }
+
+    /// The same with another seed of random events.
+    #[must_use]
+    pub fn seeded(self, seed: u64) -> Self {
+        Truth { seed, ..self }
     }
 
     /// The imperfections, which the belief does not contain.
@@ -279,6 +333,16 @@ impl Truth {
         }
         if self.given.read_first == Some(OnOff::On) {
             differs.push("sectors that are read before parts of them are written".to_owned());
+        }
+        if let Some(slow) = self.imperfections.slow_head {
+            let percent = f64::from(slow.slower_ppm) / 1e4;
+            differs.push(format!(
+                "reads by head {} that take {percent} % longer",
+                slow.head
+            ));
+        }
+        if !self.imperfections.unreadable.is_empty() {
+            differs.push("blocks that cannot be read".to_owned());
         }
         if self.imperfections.host != HostJitter::default()
             && let Some(delays) = self.given.host_jitter

@@ -103,6 +103,7 @@ fn setup(
         preemption: None,
         slowest: 0,
         mirror: None,
+        streams: None,
     })
 }
 

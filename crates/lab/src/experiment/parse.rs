@@ -48,19 +48,9 @@ impl Experiment {
             let problem = format!("has a value in {path}, too: expected one of the two");
             return Err(self.complain(axis.setting.name, problem));
         }
-        for needed in ["drive", "policy"] {
-            if !self.sets(needed) {
-                let problem = "missing: expected a value, or a list in [sweep]";
-                return Err(self.complain(needed, problem));
-            }
-        }
-        match (self.sets("workload"), self.sets("trace")) {
-            (true, false) | (false, true) => {}
-            (_, both) => {
-                let word = if both { "and trace" } else { "missing" };
-                let problem = format!("{word}: expected a workload or a trace");
-                return Err(self.complain("workload", problem));
-            }
+        match self.sets("system") {
+            true => self.check_system()?,
+            false => self.check_drive()?,
         }
         let values = self.axes.iter().map(|axis| axis.values.len() as u64);
         let runs = values.fold(u64::from(self.repeat), u64::saturating_mul);
@@ -69,6 +59,42 @@ impl Experiment {
             return Err(self.complain("sweep", problem));
         }
         Ok(())
+    }
+}
+
+/// The settings beside a description of a system, which has the others.
+const BESIDE_SYSTEM: [&str; 6] = ["system", "policy", "depth", "requests", "seconds", "seed"];
+
+impl Experiment {
+    fn check_system(&self) -> Result<(), DocumentError> {
+        let mut others = SETTINGS
+            .iter()
+            .filter(|setting| !BESIDE_SYSTEM.contains(&setting.name));
+        match others.find(|setting| self.sets(setting.name)) {
+            None => Ok(()),
+            Some(setting) => {
+                let known = BESIDE_SYSTEM.join(", ");
+                let problem = format!("beside a system, which says it: expected none but {known}");
+                Err(self.complain(setting.name, problem))
+            }
+        }
+    }
+
+    fn check_drive(&self) -> Result<(), DocumentError> {
+        for needed in ["drive", "policy"] {
+            if !self.sets(needed) {
+                let problem = "missing: expected a value, or a list in [sweep]";
+                return Err(self.complain(needed, problem));
+            }
+        }
+        match (self.sets("workload"), self.sets("trace")) {
+            (true, false) | (false, true) => Ok(()),
+            (_, both) => {
+                let word = if both { "and trace" } else { "missing" };
+                let problem = format!("{word}: expected a workload or a trace");
+                Err(self.complain("workload", problem))
+            }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::{Experiment, ExperimentSetting, SETTINGS, Value};
 use crate::comparison::host_delays::HostDelays;
 use crate::comparison::truth::{OnOff, TruthSettings, held_ahead, late_seeks, own_scan};
 use crate::comparison::{ComparisonSettings, ComparisonSetup};
-use crate::{Failure, Label, named};
+use crate::{Failure, Label, named, system};
 
 /// All runs of an experiment.
 pub struct ExperimentPlan {
@@ -105,6 +105,9 @@ struct Drives(Vec<(String, TruthSettings, Arc<Profile>)>);
 impl Drives {
     /// Replaces a setup's drive by an equal one of an earlier setup.
     fn share(&mut self, settings: &ComparisonSettings, setup: &mut ComparisonSetup) {
+        if settings.system.is_some() {
+            return;
+        }
         let (name, truth) = (&settings.drive, settings.truth);
         let known = self.0.iter().find(|(n, t, _)| n == name && *t == truth);
         match known {
@@ -149,12 +152,14 @@ fn set(
 ) -> Result<(), String> {
     let text = || value.to_string();
     let number = || value.number();
+    let wrong = |why: String| format!("\"{value}\": {why}");
     let whole = || match value {
         Value::Whole(whole) => Some(*whole),
         _ => None,
     };
     let count = || whole().and_then(|whole| u32::try_from(whole).ok());
     match setting.name {
+        "system" => to.system = Some(text().into()),
         "drive" => to.drive = text(),
         "policy" => to.policies = vec![text()],
         "workload" => to.load.workload = Some(text()),
@@ -174,22 +179,12 @@ fn set(
         "scale_time" => to.load.scale_time = number(),
         "fit" => to.load.fit = Some(word(value, &FITS)?),
         "seek_noise_us" => to.truth.seek_noise_us = number(),
-        "late_seeks" => {
-            let late = late_seeks(&text()).map_err(|why| format!("\"{value}\": {why}"))?;
-            to.truth.late_seeks = Some(late);
-        }
-        "held_ahead" => {
-            let held = held_ahead(&text()).map_err(|why| format!("\"{value}\": {why}"))?;
-            to.truth.held_ahead = Some(held);
-        }
-        "own_scan" => {
-            let scan = own_scan(&text()).map_err(|why| format!("\"{value}\": {why}"))?;
-            to.truth.own_scan = Some(scan);
-        }
+        "late_seeks" => to.truth.late_seeks = Some(late_seeks(&text()).map_err(wrong)?),
+        "held_ahead" => to.truth.held_ahead = Some(held_ahead(&text()).map_err(wrong)?),
+        "own_scan" => to.truth.own_scan = Some(own_scan(&text()).map_err(wrong)?),
         "read_first" => to.truth.read_first = Some(word(value, &SWITCHES)?),
         "host_jitter" => {
-            let delays = HostDelays::parse(&text()).map_err(|why| format!("\"{value}\": {why}"))?;
-            to.truth.host_jitter = Some(delays);
+            to.truth.host_jitter = Some(HostDelays::parse(&text()).map_err(wrong)?);
         }
         "look_ahead" => to.truth.look_ahead = Some(word(value, &SWITCHES)?),
         "write_cache" => to.truth.write_cache = Some(word(value, &SWITCHES)?),
@@ -216,6 +211,11 @@ pub(super) fn stated(settings: &ComparisonSettings, name: &str) -> Option<Value>
     let number = |number: Option<f64>| number.map(Value::Number);
     let (load, truth, scan) = (&settings.load, &settings.truth, &settings.scan);
     match name {
+        "system" => {
+            let system = settings.system.as_ref();
+            system.map(|path| Value::Text(path.display().to_string()))
+        }
+        "drive" if settings.system.is_some() => None,
         "drive" => Some(Value::Text(settings.drive.clone())),
         "workload" => text(&load.workload),
         "trace" => load
@@ -284,19 +284,19 @@ fn setup(
     experiment: &Experiment,
     settings: &ComparisonSettings,
 ) -> Result<ComparisonSetup, Failure> {
-    let load = ["workload", "trace"]
+    let load = ["workload", "trace", "system"]
         .into_iter()
         .find(|name| experiment.sets(name));
     let load = load.unwrap_or("workload");
     check_load(experiment, load)?;
     check_scan(experiment)?;
-    named::drive(&settings.drive).map_err(|failure| at(experiment, "drive", failure))?;
+    if settings.system.is_none() {
+        named::drive(&settings.drive).map_err(|failure| at(experiment, "drive", failure))?;
+    }
     for name in &settings.policies {
         named::policy(name).map_err(|failure| at(experiment, "policy", failure))?;
     }
-    let setup = settings
-        .setup()
-        .map_err(|failure| at(experiment, load, failure))?;
+    let setup = system::setup(settings).map_err(|failure| at(experiment, load, failure))?;
     let begun = setup
         .source
         .begin(setup.drive.block_bytes, setup.drive.geometry.sectors().0);

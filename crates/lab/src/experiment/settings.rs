@@ -51,6 +51,11 @@ impl Kind {
 
 /// All settings, one line each. Parser, help and tests are made from this table.
 pub const SETTINGS: &[ExperimentSetting] = &[
+    top(
+        "system",
+        Kind::Text,
+        "a description of a system, in place of drive, loads, truth and scan",
+    ),
     top("drive", Kind::Text, "the drive: a name, or a profile file"),
     top("policy", Kind::Text, "the policy"),
     top(

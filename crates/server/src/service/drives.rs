@@ -36,6 +36,7 @@ mod promise;
 mod recording;
 mod running;
 mod sizes;
+mod virtual_time;
 
 pub(super) use emulation::emulated_bytes;
 use emulation::{emulation, profile};
@@ -45,6 +46,7 @@ use mirrored::MirrorParts;
 pub use promise::promise_to_streams;
 use running::station;
 pub(super) use sizes::volumes;
+pub use virtual_time::{VirtualBelief, VirtualParts, in_virtual_time};
 
 /// A drive in service.
 pub(super) struct Drive {

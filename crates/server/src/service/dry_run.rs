@@ -38,6 +38,8 @@ pub enum StepOutcome {
     Uses,
     /// It makes or changes something.
     Changes,
+    /// It has no use for it.
+    Unused,
     /// The start would fail.
     Refused,
 }
@@ -48,6 +50,7 @@ impl StepOutcome {
         match self {
             StepOutcome::Uses => "uses",
             StepOutcome::Changes => "changes",
+            StepOutcome::Unused => "unused",
             StepOutcome::Refused => "refused",
         }
     }

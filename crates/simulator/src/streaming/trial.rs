@@ -18,7 +18,7 @@ use stream::streams::Settings;
 use stream::{Rate, admission};
 
 use super::{
-    Applications, FileStarts, PAGE, StreamingFigures, StreamingSetup, file_blocks, hostile,
+    Applications, FileStarts, PAGE, StreamingFigures, StreamingSetup, files::file_blocks, hostile,
 };
 use crate::run::{AfterLoad, Arrival, Load, LoadError, LoadPart, Options};
 use crate::scenario::{Background, Scenario, ScenarioError, ScenarioResult};

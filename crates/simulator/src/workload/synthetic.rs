@@ -50,7 +50,8 @@ impl Synthetic {
     }
 
     /// The load beside others that have this number of tasks: its tasks are other owners than theirs.
-    pub(super) fn after_tasks(self, tasks_before: u32) -> Self {
+    #[must_use]
+    pub fn after_tasks(self, tasks_before: u32) -> Self {
         Synthetic {
             tasks_before,
             ..self
