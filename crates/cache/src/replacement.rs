@@ -20,6 +20,7 @@ use crate::settings::{self, AlgorithmSettings, BadSettings, Named, Parameter};
 pub(crate) mod admission;
 pub mod arc;
 pub mod du;
+pub mod fifo;
 pub mod lirs;
 pub mod lru;
 pub mod mq;
@@ -186,6 +187,13 @@ pub const ALL: &[ReplacementEntry] = &[
         make: |_, _| Box::new(lru::Lru::new()),
     },
     ReplacementEntry {
+        name: "fifo",
+        what: "The block that came first goes, however often it was asked for.",
+        source: "Belady, IBM Systems Journal 1966",
+        parameters: &[],
+        make: |_, _| Box::new(fifo::Fifo::new()),
+    },
+    ReplacementEntry {
         name: "du",
         what: "LRU, but what was just sent to the cache above goes first.",
         source: "Chen, Zhang, Zhou, Scott, Schiefer, SIGMETRICS 2005, as PFC describes it",
@@ -249,8 +257,16 @@ pub const ALL: &[ReplacementEntry] = &[
 /// If the policy or a parameter is unknown, or no cache has that size.
 pub fn named(text: &str, capacity: u64) -> Result<Box<dyn Replacement>, BadReplacement> {
     let (entry, settings) = settings::find("replacement", text, ALL)?;
+    Ok((entry.make)(frames(capacity)?, &settings))
+}
+
+/// The frames of a cache of this capacity.
+///
+/// # Errors
+/// If no cache has that size.
+pub(crate) fn frames(capacity: u64) -> Result<u32, BadReplacement> {
     match u32::try_from(capacity) {
-        Ok(frames) if (1..=MAX_CAPACITY).contains(&frames) => Ok((entry.make)(frames, &settings)),
+        Ok(frames) if (1..=MAX_CAPACITY).contains(&frames) => Ok(frames),
         _ => Err(BadReplacement::Capacity(capacity)),
     }
 }

@@ -14,7 +14,7 @@
 
 use std::path::PathBuf;
 
-use cache::{Cache, FirstTouch, HitCurve, StackDistances, replacement};
+use cache::{HitCurve, Replay, StackDistances, replacement};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -23,12 +23,14 @@ use demands::Demands;
 
 pub use ahead::PrefetchFigures;
 pub use answer::{Better, CurveSummary, MemoryWorth};
+pub use counts::ReplayCounts;
 pub use demands::Sampling;
 pub use own::{OwnAlgorithms, OwnPrefetcher, OwnReplacement, Resident};
 pub use table::miss_ratios;
 
 mod ahead;
 mod answer;
+mod counts;
 mod demands;
 mod own;
 mod printed;
@@ -129,7 +131,7 @@ impl CurveSettings {
         };
         progress.begin("trace");
         let demands = Demands::read(self, progress)?;
-        let distinct = self.sampling.whole(demands.distinct);
+        let distinct = self.sampling.whole(u64::from(demands.distinct));
         let sizes = self.sizes(distinct);
         let replayed: Vec<&str> = replacements
             .iter()
@@ -215,7 +217,7 @@ impl CurveSettings {
                 .collect());
         }
         for name in &self.replacement {
-            Cache::named(name, 1, FirstTouch::default()).map_err(Failure::input)?;
+            Replay::named(name, 1).map_err(Failure::input)?;
         }
         Ok(self.replacement.clone())
     }
@@ -240,12 +242,11 @@ impl CurveSettings {
         progress: &dyn Progress,
     ) -> Result<f64, Failure> {
         let frames = self.frames(size, demands);
-        let mut cache =
-            Cache::named(name, frames, FirstTouch::default()).map_err(Failure::input)?;
+        let mut replay = Replay::named(name, frames).map_err(Failure::input)?;
         let mut hits = 0;
         for blocks in demands.blocks.chunks(UNCANCELLED) {
             progress.check()?;
-            hits += cache.replay(blocks).map_err(Failure::failed)?;
+            hits += replay.demand(blocks, demands.distinct);
         }
         Ok(self.miss_ratio(hits, demands))
     }
@@ -254,7 +255,7 @@ impl CurveSettings {
     fn frames(&self, size: u64, demands: &Demands) -> u64 {
         let frames = self.sampling.part(size).ceil().max(1.0) as u64;
         // More frames than blocks change nothing, and take memory.
-        frames.min(demands.distinct.max(1))
+        frames.min(u64::from(demands.distinct).max(1))
     }
 
     /// The miss ratio of the trace with so many hits of the sample.
@@ -270,7 +271,7 @@ impl LruCurve {
         for blocks in demands.blocks.chunks(UNCANCELLED) {
             progress.check()?;
             for &block in blocks {
-                distances.demand(block as u32);
+                distances.demand(block);
             }
         }
         Ok(LruCurve {

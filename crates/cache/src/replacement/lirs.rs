@@ -38,6 +38,26 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
+/// The sizes of the parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// The largest number of blocks with a low distance.
+    pub(crate) low: u32,
+    /// The largest number of remembered blocks.
+    pub(crate) remembered: u32,
+}
+
+impl Sizes {
+    /// The sizes for `capacity` frames.
+    pub(crate) fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
+        let remembered = u64::from(capacity) * settings.get("remembered") / 100;
+        Self {
+            low: capacity - share(capacity, settings.get("high")).max(1),
+            remembered: remembered as u32,
+        }
+    }
+}
+
 /// Bits of the marks.
 const LOW: u8 = 1;
 const STACKED: u8 = 2;
@@ -49,22 +69,19 @@ pub struct Lirs {
     gone: List,
     stack: Ring,
     low: u32,
-    low_size: u32,
-    remembered: u32,
+    sizes: Sizes,
 }
 
 impl Lirs {
     /// A policy for `capacity` frames.
     pub fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
-        let remembered = u64::from(capacity) * settings.get("remembered") / 100;
-        let remembered = remembered as u32;
+        let sizes = Sizes::new(capacity, settings);
         Self {
             queue: List::numbered(0),
             gone: List::numbered(1),
-            stack: Ring::new(capacity as usize + remembered as usize + 4),
+            stack: Ring::new(capacity as usize + sizes.remembered as usize + 4),
             low: 0,
-            low_size: capacity - share(capacity, settings.get("high")).max(1),
-            remembered,
+            sizes,
         }
     }
 
@@ -109,7 +126,7 @@ impl Lirs {
         self.low += 1;
         // The last L may be this one itself: then the cache has no room for any.
         self.prune(residency);
-        while self.low > self.low_size
+        while self.low > self.sizes.low
             && let Some(oldest) = self.stack.oldest()
         {
             self.unstack(residency, oldest);
@@ -159,7 +176,7 @@ impl Lirs {
 impl Replacement for Lirs {
     fn needs(&self) -> Needs {
         Needs {
-            remembered: self.remembered,
+            remembered: self.sizes.remembered,
             lists: 2,
         }
     }
@@ -202,7 +219,7 @@ impl Replacement for Lirs {
         }
         residency.remember(frame);
         self.gone.push_newest(residency, frame);
-        if self.gone.len() > self.remembered {
+        if self.gone.len() > self.sizes.remembered {
             let oldest = self.gone.pop_oldest(residency);
             let oldest = oldest.expect("one was added");
             self.unstack(residency, oldest);
@@ -212,7 +229,7 @@ impl Replacement for Lirs {
 
     #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: GhostTag) {
-        if memory != GhostTag::NONE || self.low < self.low_size {
+        if memory != GhostTag::NONE || self.low < self.sizes.low {
             self.promote(residency, frame);
         } else {
             self.stack(residency, frame);

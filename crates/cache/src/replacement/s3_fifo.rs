@@ -46,15 +46,61 @@ pub const PARAMETERS: &[Parameter] = &[
         what: "When the small queue's turn ends: once a block has gone, as in the paper, or already when the queue is shorter than it should be.",
         values: Values::Words(&["gone", "short"]),
     },
+    Parameter {
+        key: "fill",
+        what: "Queue of new blocks before the first eviction, once the small queue has its size: small as in the paper, or main as in libCacheSim 0.3.5.",
+        values: Values::Words(&["small", "main"]),
+    },
 ];
 
 /// The end of the small queue's turn, if its blocks move to the main one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SmallTurnEnd {
+pub(crate) enum SmallTurnEnd {
     /// After an eviction, or if none is possible.
     Gone,
     /// Also when the queue is shorter than its size.
     Short,
+}
+
+/// The queue of new blocks before the first eviction, once the small queue has its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FillQueue {
+    /// The small one.
+    Small,
+    /// The main one.
+    Main,
+}
+
+/// The sizes of the queues, and the rules between them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// The size of the small queue above which it evicts.
+    pub(crate) small: u32,
+    /// The largest number of remembered blocks.
+    pub(crate) remembered: u32,
+    /// Demands after the first that bring a block into the main queue.
+    pub(crate) again: u8,
+    pub(crate) turn: SmallTurnEnd,
+    pub(crate) fill: FillQueue,
+}
+
+impl Sizes {
+    /// The sizes for `capacity` frames.
+    pub(crate) fn new(capacity: u32, settings: &AlgorithmSettings) -> Self {
+        Self {
+            small: share(capacity, settings.get("small")).max(1),
+            remembered: share(capacity, settings.get("remembered")),
+            again: settings.get("again") as u8,
+            turn: match settings.get("turn") {
+                0 => SmallTurnEnd::Gone,
+                _ => SmallTurnEnd::Short,
+            },
+            fill: match settings.get("fill") {
+                0 => FillQueue::Small,
+                _ => FillQueue::Main,
+            },
+        }
+    }
 }
 
 /// Bits of the marks: the number of uses, and the queue.
@@ -67,11 +113,9 @@ pub struct S3Fifo {
     small: List,
     main: List,
     ghosts: List,
-    /// The size of the small queue above which it evicts.
-    small_size: u32,
-    remembered: u32,
-    again: u8,
-    turn: SmallTurnEnd,
+    sizes: Sizes,
+    /// The cache has been full.
+    has_evicted: bool,
 }
 
 impl S3Fifo {
@@ -81,13 +125,8 @@ impl S3Fifo {
             small: List::numbered(0),
             main: List::numbered(1),
             ghosts: List::numbered(2),
-            small_size: share(capacity, settings.get("small")).max(1),
-            remembered: share(capacity, settings.get("remembered")),
-            again: settings.get("again") as u8,
-            turn: match settings.get("turn") {
-                0 => SmallTurnEnd::Gone,
-                _ => SmallTurnEnd::Short,
-            },
+            sizes: Sizes::new(capacity, settings),
+            has_evicted: false,
         }
     }
 
@@ -101,14 +140,14 @@ impl S3Fifo {
 
     /// Whether it is the small queue's turn.
     fn is_small_due(&self) -> bool {
-        self.small.len() >= self.small_size
+        self.small.len() >= self.sizes.small
     }
 }
 
 impl Replacement for S3Fifo {
     fn needs(&self) -> Needs {
         Needs {
-            remembered: self.remembered,
+            remembered: self.sizes.remembered,
             lists: 3,
         }
     }
@@ -146,13 +185,13 @@ impl Replacement for S3Fifo {
                 residency.set_marks(frame, marks - 1);
                 self.main.move_to_newest(residency, frame);
             } else {
-                if counter < self.again {
+                if counter < self.sizes.again {
                     return Some(frame);
                 }
                 self.small.remove(residency, frame);
                 residency.set_marks(frame, MAIN);
                 self.main.push_newest(residency, frame);
-                is_small &= self.turn == SmallTurnEnd::Gone || self.is_small_due();
+                is_small &= self.sizes.turn == SmallTurnEnd::Gone || self.is_small_due();
             }
         }
     }
@@ -160,12 +199,13 @@ impl Replacement for S3Fifo {
     #[inline]
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         let is_main = residency.marks(frame) & MAIN != 0;
+        self.has_evicted = true;
         self.queue(residency, frame).remove(residency, frame);
-        if is_main || self.remembered == 0 {
+        if is_main || self.sizes.remembered == 0 {
             residency.forget(frame);
             return;
         }
-        if self.ghosts.len() == self.remembered {
+        if self.ghosts.len() == self.sizes.remembered {
             let oldest = self.ghosts.pop_oldest(residency);
             residency.forget(oldest.expect("as many as are remembered"));
         }
@@ -175,7 +215,9 @@ impl Replacement for S3Fifo {
 
     #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: GhostTag) {
-        if memory == GhostTag::NONE {
+        let fills_main =
+            !self.has_evicted && self.sizes.fill == FillQueue::Main && self.is_small_due();
+        if memory == GhostTag::NONE && !fills_main {
             self.small.push_newest(residency, frame);
         } else {
             residency.set_marks(frame, MAIN);

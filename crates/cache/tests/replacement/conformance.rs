@@ -150,7 +150,7 @@ fn an_error_says_what_was_expected() {
         (
             "lrv",
             4,
-            "replacement \"lrv\": expected one of lru, du, sarc, arc, lirs, mq, s3-fifo, sieve, w-tinylfu",
+            "replacement \"lrv\": expected one of lru, fifo, du, sarc, arc, lirs, mq, s3-fifo, sieve, w-tinylfu",
         ),
         (
             "s3-fifo(small=1001)",

@@ -58,6 +58,10 @@ pub const CASES: &[Case] = &[
         make: |_| Box::new(simple::Lru::default()),
     },
     Case {
+        name: "fifo",
+        make: |_| Box::new(simple::Fifo::default()),
+    },
+    Case {
         name: "du",
         make: |_| Box::new(simple::Du::oldest_first()),
     },
@@ -84,6 +88,13 @@ pub const CASES: &[Case] = &[
         name: "s3-fifo(turn=short)",
         make: |capacity| {
             Box::new(simple::S3Fifo::new(capacity, capacity / 10, capacity * 9 / 10, 2).measured())
+        },
+    },
+    Case {
+        name: "s3-fifo(fill=main)",
+        make: |capacity| {
+            let naive = simple::S3Fifo::new(capacity, capacity / 10, capacity * 9 / 10, 2);
+            Box::new(naive.filling_main())
         },
     },
     Case {

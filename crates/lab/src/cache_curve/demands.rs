@@ -1,7 +1,9 @@
 //! The demands of a trace, by blocks that are numbered in order of their first demands.
 
-use std::collections::HashMap;
+use std::ops::ControlFlow;
 
+use cache::Numbers;
+use cache::numbers::TooManyNames;
 use simulator::trace::objects::{self, ObjectColumns, ObjectFormat};
 use simulator::trace::{Format, OnBad, TraceReader};
 
@@ -11,9 +13,9 @@ use crate::{Failure, Progress};
 /// The demands, or a sample of them.
 pub(super) struct Demands {
     /// The demanded blocks of the sample.
-    pub blocks: Vec<u64>,
+    pub blocks: Vec<u32>,
     /// Different blocks of the sample.
-    pub distinct: u64,
+    pub distinct: u32,
     /// All demands, sampled or not.
     pub all: u64,
     /// Skipped bad lines.
@@ -62,32 +64,64 @@ impl Sampling {
         (part as f64 * Self::WHOLE.below as f64 / self.below as f64).round() as u64
     }
 
-    /// Whether a block is sampled: Steele, Lea, Flood's finaliser (splitmix64, OOPSLA 2014) of its number.
-    fn takes(self, (device, block): BlockName) -> bool {
-        let mut mixed = block ^ device.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    /// Whether a block is sampled: Steele, Lea, Flood's finaliser (splitmix64, OOPSLA 2014) of its name.
+    fn takes(self, name: u64) -> bool {
+        let mut mixed = name;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (mixed ^ (mixed >> 31)) >> (u64::BITS - HASH_BITS) < self.below
     }
 }
 
-/// A block as the trace names it: its device, and its number there.
-type BlockName = (u64, u64);
+/// Bits of a block's number on its device: 2^48 blocks are an exabyte. The device's number is above them.
+const BLOCK_BITS: u32 = 48;
 
 /// Demands while they are read.
 struct Numbering {
     sampling: Sampling,
-    numbers: HashMap<BlockName, u64>,
-    blocks: Vec<u64>,
+    numbers: Numbers,
+    /// The names of a piece of the trace that are sampled.
+    sampled: Vec<u64>,
+    blocks: Vec<u32>,
     all: u64,
 }
 
 impl Numbering {
-    fn demand(&mut self, name: BlockName) {
-        self.all += 1;
-        if self.sampling.takes(name) {
-            let next = self.numbers.len() as u64;
-            self.blocks.push(*self.numbers.entry(name).or_insert(next));
+    fn new(sampling: Sampling) -> Self {
+        Self {
+            sampling,
+            numbers: Numbers::new(),
+            sampled: Vec::new(),
+            blocks: Vec::new(),
+            all: 0,
+        }
+    }
+
+    fn demand(&mut self, names: &[u64]) -> Result<(), TooManyNames> {
+        self.all += names.len() as u64;
+        if self.sampling == Sampling::WHOLE {
+            return self.numbers.extend(names, &mut self.blocks);
+        }
+        let sampled = names.iter().copied();
+        self.sampled.clear();
+        self.sampled
+            .extend(sampled.filter(|&name| self.sampling.takes(name)));
+        self.numbers.extend(&self.sampled, &mut self.blocks)
+    }
+
+    fn end(self, settings: &CurveSettings, bad_lines: u64) -> Result<Demands, Failure> {
+        match self.blocks.is_empty() {
+            true => Err(Failure::input(format!(
+                "{}: no demand among {} is of a sampled block: expected a larger --sample",
+                settings.trace.display(),
+                self.all
+            ))),
+            false => Ok(Demands {
+                distinct: self.numbers.count(),
+                blocks: self.blocks,
+                all: self.all,
+                bad_lines,
+            }),
         }
     }
 }
@@ -96,36 +130,11 @@ impl Demands {
     /// Reads the trace of the settings.
     ///
     /// # Errors
-    /// If it cannot be read, or the sample has no block.
+    /// If it cannot be read, the sample has no block, or the trace has too many.
     pub(super) fn read(settings: &CurveSettings, progress: &dyn Progress) -> Result<Self, Failure> {
-        let mut numbering = Numbering {
-            sampling: settings.sampling,
-            numbers: HashMap::new(),
-            blocks: Vec::new(),
-            all: 0,
-        };
-        let bad_lines = match settings.objects()? {
-            Some(format) => {
-                objects::read(&settings.trace, &format, &mut |object| {
-                    numbering.demand((0, object));
-                })
-                .map_err(Failure::input)?;
-                0
-            }
-            None => settings.read_requests(&mut numbering, progress)?,
-        };
-        match numbering.blocks.is_empty() {
-            true => Err(Failure::input(format!(
-                "{}: no demand among {} is of a sampled block: expected a larger --sample",
-                settings.trace.display(),
-                numbering.all
-            ))),
-            false => Ok(Demands {
-                distinct: numbering.numbers.len() as u64,
-                blocks: numbering.blocks,
-                all: numbering.all,
-                bad_lines,
-            }),
+        match settings.objects()? {
+            Some(format) => settings.read_objects(&format, progress),
+            None => settings.read_requests(progress),
         }
     }
 }
@@ -175,22 +184,59 @@ impl CurveSettings {
         TraceReader::open(&self.trace, format, on_bad).map_err(Failure::input)
     }
 
-    /// Reads a trace of block requests: each touched block is demanded. Returns the number of skipped lines.
-    fn read_requests(
+    /// Reads a trace of objects.
+    fn read_objects(
         &self,
-        numbering: &mut Numbering,
+        format: &ObjectFormat,
         progress: &dyn Progress,
-    ) -> Result<u64, Failure> {
+    ) -> Result<Demands, Failure> {
+        let mut numbering = Numbering::new(self.sampling);
+        let mut ended = Ok(());
+        let mut each = |objects: &[u64]| {
+            ended = progress.check().and_then(|()| {
+                numbering
+                    .demand(objects)
+                    .map_err(|many| self.too_many(many))
+            });
+            match ended {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        };
+        objects::read(&self.trace, format, &mut each).map_err(Failure::input)?;
+        ended?;
+        numbering.end(self, 0)
+    }
+
+    /// Reads a trace of block requests: each touched block is demanded.
+    fn read_requests(&self, progress: &dyn Progress) -> Result<Demands, Failure> {
+        let mut numbering = Numbering::new(self.sampling);
         let mut reader = self.reader()?;
-        for record in reader.by_ref() {
+        let mut names = Vec::new();
+        while let Some(record) = reader.next() {
             progress.check()?;
             let record = record.map_err(Failure::input)?;
-            let device = record.device.place() as u64;
+            let device = (record.device.place() as u64) << BLOCK_BITS;
             let bytes = record.bytes;
-            for block in bytes.offset() / BLOCK_BYTES..=(bytes.end() - 1) / BLOCK_BYTES {
-                numbering.demand((device, block));
+            let last = (bytes.end() - 1) / BLOCK_BYTES;
+            if last >> BLOCK_BITS > 0 {
+                return Err(Failure::input(format!(
+                    "{}:{}: offset {}: expected one below 2^60",
+                    self.trace.display(),
+                    reader.line(),
+                    bytes.offset()
+                )));
             }
+            names.clear();
+            names.extend((bytes.offset() / BLOCK_BYTES..=last).map(|block| device | block));
+            numbering
+                .demand(&names)
+                .map_err(|many| self.too_many(many))?;
         }
-        Ok(reader.skipped().total())
+        numbering.end(self, reader.skipped().total())
+    }
+
+    fn too_many(&self, many: TooManyNames) -> Failure {
+        Failure::input(format!("{}: {many}, or --sample", self.trace.display()))
     }
 }

@@ -67,13 +67,14 @@ pub trait Resident {
 pub(super) fn replayed(
     own: &dyn OwnReplacement,
     frames: u64,
-    blocks: &[u64],
+    blocks: &[u32],
     progress: &dyn Progress,
 ) -> Result<u64, Failure> {
     let mut resident = own.make(frames)?;
     let mut held = BTreeSet::new();
     let mut hits = 0;
     for &block in blocks {
+        let block = u64::from(block);
         progress.check()?;
         if held.contains(&block) {
             hits += 1;
@@ -148,12 +149,12 @@ mod tests {
         // A multiplicative generator (Lehmer; Park, Miller, CACM 1988): any would do.
         let blocks = (0..5_000).map(|_| {
             state = state * 48_271 % 0x7FFF_FFFF;
-            (state % 40) * (state % 7)
+            ((state % 40) * (state % 7)) as u32
         });
-        let blocks: Vec<u64> = blocks.collect();
+        let blocks: Vec<u32> = blocks.collect();
         for frames in [1, 3, 20, 100] {
-            let lru = cache::Cache::named("lru", frames, cache::FirstTouch::default());
-            let hits = lru.expect("a size").replay(&blocks).expect("good blocks");
+            let lru = cache::Replay::named("lru", frames);
+            let hits = lru.expect("a size").demand(&blocks, 40 * 7);
             let own = replayed(&Lru(Answer::Oldest), frames, &blocks, &());
             assert_eq!(own, Ok(hits), "{frames}");
         }

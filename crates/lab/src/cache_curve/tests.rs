@@ -75,7 +75,8 @@ fn lru_in_one_pass_is_lru_replayed() {
         .iter()
         .filter(|point| point.replacement == LRU);
     for point in points {
-        let mut cache = Cache::named(LRU, point.blocks, FirstTouch::default()).expect("a policy");
+        let cache = cache::Cache::named(LRU, point.blocks, cache::FirstTouch::default());
+        let mut cache = cache.expect("a policy");
         let hits = cache.replay(&demands).expect("blocks that exist");
         let misses = (demands.len() as u64 - hits) as f64;
         assert_eq!(point.miss_ratio, misses / demands.len() as f64, "{point:?}");

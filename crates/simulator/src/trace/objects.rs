@@ -10,7 +10,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::lines::{Lines, NextLine};
@@ -153,15 +154,17 @@ fn delimiter(value: &str) -> Result<u8, String> {
     }
 }
 
-/// Reads all demands of the trace in `path`: the number of each demanded object.
+/// What a reader gives objects to. It ends the reading with `Break`.
+pub type Each<'a> = &'a mut dyn FnMut(&[u64]) -> ControlFlow<()>;
+
+/// Objects that a reader gives at a time, at most. A choice: a piece of a file fits the processor's second cache.
+const PIECE: usize = 1 << 12;
+
+/// Reads all demands of the trace in `path`: the numbers of the demanded objects, some at a time.
 ///
 /// # Errors
 /// If the file cannot be read, a record is bad, or there is none.
-pub fn read(
-    path: &Path,
-    format: &ObjectFormat,
-    each: &mut dyn FnMut(u64),
-) -> Result<(), ObjectTraceError> {
+pub fn read(path: &Path, format: &ObjectFormat, each: Each<'_>) -> Result<(), ObjectTraceError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|source| unreadable(&name, source))?;
     read_from(&name, file, format, each)
@@ -175,7 +178,7 @@ pub fn read_from(
     name: &str,
     input: impl Read + Send + 'static,
     format: &ObjectFormat,
-    each: &mut dyn FnMut(u64),
+    each: Each<'_>,
 ) -> Result<(), ObjectTraceError> {
     let plain = decompressed(input).map_err(|source| unreadable(name, source))?;
     let demands = match format {
@@ -213,41 +216,54 @@ fn refuse_columns(name: &str, head: &[u8], expected: &str) -> Result<(), ObjectT
 /// The demands of `oracleGeneral`. Returns their number.
 fn records(
     name: &str,
-    input: Box<dyn Read + Send>,
-    each: &mut dyn FnMut(u64),
+    mut input: Box<dyn Read + Send>,
+    each: Each<'_>,
 ) -> Result<u64, ObjectTraceError> {
-    let mut input = BufReader::new(input);
-    let head = input.fill_buf().map_err(|error| unreadable(name, error))?;
-    refuse_columns(name, head, "records of oracleGeneral")?;
+    let mut bytes = vec![0; PIECE * RECORD];
+    let mut objects = Vec::with_capacity(PIECE);
     let mut count = 0;
     loop {
-        let mut record = [0; RECORD];
-        let mut held = 0;
-        while held < RECORD {
-            match input.read(&mut record[held..]) {
-                Ok(0) => break,
-                Ok(more) => held += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(unreadable(name, error)),
-            }
+        let held = fill(&mut *input, &mut bytes).map_err(|error| unreadable(name, error))?;
+        if count == 0 {
+            refuse_columns(name, &bytes[..held], "records of oracleGeneral")?;
         }
-        match held {
-            0 => return Ok(count),
-            RECORD => {}
-            _ => {
-                return Err(ObjectTraceError::Bad {
-                    file: name.to_owned(),
-                    place: count + 1,
-                    found: format!("a record of {held} bytes"),
-                    expected: format!("{RECORD}, as oracleGeneral has"),
-                });
-            }
+        let (records, rest) = bytes[..held].as_chunks::<RECORD>();
+        objects.clear();
+        objects.extend(records.iter().map(|record| {
+            let mut object = [0; 8];
+            object.copy_from_slice(&record[4..12]);
+            u64::from_le_bytes(object)
+        }));
+        count += objects.len() as u64;
+        if !objects.is_empty() && each(&objects).is_break() {
+            return Ok(count);
         }
-        let mut object = [0; 8];
-        object.copy_from_slice(&record[4..12]);
-        each(u64::from_le_bytes(object));
-        count += 1;
+        if !rest.is_empty() {
+            return Err(ObjectTraceError::Bad {
+                file: name.to_owned(),
+                place: count + 1,
+                found: format!("a record of {} bytes", rest.len()),
+                expected: format!("{RECORD}, as oracleGeneral has"),
+            });
+        }
+        if held < bytes.len() {
+            return Ok(count);
+        }
     }
+}
+
+/// Reads until the end or until all bytes are there. Returns their number.
+fn fill(input: &mut dyn Read, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut held = 0;
+    while held < bytes.len() {
+        match input.read(&mut bytes[held..]) {
+            Ok(0) => break,
+            Ok(more) => held += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(held)
 }
 
 /// The demands of lines. Objects whose names are no numbers are numbered from the upper end. Returns the number of
@@ -256,11 +272,12 @@ fn lines(
     name: &str,
     input: Box<dyn Read + Send>,
     columns: &ObjectColumns,
-    each: &mut dyn FnMut(u64),
+    each: Each<'_>,
 ) -> Result<u64, ObjectTraceError> {
     let mut lines = Lines::new(input);
     refuse_columns(name, lines.head(), "lines of fields")?;
     let mut names: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+    let mut objects = Vec::with_capacity(PIECE);
     let (mut count, mut place) = (0, 0);
     loop {
         place += 1;
@@ -272,7 +289,13 @@ fn lines(
         };
         let line = match lines.next().map_err(|error| unreadable(name, error))? {
             NextLine::Line(line) | NextLine::Unended(line) => line,
-            NextLine::End => return Ok(count),
+            NextLine::End => {
+                if !objects.is_empty() {
+                    // Nothing is left to read.
+                    let _ = each(&objects);
+                }
+                return Ok(count);
+            }
             NextLine::TooLong => {
                 let expected = format!("at most {} bytes", super::MAX_LINE_BYTES);
                 return Err(bad("a longer line".to_owned(), expected));
@@ -303,9 +326,35 @@ fn lines(
             let next = u64::MAX - names.len() as u64;
             *names.entry(object.to_vec()).or_insert(next)
         });
-        each(number);
+        objects.push(number);
         count += 1;
+        if objects.len() == PIECE {
+            if each(&objects).is_break() {
+                return Ok(count);
+            }
+            objects.clear();
+        }
     }
+}
+
+/// Writes demands as `oracleGeneral`: one a second, objects of 4 KiB, each with its next demand.
+///
+/// # Errors
+/// If the output refuses.
+pub fn write_oracle_general(demands: &[u64], output: &mut dyn Write) -> io::Result<()> {
+    let mut later: BTreeMap<u64, i64> = BTreeMap::new();
+    let mut next = vec![-1i64; demands.len()];
+    for (at, object) in demands.iter().enumerate().rev() {
+        next[at] = later.insert(*object, at as i64 + 1).unwrap_or(-1);
+    }
+    let mut output = io::BufWriter::new(output);
+    for (second, (object, next)) in (0u32..).zip(demands.iter().zip(next)) {
+        output.write_all(&second.to_le_bytes())?;
+        output.write_all(&object.to_le_bytes())?;
+        output.write_all(&4096u32.to_le_bytes())?;
+        output.write_all(&next.to_le_bytes())?;
+    }
+    output.flush()
 }
 
 /// Reads any bytes in both formats. The property test and the fuzz target call it.
@@ -316,7 +365,8 @@ pub fn check(bytes: &[u8]) {
     let columns = ObjectColumns::parse("obj-id-col=2").expect("good columns");
     for format in [ObjectFormat::OracleGeneral, ObjectFormat::Csv(columns)] {
         let input = io::Cursor::new(bytes.to_vec());
-        if let Err(error) = read_from("memory", input, &format, &mut |_| ()) {
+        if let Err(error) = read_from("memory", input, &format, &mut |_| ControlFlow::Continue(()))
+        {
             assert!(!error.to_string().contains('\n'), "an error is one line");
         }
     }
@@ -331,7 +381,10 @@ mod tests {
     fn demands(bytes: &[u8], format: &ObjectFormat) -> Result<Vec<u64>, String> {
         let mut demands = Vec::new();
         let input = io::Cursor::new(bytes.to_vec());
-        let read = read_from("memory", input, format, &mut |object| demands.push(object));
+        let read = read_from("memory", input, format, &mut |objects| {
+            demands.extend_from_slice(objects);
+            ControlFlow::Continue(())
+        });
         read.map(|()| demands).map_err(|error| error.to_string())
     }
 
@@ -399,6 +452,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_written_is_read(objects in prop::collection::vec(0u64..50, 1..9_000)) {
+            let mut bytes = Vec::new();
+            write_oracle_general(&objects, &mut bytes).expect("memory");
+            for (at, record) in bytes.chunks(RECORD).enumerate() {
+                let next = i64::from_le_bytes(record[16..].try_into().expect("eight bytes"));
+                let later = objects[at + 1..].iter().position(|other| *other == objects[at]);
+                let expected = later.map_or(-1, |later| (at + 2 + later) as i64);
+                prop_assert_eq!(next, expected, "record {}", at);
+            }
+            prop_assert_eq!(demands(&bytes, &ObjectFormat::OracleGeneral), Ok(objects));
+        }
+
         #[test]
         fn any_bytes_are_demands_or_a_problem_in_one_line(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             check(&bytes);

@@ -1,4 +1,4 @@
-//! LRU, DU, SIEVE, S3-FIFO, as their descriptions say.
+//! LRU, FIFO, DU, SIEVE, S3-FIFO, as their descriptions say.
 
 use cache::Pattern;
 
@@ -30,6 +30,37 @@ impl Policy for Lru {
 
     fn refresh(&mut self, block: u64, pattern: Pattern) {
         self.touch(block, true, pattern);
+    }
+
+    fn withdraw(&mut self, block: u64) {
+        take(&mut self.order, block);
+    }
+}
+
+/// The one that came first goes.
+#[derive(Default)]
+pub struct Fifo {
+    order: Order,
+}
+
+impl Policy for Fifo {
+    fn touch(&mut self, _: u64, _: bool, _: Pattern) {}
+
+    fn choose(&mut self, _: u64, may_go: MayGo) -> u64 {
+        oldest(&self.order, may_go).unwrap()
+    }
+
+    fn go(&mut self, block: u64) {
+        take(&mut self.order, block);
+    }
+
+    fn come(&mut self, block: u64, _: Pattern) {
+        self.order.push(block);
+    }
+
+    fn refresh(&mut self, block: u64, _: Pattern) {
+        take(&mut self.order, block);
+        self.order.push(block);
     }
 
     fn withdraw(&mut self, block: u64) {
@@ -176,6 +207,8 @@ pub struct S3Fifo {
     /// Whether the small queue goes on until a block has gone.
     goes_on: bool,
     was_ghost: bool,
+    /// Whether new blocks go to the main queue until a block has gone.
+    fills_main: bool,
 }
 
 impl S3Fifo {
@@ -191,6 +224,15 @@ impl S3Fifo {
             again,
             goes_on: true,
             was_ghost: false,
+            fills_main: false,
+        }
+    }
+
+    /// New blocks go to the main queue until a block has gone, but for those of the first small queue.
+    pub fn filling_main(self) -> Self {
+        Self {
+            fills_main: true,
+            ..self
         }
     }
 
@@ -249,6 +291,7 @@ impl Policy for S3Fifo {
     }
 
     fn go(&mut self, block: u64) {
+        self.fills_main = false;
         if self.small.iter().any(|(one, _)| *one == block) {
             self.ghosts.push(block);
             if self.ghosts.len() > self.ghosts_size {
@@ -259,7 +302,8 @@ impl Policy for S3Fifo {
     }
 
     fn come(&mut self, block: u64, _: Pattern) {
-        match self.was_ghost {
+        let is_small_long = self.small.len() >= self.small_size;
+        match self.was_ghost || self.fills_main && is_small_long {
             true => self.main.push((block, 0)),
             false => self.small.push((block, 0)),
         }
