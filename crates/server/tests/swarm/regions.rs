@@ -12,9 +12,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use server::checksums::CHUNK;
+use server::checksums::cover::{Cover, pieces};
 use server::checksums::keeper::Trimmed;
 use server::checksums::orders::Order;
-use server::checksums::region::{Identity, Region};
+use server::checksums::region::{Identity, Region, Verified};
 use server::disk::back_end::BackEnd;
 use server::disk::back_end::checked::{Answer, Checked, CheckedVolume, RegionWorker, carry_out};
 
@@ -79,7 +81,7 @@ impl Regions {
         let (region, intents) = match Region::is_unfinished(&file).expect("a file") {
             true => {
                 let region = Region::create(file, identity, length, 3);
-                (region.expect("a region"), Vec::new())
+                (of_zeroes(region.expect("a region")), Vec::new())
             }
             false => Region::open(file, &identity, length).expect("its own"),
         };
@@ -122,6 +124,19 @@ impl Regions {
         }
         orders.end();
     }
+}
+
+/// The region of a volume of zeroes that was scrubbed.
+fn of_zeroes(mut region: Region<File>) -> Region<File> {
+    let zeroes = [0; CHUNK as usize];
+    for chunk in 0..region.length() / CHUNK {
+        let mut cover = Cover::default();
+        pieces(chunk * CHUNK, &zeroes).for_each(|(_, piece)| cover.put(piece, CHUNK));
+        let sums = cover.changes(CHUNK).sums;
+        let adopted = region.verify(chunk, &sums, 0).expect("a file");
+        assert_eq!(adopted, Verified::Adopted);
+    }
+    region
 }
 
 impl Orders {
