@@ -57,7 +57,7 @@ PACKAGE := $(CURDIR)/target/package
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup tools guest-setup suites-setup demo install uninstall package deb try-deb test guest suites suites-long suites-of xfstests tidy \
-	counts python bench bench-service screenshots book fuzz
+	counts python bench bench-peers bench-service screenshots book fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -173,6 +173,17 @@ counts: counts-setup ## Only the instructions of the hot paths, beside golden nu
 
 bench: setup ## How many requests a CPU second simulates
 	cargo run --release --locked --package headtime -- bench simulate
+
+# The other program of cache replays, and the traces on which both run.
+PEER := libcachesim==0.3.5
+LENT := $(or $(HEADTIME_SHARED),../shared)/traces
+PEER_TRACES ?= $(wildcard $(LENT)/msr_web_3.csv.zst $(LENT)/diskmon_sys1.csv.zst $(LENT)/ms_dtrs_5min.csv.zst)
+
+bench-peers: python-setup ## Replays of caches beside libCacheSim, which it installs (PEER_TRACES; 10 minutes)
+	cargo build --release --locked --package headtime
+	python3 -m venv target/peers
+	target/peers/bin/pip install --quiet --disable-pip-version-check "$(PEER)"
+	target/release/headtime bench peers --libcachesim target/peers/bin/python $(PEER_TRACES:%=--trace "%")
 
 bench-service: setup ## The service beside nbdkit and QEMU, our order beside the kernel's (12 minutes, root)
 	@.ci/packages $(BENCH_PACKAGES)

@@ -15,6 +15,7 @@ mod fail_slow;
 mod impact;
 mod jitter;
 mod partial;
+mod peers;
 mod players;
 mod preemption;
 mod priorities;
@@ -56,6 +57,8 @@ enum What {
     Streams(streams::StreamsBenchArgs),
     /// Free blocks and their impact where a part of a drive's tracks is known, in virtual time
     Partial(partial::PartialBenchArgs),
+    /// Misses and speed of cache replays beside libCacheSim's
+    Peers(peers::PeersBenchArgs),
     /// Profiles of drives whose surfaces differ in density, after some minutes, in virtual time
     Densities(densities::DensitiesBenchArgs),
     /// How soon a head that reads slowly is found, and false alarms of healthy drives, in virtual time
@@ -92,6 +95,7 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Schedulers(arguments) => schedulers::run(arguments),
         What::Streams(arguments) => streams::run(arguments),
         What::Partial(arguments) => partial::run(arguments),
+        What::Peers(arguments) => peers::run(arguments),
         What::Densities(arguments) => densities::run(arguments),
         What::FailSlow(arguments) => fail_slow::run(arguments),
         What::Care(arguments) => care::run(arguments),
@@ -114,6 +118,7 @@ const EXAMPLES: &str = "Examples:
   headtime bench adopt --drive quantum-atlas-10k --via nbd --minutes 3
   headtime bench streams --hours 1 --policy sptf,fcfs --memory 4
   headtime bench partial --seeds 1 --json
+  headtime bench peers --libcachesim peers/bin/python
   headtime bench fail-slow --drive-days 100
   headtime bench jitter --via nbd
   headtime bench care --unprofiled

@@ -52,6 +52,7 @@ pub const ALL: &[Schema] = schemas![
     "bench-impact",
     "bench-jitter",
     "bench-partial",
+    "bench-peers",
     "bench-players",
     "bench-preemption",
     "bench-priorities",

@@ -13,6 +13,7 @@ pub mod fail_slow;
 pub mod impact;
 pub mod jitter;
 pub mod partial;
+pub mod peers;
 pub mod players;
 pub mod preemption;
 pub mod priorities;
