@@ -47,10 +47,10 @@ impl Stop {
 
     /// A part of the measurement begins, which has done so many units, of so many if it is known.
     pub fn show(&self, part: &str, done: u64, expected: Option<u64>) {
-        self.begin(part);
-        self.reach(done);
         self.expected
             .store(expected.unwrap_or(0), Ordering::Relaxed);
+        self.reach(done);
+        self.begin(part);
     }
 
     /// So many units are done.
@@ -153,7 +153,7 @@ pub fn run_showing<T: Send>(
 /// The progress of a measurement as it was told last.
 type Told = (String, u64, Option<u64>);
 
-/// Tells the progress, if it is another one than the last time.
+/// Tells the progress, if a part has begun and it is another one than the last time.
 fn told(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
@@ -164,7 +164,7 @@ fn told(
         return Ok(());
     };
     let now = stop.shown();
-    if last.as_ref() != Some(&now) {
+    if !now.0.is_empty() && last.as_ref() != Some(&now) {
         progress.call1(py, now.clone())?;
         *last = Some(now);
     }

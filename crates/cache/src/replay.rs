@@ -5,7 +5,7 @@
 //! complete at once. So the state of a block is an element of an array, and nothing is hashed; blocks that are
 //! demanded often lie together. Orders are logs: a block that moves is written once more.
 //!
-//! A policy with a [`NumberedPolicy`] of its own evicts the same blocks as its [`Replacement`](crate::Replacement).
+//! A policy with a `NumberedPolicy` of its own evicts the same blocks as its [`Replacement`](crate::Replacement).
 //! The others run in a [`Cache`].
 
 use std::hint::black_box;
