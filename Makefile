@@ -132,6 +132,7 @@ guest: guest-setup ## Only the tests in a kernel of their own: ublk, SCSI (3 s a
 
 suites-setup: setup $(FSX)
 	@.ci/packages $(SUITE_PACKAGES)
+	@[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || true
 
 $(FSX):
 	cargo install --debug fsx --version $(FSX_VERSION) --locked --root $(TOOLS) \
