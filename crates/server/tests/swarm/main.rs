@@ -33,6 +33,7 @@ mod run;
 mod scan;
 mod scrub;
 mod streams;
+mod volatile;
 #[path = "../event_loop/whole.rs"]
 mod whole;
 mod world;

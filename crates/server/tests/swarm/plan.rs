@@ -15,6 +15,10 @@ use crate::reload::ReloadStep;
 use crate::run::{BLOCK, BLOCKS};
 use crate::streams::{Pace, StreamStep};
 
+mod inserted;
+
+use inserted::{with_hangs, with_moments, with_passes, with_reloads, with_restarts};
+
 /// The dice of one run.
 pub struct Dice(Pcg64Mcg);
 
@@ -95,6 +99,8 @@ pub struct Setting {
     pub pace: Pace,
     /// Whether the drive hangs now and then.
     pub hangs: bool,
+    /// Whether the drive's write cache keeps everything until a flush.
+    pub is_volatile: bool,
     /// Whether the volume has checksums.
     pub checksums: bool,
     /// How many requests the engine holds at most, if few.
@@ -214,6 +220,8 @@ impl Plan {
         let checksums = !setting.mirrored && of_checksums.percent(25);
         let setting = Setting {
             hangs,
+            is_volatile: setting.medium == Medium::CachingDrive
+                && Dice::new(seed.rotate_left(28)).percent(60),
             checksums,
             room: room(&mut Dice::new(seed.rotate_left(20))),
             ..setting
@@ -263,74 +271,6 @@ fn room(dice: &mut Dice) -> Option<usize> {
     dice.percent(25).then(|| 2 + dice.below(14) as usize)
 }
 
-/// Some runs have checkpoints, which are drawn by dice of their own, too.
-fn with_moments(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
-    // What a failed page had, the checkers do not know.
-    if setting.faults == Faults::Errors || !dice.percent(30) {
-        return;
-    }
-    for _ in 0..1 + dice.below(60) {
-        insert(steps, Action::Moment(MomentStep::draw(dice)), dice);
-    }
-}
-
-/// In some runs the drive ends nothing for a while.
-fn with_hangs(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
-    if !setting.hangs {
-        return;
-    }
-    for _ in 0..1 + dice.below(3) {
-        let longest = dice.one(&[50, 2000, 20_000]);
-        let ms = 1 + dice.below(longest);
-        let what = Fails::Hangs;
-        insert(steps, Action::Fail { what, ms }, dice);
-    }
-}
-
-/// In some runs the service is stopped, and begins again.
-fn with_restarts(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
-    if !dice.percent(25) {
-        return;
-    }
-    for _ in 0..1 + dice.below(3) {
-        let at = insert(steps, Action::Restart, dice);
-        if setting.faults == Faults::Kills && dice.percent(30) {
-            let after_us = dice.below(20_000);
-            let action = Action::Kill;
-            steps.insert(at + 1, Step { after_us, action });
-        }
-    }
-}
-
-/// In some runs the configuration is reloaded, and the drive profiled.
-fn with_reloads(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
-    if !dice.percent(30) {
-        return;
-    }
-    for _ in 0..1 + dice.below(20) {
-        let step = ReloadStep::draw(setting, dice);
-        insert(steps, Action::Reload(step), dice);
-    }
-}
-
-/// In some runs scrubs begin beside the load.
-fn with_passes(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
-    if !setting.checksums || !dice.percent(50) {
-        return;
-    }
-    for _ in 0..1 + dice.below(5) {
-        insert(steps, Action::Pass, dice);
-    }
-}
-
-/// A step anywhere. The answer is its place.
-fn insert(steps: &mut Vec<Step>, action: Action, dice: &mut Dice) -> usize {
-    let at = dice.below(steps.len() as u64 + 1) as usize;
-    let after_us = dice.below(1000);
-    steps.insert(at, Step { after_us, action });
-    at
-}
-
 fn setting(dice: &mut Dice) -> Setting {
     let medium = dice.one(&[Medium::File, Medium::Drive, Medium::CachingDrive]);
     let belief = match medium {
@@ -367,6 +307,7 @@ fn setting(dice: &mut Dice) -> Setting {
         streams,
         pace: Pace::SLOW,
         hangs: false,
+        is_volatile: false,
         checksums: false,
         room: None,
         host_us: dice.one(&[5, 50, 3000]),

@@ -33,6 +33,7 @@ use crate::plan::{Belief, Dice, Faults, Medium, Plan, Setting};
 use crate::promised::{promising, settings};
 use crate::regions::Regions;
 use crate::scrub::{self, Scrub};
+use crate::volatile::VolatileCache;
 use crate::world::{Counts, World};
 
 /// Bytes that have one value in the models: a part of a sector.
@@ -141,14 +142,17 @@ fn play(plan: &Plan, seed: u64) -> Report {
     }
     let world = world.borrow();
     world.assert_over();
-    if let Storage::Mirror(legs, _) = &medium
+    if let Stored::Mirror(legs) = &medium.images
         && world.counts.cuts == 0
     {
         legs.assert_alike();
     }
     Report {
         nanos: nanos.load(Ordering::Relaxed),
-        counts: world.counts,
+        counts: Counts {
+            lost: medium.lost.load(Ordering::Relaxed),
+            ..world.counts
+        },
     }
 }
 
@@ -209,30 +213,57 @@ fn blocks(setting: &Setting) -> u64 {
 }
 
 /// What outlives a service: the images of its drives.
-enum Storage {
-    One(PathBuf, u64),
-    Mirror(Images, u64),
+struct Storage {
+    images: Stored,
+    /// Sectors of each.
+    blocks: u64,
+    /// Changes of sectors that power cuts have taken.
+    lost: Arc<AtomicU64>,
+}
+
+enum Stored {
+    One(PathBuf),
+    Mirror(Images),
 }
 
 impl Storage {
     fn create(setting: &Setting, folder: &Path) -> Storage {
         let blocks = blocks(setting);
-        if setting.mirrored {
-            return Storage::Mirror(Images::create(folder, setting, blocks), blocks);
+        let images = match setting.mirrored {
+            true => Stored::Mirror(Images::create(folder, setting, blocks)),
+            false => {
+                let path = folder.join("image");
+                Image::open_or_make(&path, setting.sector, blocks).expect("an image");
+                Stored::One(path)
+            }
+        };
+        Storage {
+            images,
+            blocks,
+            lost: Arc::default(),
         }
-        let path = folder.join("image");
-        Image::open_or_make(&path, setting.sector, blocks).expect("an image");
-        Storage::One(path, blocks)
+    }
+
+    /// What serves an image.
+    fn drive(&self, setting: &Setting, image: &Path, seed: u64) -> Box<dyn BackEnd> {
+        let drive = drive(setting, image, self.blocks, seed);
+        match setting.is_volatile {
+            true => {
+                let (setting, lost) = ((setting.sector, seed), Arc::clone(&self.lost));
+                Box::new(VolatileCache::over(drive, image, setting, lost))
+            }
+            false => drive,
+        }
     }
 
     /// The back end of a service that begins.
     fn back_end(&self, setting: &Setting, world: &World, dice: &mut Dice) -> Box<dyn BackEnd> {
         let seed = dice.below(u64::MAX);
         let broken = world.broken();
-        let (path, drive) = match self {
-            Storage::One(path, blocks) => (path, drive(setting, path, *blocks, seed)),
-            Storage::Mirror(legs, blocks) => {
-                return legs.mirror(|path| drive(setting, path, *blocks, seed), &broken, dice);
+        let (path, drive) = match &self.images {
+            Stored::One(path) => (path, self.drive(setting, path, seed)),
+            Stored::Mirror(legs) => {
+                return legs.mirror(|path| self.drive(setting, path, seed), &broken, dice);
             }
         };
         let drive: Box<dyn BackEnd> = match setting.faults == Faults::Errors || setting.hangs {
@@ -253,7 +284,7 @@ impl Storage {
 
     /// A block of the volume changes on the medium.
     fn change(&self, block: u64) {
-        let Storage::One(path, _) = self else {
+        let Stored::One(path) = &self.images else {
             return;
         };
         let file = File::options().write(true).open(path).expect("an image");
@@ -262,7 +293,7 @@ impl Storage {
     }
 }
 
-/// What serves an image.
+/// The drive of an image.
 fn drive(setting: &Setting, image: &Path, blocks: u64, seed: u64) -> Box<dyn BackEnd> {
     let Some(truth) = truth(setting) else {
         let image = Image::open(image, setting.sector, Caching::Cached);

@@ -23,6 +23,8 @@ pub struct Counts {
     /// Scrubs of all blocks, and how many of them found the block that had changed.
     pub scrubs: u64,
     pub found: u64,
+    /// Changes of sectors that power cuts took from volatile write caches.
+    pub lost: u64,
 }
 
 impl Counts {
@@ -41,5 +43,6 @@ impl Counts {
         self.resized += other.resized;
         self.scrubs += other.scrubs;
         self.found += other.found;
+        self.lost += other.lost;
     }
 }

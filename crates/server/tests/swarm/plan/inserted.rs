@@ -1,0 +1,71 @@
+//! Steps among the others, drawn by dice of their own: the plans of older seeds keep what they have.
+
+use super::{Action, Dice, Fails, Faults, MomentStep, ReloadStep, Setting, Step};
+
+/// Some runs have checkpoints, which are drawn by dice of their own, too.
+pub(super) fn with_moments(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    // What a failed page had, the checkers do not know.
+    if setting.faults == Faults::Errors || !dice.percent(30) {
+        return;
+    }
+    for _ in 0..1 + dice.below(60) {
+        insert(steps, Action::Moment(MomentStep::draw(dice)), dice);
+    }
+}
+
+/// In some runs the drive ends nothing for a while.
+pub(super) fn with_hangs(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if !setting.hangs {
+        return;
+    }
+    for _ in 0..1 + dice.below(3) {
+        let longest = dice.one(&[50, 2000, 20_000]);
+        let ms = 1 + dice.below(longest);
+        let what = Fails::Hangs;
+        insert(steps, Action::Fail { what, ms }, dice);
+    }
+}
+
+/// In some runs the service is stopped, and begins again.
+pub(super) fn with_restarts(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if !dice.percent(25) {
+        return;
+    }
+    for _ in 0..1 + dice.below(3) {
+        let at = insert(steps, Action::Restart, dice);
+        if setting.faults == Faults::Kills && dice.percent(30) {
+            let after_us = dice.below(20_000);
+            let action = Action::Kill;
+            steps.insert(at + 1, Step { after_us, action });
+        }
+    }
+}
+
+/// In some runs the configuration is reloaded, and the drive profiled.
+pub(super) fn with_reloads(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if !dice.percent(30) {
+        return;
+    }
+    for _ in 0..1 + dice.below(20) {
+        let step = ReloadStep::draw(setting, dice);
+        insert(steps, Action::Reload(step), dice);
+    }
+}
+
+/// In some runs scrubs begin beside the load.
+pub(super) fn with_passes(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if !setting.checksums || !dice.percent(50) {
+        return;
+    }
+    for _ in 0..1 + dice.below(5) {
+        insert(steps, Action::Pass, dice);
+    }
+}
+
+/// A step anywhere. The answer is its place.
+pub(super) fn insert(steps: &mut Vec<Step>, action: Action, dice: &mut Dice) -> usize {
+    let at = dice.below(steps.len() as u64 + 1) as usize;
+    let after_us = dice.below(1000);
+    steps.insert(at, Step { after_us, action });
+    at
+}
