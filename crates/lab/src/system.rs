@@ -170,6 +170,10 @@ impl SystemFile {
             truth = truth.seeded(seed);
         }
         let belief = match &parts.belief {
+            VirtualBelief::Nothing => {
+                self.plain(config)?;
+                None
+            }
             VirtualBelief::Truth => None,
             VirtualBelief::File(path) => Some(truth.believing(path, &parts.truth)?),
         };
@@ -216,6 +220,17 @@ impl SystemFile {
             setup.limits(*policy)?;
         }
         Ok(setup)
+    }
+
+    /// Checks that nothing needs a belief about the drive. A configuration without one has no streams.
+    fn plain(&self, config: &DriveConfig) -> Result<(), Failure> {
+        match self.tasks.is_empty() {
+            true => Ok(()),
+            false => Err(self.input(&format!(
+                "[[task]] on drive {} with belief = \"nothing\", where a service has none: expected another belief",
+                config.name
+            ))),
+        }
     }
 
     /// The loads on their volumes. With a seed, each workload has one of its own that follows from it.

@@ -57,6 +57,44 @@ fn json(folder: &Path, words: &str) -> (Value, String) {
     (value, problems)
 }
 
+/// A service without a belief has no free blocks and no guarantees: neither has its simulation.
+#[test]
+fn tasks_and_streams_without_a_belief_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let plain = SYSTEM.replacen(
+        "name = \"disk\"\n",
+        "name = \"disk\"\nbelief = \"nothing\"\n",
+        1,
+    );
+    let promise = "[drive.streams]\nforeground_percent = 20\nlatency_ms = 5\n";
+    let (loads, rest) = plain.split_once("[[stream]]").expect("streams");
+    let (streams, task) = rest.split_once("[[task]]").expect("a task");
+    let loads = loads.replace(promise, "");
+    for (text, refused) in [
+        (
+            plain.clone(),
+            "drive[0].streams: nothing is believed of the drive",
+        ),
+        (
+            format!("{loads}[[stream]]{streams}"),
+            "[[stream]] on drive disk, which promises nothing",
+        ),
+        (
+            format!("{loads}[[task]]{task}"),
+            "[[task]] on drive disk with belief = \"nothing\"",
+        ),
+    ] {
+        fs::write(folder.join("system.toml"), text).expect("a system");
+        let output = headtime(folder, "simulate system.toml --seconds 1");
+        let problem = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{problem}");
+        assert!(problem.contains(refused), "{problem}");
+    }
+    fs::write(folder.join("system.toml"), loads).expect("a system");
+    json(folder, "simulate system.toml --seconds 1 --json");
+}
+
 #[test]
 fn what_is_simulated_is_swept_and_served() {
     let folder = tempfile::tempdir().expect("a folder");

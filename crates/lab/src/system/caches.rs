@@ -59,7 +59,7 @@ impl SystemFile {
                 "a drive with noise",
             ),
             (
-                parts.belief != server::service::VirtualBelief::Truth,
+                matches!(parts.belief, server::service::VirtualBelief::File(_)),
                 "a belief of its own",
             ),
             (load.load.trace.is_none(), "a workload"),

@@ -30,6 +30,8 @@ pub struct VirtualParts {
 /// The belief about a simulated drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VirtualBelief {
+    /// None: no background task, and no stream.
+    Nothing,
     /// The profile of the simulated drive.
     Truth,
     /// The profile in a file.
@@ -102,7 +104,8 @@ fn model(back_end: &BackEnd) -> Option<&DriveModel> {
 /// The belief about an emulated drive.
 fn believed(drive: &DriveModel, belief: &Belief) -> Result<VirtualBelief, String> {
     match belief {
-        Belief::Nothing | Belief::Emulated => Ok(VirtualBelief::Truth),
+        Belief::Nothing => Ok(VirtualBelief::Nothing),
+        Belief::Emulated => Ok(VirtualBelief::Truth),
         Belief::Profile(model) if model == drive => Ok(VirtualBelief::Truth),
         Belief::Profile(DriveModel::File(path)) => Ok(VirtualBelief::File(path.clone())),
         Belief::Profile(DriveModel::Shipped(name)) => Err(format!(
