@@ -192,10 +192,11 @@ bench-service: setup ## The service beside nbdkit and QEMU, our order beside the
 	target/release/headtime bench serve --rounds 9
 	target/release/headtime bench schedulers --seconds 15 --rounds 3
 
-screenshots: suites-setup ## The pictures of the status page in the book
+screenshots: suites-setup ## The pictures of the status page and of `headtime top` in the book
 	mkdir -p docs/how-to/images
 	HEADTIME_SCREENSHOTS=$(CURDIR)/docs/how-to/images \
 	  cargo test --locked --package server --test control pictures_of_the_page
+	HEADTIME_BLESS=1 cargo test --locked --package headtime --bin headtime pictures_of_the_terminal
 
 book: setup $(MDBOOK) ## Render the book in docs/ into target/book
 	$(MDBOOK) build docs

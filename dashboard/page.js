@@ -42,6 +42,20 @@ function element(name, text, classes) {
   return made;
 }
 
+// A word that is explained to the mouse and to the keyboard.
+function explain(node, meaning) {
+  node.title = meaning;
+  node.tabIndex = 0;
+}
+
+// Draws, and leaves the focus where it is: what is drawn anew loses it.
+function keepingFocus(drawing) {
+  const focusable = () => [...document.querySelectorAll("[tabindex]")];
+  const place = focusable().indexOf(document.activeElement);
+  drawing();
+  if (place >= 0) focusable()[place]?.focus({ preventScroll: true });
+}
+
 function shape(name, attributes) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -145,7 +159,7 @@ function drawTimeline(root, time) {
     item.dataset.kind = kind;
     const share = sum ? `${decimals((us / sum) * 100, 1)} %` : "–";
     const name = element("span", kind);
-    name.title = meaning;
+    explain(name, meaning);
     item.append(element("i", undefined, kind), name, element("b", share));
     return item;
   }));
@@ -195,7 +209,7 @@ function drawHistory(root, drive) {
     svg.append(shape("path", { d: path }));
     const caption = element("figcaption");
     const title = element("span", name);
-    title.title = meaning;
+    explain(title, meaning);
     const last = values[values.length - 1];
     caption.append(title, element("b", last === null ? "–" : shown(last)));
     const axis = element("figcaption");
@@ -207,8 +221,8 @@ function drawHistory(root, drive) {
 
 function drawMeters(root, drive) {
   const impact = field(root, "impact");
-  impact.querySelector("h3").title = WORDS.impact;
-  field(root, "confidence").querySelector("h3").title = WORDS.confidence;
+  explain(impact.querySelector("h3"), WORDS.impact);
+  explain(field(root, "confidence").querySelector("h3"), WORDS.confidence);
   const { measured_percent: measured, budget_percent: budget } = drive.impact;
   const scale = Math.max(budget * 2, measured ?? 0, 0.1);
   impact.classList.toggle("over", measured !== null && measured > budget);
@@ -338,7 +352,7 @@ function drawDrive(root, drive) {
     learning: ["learning", ""], following: ["following", "good"], safe: ["safe mode", "careful"], plain: ["plain", ""],
   };
   pill(field(root, "mode"), ...modes[drive.mode]);
-  field(root, "mode").title = [WORDS.modes[drive.mode], drive.mode_reason].filter(Boolean).join(": ");
+  explain(field(root, "mode"), [WORDS.modes[drive.mode], drive.mode_reason].filter(Boolean).join(": "));
   const errors = drive.errors.reads_total + drive.errors.writes_total + drive.errors.flushes_total;
   const late = drive.lateness;
   facts(field(root, "facts"), [
@@ -446,7 +460,7 @@ function answer(findings) {
     const item = element("li", `${finding.about}: ${finding.what}`);
     item.dataset.finding = finding.id;
     item.append(element("span", `To do: ${finding.action}`));
-    item.firstElementChild.title = finding.why;
+    explain(item.firstElementChild, finding.why);
     return item;
   }));
 }
@@ -454,7 +468,8 @@ function answer(findings) {
 async function ask() {
   const response = await fetch("api/findings");
   if (!response.ok) throw new Error(`status ${response.status}`);
-  answer(await response.json());
+  const findings = await response.json();
+  keepingFocus(() => answer(findings));
 }
 
 function notice(text) {
@@ -486,7 +501,7 @@ function follow() {
   const events = new EventSource("api/events");
   events.addEventListener("status", (event) => {
     heard();
-    draw(JSON.parse(event.data));
+    keepingFocus(() => draw(JSON.parse(event.data)));
   });
   events.addEventListener("error", gone);
 }

@@ -64,6 +64,7 @@ pub const ALL: &[Schema] = schemas![
     "bench-streams",
     "cache",
     "ctl-bitmap-list",
+    "ctl-checkpoint-create",
     "ctl-checkpoint-list",
     "ctl-profile",
     "ctl-reload",

@@ -21,7 +21,7 @@ use server::control::protocol::Ask;
 use server::status::Status;
 use server::why::{Query, Slow};
 
-use crate::output::{Exit, print_answer};
+use crate::output::{Exit, print_answer, write_file};
 use crate::service::{asked, understood};
 use crate::settings::units::within;
 
@@ -29,6 +29,7 @@ mod draw;
 mod keys;
 mod rows;
 mod sections;
+mod svg;
 
 use draw::draw;
 use keys::{Order, Selection};
@@ -50,6 +51,9 @@ pub struct TopArgs {
     /// The size of that picture in columns and lines
     #[arg(long, value_name = "COLUMNSxLINES", default_value = "80x24", value_parser = size, requires = "once")]
     size: (u16, u16),
+    /// Draw that picture with its colours to this file instead
+    #[arg(long, value_name = "FILE.svg", requires = "once")]
+    svg: Option<PathBuf>,
 }
 
 const HELP: &str = "Keys:
@@ -65,7 +69,8 @@ x lost to wrong predictions, . unused. The strip is the last second of the drive
 Examples:
   headtime top
   headtime top --socket /run/headtime/sdb/control.sock
-  headtime top --once --size 140x50";
+  headtime top --once --size 140x50
+  headtime top --once --size 140x50 --svg top.svg";
 
 /// What a service says of itself at one moment.
 #[derive(Debug, Default)]
@@ -87,7 +92,11 @@ pub fn run(arguments: &TopArgs) -> Result<(), Exit> {
     let socket = arguments.socket.clone().unwrap_or_else(default_socket);
     let picture = Picture::of(&socket)?;
     if arguments.once {
-        return print_answer(&text(&picture, arguments.size)?);
+        let drawing = drawing(&picture, arguments.size)?;
+        return match &arguments.svg {
+            Some(file) => write_file(file, &svg::svg(&drawing)),
+            None => print_answer(&as_text(&drawing)),
+        };
     }
     if !io::stdout().is_terminal() {
         return Err(Exit::input(
@@ -163,14 +172,14 @@ impl Picture {
     }
 }
 
-/// One picture as text.
-fn text(picture: &Picture, (columns, lines): (u16, u16)) -> Result<String, Exit> {
+/// One picture.
+fn drawing(picture: &Picture, (columns, lines): (u16, u16)) -> Result<Buffer, Exit> {
     let mut terminal = Terminal::new(TestBackend::new(columns, lines)).map_err(Exit::failed)?;
     let selection = Selection::default();
     terminal
         .draw(|frame| draw(frame, picture, &selection))
         .map_err(Exit::failed)?;
-    Ok(as_text(terminal.backend().buffer()))
+    Ok(terminal.backend().buffer().clone())
 }
 
 /// The characters of a drawing, without blanks at the ends of lines.

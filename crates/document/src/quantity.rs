@@ -22,8 +22,14 @@ pub enum Unit {
     Seconds,
     /// Minutes.
     Minutes,
+    /// Hours.
+    Hours,
     /// Kibibytes.
     Kibibytes,
+    /// Megabytes.
+    Megabytes,
+    /// Mebibytes.
+    Mebibytes,
     /// Megabytes a second.
     MegabytesPerSecond,
     /// Hundredths.
@@ -60,7 +66,10 @@ impl Unit {
             Unit::Milliseconds => (&TIMES, 1e6),
             Unit::Seconds => (&TIMES, 1e9),
             Unit::Minutes => (&TIMES, 60e9),
+            Unit::Hours => (&TIMES, 3600e9),
             Unit::Kibibytes => (&SIZES, 1024.0),
+            Unit::Megabytes => (&SIZES, 1e6),
+            Unit::Mebibytes => (&SIZES, 1_048_576.0),
             Unit::MegabytesPerSecond => (&RATES, 1e6),
             Unit::Percent => (&SHARES, 1.0),
         }
@@ -75,7 +84,10 @@ impl fmt::Display for Unit {
             Unit::Milliseconds => "milliseconds such as 10, or a time such as \"10 ms\"",
             Unit::Seconds => "seconds such as 30, or a time such as \"10 minutes\"",
             Unit::Minutes => "minutes such as 30, or a time such as \"2 hours\"",
+            Unit::Hours => "hours such as 24, or a time such as \"2 days\"",
             Unit::Kibibytes => "KiB such as 64, or a size such as \"1 MiB\"",
+            Unit::Megabytes => "MB such as 4, or a size such as \"500 kB\"",
+            Unit::Mebibytes => "MiB such as 64, or a size such as \"1 GiB\"",
             Unit::MegabytesPerSecond => "MB/s such as 80, or a rate such as \"500 kB/s\"",
             Unit::Percent => "per cent such as 5, or a share such as \"5 %\"",
         })
@@ -200,6 +212,9 @@ mod tests {
             (Unit::Seconds, "10m", 600.0),
             (Unit::Seconds, "2 hours", 7200.0),
             (Unit::Minutes, "1 week", 10_080.0),
+            (Unit::Hours, "2 days", 48.0),
+            (Unit::Megabytes, "500 kB", 0.5),
+            (Unit::Mebibytes, "1 GiB", 1024.0),
             (Unit::Kibibytes, "1 MiB", 1024.0),
             (Unit::Kibibytes, "512 B", 0.5),
             (Unit::MegabytesPerSecond, "500 kB/s", 0.5),

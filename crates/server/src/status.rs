@@ -166,7 +166,27 @@ pub struct Traffic {
     pub write: Flow,
     /// Response times of the last ten seconds, reads and writes together, if there were any.
     pub latency: Option<Latency>,
+    /// Response times since the start, reads and writes together.
+    #[serde(default)]
+    pub responses: Responses,
 }
+
+/// Response times since the start: how many were in each bucket of a histogram.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Responses {
+    /// Requests by the bounds of [`RESPONSE_BOUNDS_US`]; the last have a longer response time than the last bound.
+    /// Empty without requests.
+    pub counts: Vec<u64>,
+    /// The sum of the response times.
+    pub sum_us: f64,
+}
+
+/// The largest response time of each bucket, in microseconds. From a hit in a cache to a drive that retries: the steps
+/// are close where a revolution (4 to 11 ms) and a short queue are. A choice.
+pub const RESPONSE_BOUNDS_US: [u64; 22] = [
+    100, 500, 1_000, 2_500, 5_000, 7_500, 10_000, 15_000, 20_000, 30_000, 40_000, 50_000, 75_000,
+    100_000, 150_000, 200_000, 300_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 30_000_000,
+];
 
 /// Requests of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -31,7 +31,7 @@ pub struct DensitiesBenchArgs {
         value_name = "N",
         value_delimiter = ',',
         default_value = "10,30",
-        value_parser = clap::value_parser!(u64).range(1..=600)
+        value_parser = whole_in::<u64>(Unit::Minutes, 1..=600)
     )]
     minutes: Vec<u64>,
     /// How the profiler reaches the drives

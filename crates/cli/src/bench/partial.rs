@@ -28,6 +28,7 @@ pub struct PartialBenchArgs {
     #[arg(
         long,
         value_name = "PERCENT",
+        value_parser = in_unit(Unit::Percent),
         value_delimiter = ',',
         default_value = "10,30,60,90"
     )]

@@ -21,8 +21,8 @@ pub struct PlayersBenchArgs {
     /// Number of streams of 1 MB/s
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16))]
     streams: u32,
-    /// Memory of each stream, in kB
-    #[arg(long, value_name = "KB", default_value_t = 1064)]
+    /// Memory of each stream, in KiB
+    #[arg(long, value_name = "KIB", default_value_t = 1064, value_parser = whole_in::<u64>(Unit::Kibibytes, 1..=1 << 20))]
     memory_kb: u64,
     /// The policy of our service
     #[arg(long, default_value = "c-look")]

@@ -37,7 +37,7 @@ pub struct PreemptionBenchArgs {
     #[arg(long, value_name = "US", default_value_t = 0.0, value_parser = in_unit(Unit::Microseconds))]
     seek_noise_us: f64,
     /// Bandwidth of the drive's bus. Default: that of the system on which the drive was measured
-    #[arg(long, value_name = "MB_S")]
+    #[arg(long, value_name = "MB_S", value_parser = in_unit(Unit::MegabytesPerSecond))]
     bus_mb_s: Option<f64>,
     /// Urgent reads of 4 KiB per second, at a constant rate
     #[arg(long, value_name = "HZ", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -8,7 +8,7 @@ use lab::bench::LEAST;
 use lab::bench::priorities::{ARMS, PrioritiesBench, PrioritiesReport};
 
 use crate::output::{Exit, json, print};
-use crate::settings::units::whole_in;
+use crate::settings::units::{in_unit, whole_in};
 
 /// The arguments of `headtime bench priorities`.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub struct PrioritiesBenchArgs {
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     time_scale: f64,
     /// Bandwidth of the drive's bus. The default carries what the medium reads
-    #[arg(long, value_name = "MB_S", default_value_t = 80.0)]
+    #[arg(long, value_name = "MB_S", default_value_t = 80.0, value_parser = in_unit(Unit::MegabytesPerSecond))]
     bus_mb_s: f64,
     /// Outstanding requests of the reader
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=128))]

@@ -31,7 +31,7 @@ pub struct SchedulersBenchArgs {
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     time_scale: f64,
     /// Bandwidth of the drive's bus. The default carries what the medium reads
-    #[arg(long, value_name = "MB_S", default_value_t = 80.0)]
+    #[arg(long, value_name = "MB_S", default_value_t = 80.0, value_parser = in_unit(Unit::MegabytesPerSecond))]
     bus_mb_s: f64,
     /// Standard deviation of seek times, which the belief does not contain
     #[arg(long, value_name = "US", default_value_t = 0.0, value_parser = in_unit(Unit::Microseconds))]

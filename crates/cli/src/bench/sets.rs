@@ -30,7 +30,7 @@ pub struct SetsBenchArgs {
         value_name = "MIB",
         value_delimiter = ',',
         default_value = "16,64,256,1024,4096",
-        value_parser = clap::value_parser!(u64).range(1..=1 << 34)
+        value_parser = whole_in::<u64>(Unit::Mebibytes, 1..=1 << 34)
     )]
     size_mib: Vec<u64>,
     /// Numbers of pieces of equal size, at random places; pieces below 4 KiB are left out

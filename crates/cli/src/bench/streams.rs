@@ -4,10 +4,12 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use document::quantity::Unit;
 use drive::Profile;
 use lab::bench::streams::{StreamsBench, StreamsFigures};
 
 use crate::output::{Exit, print};
+use crate::settings::units::{in_unit, part, whole_in};
 
 /// The arguments of `headtime bench streams`.
 #[derive(Debug, Args)]
@@ -17,10 +19,10 @@ pub struct StreamsBenchArgs {
     #[arg(long, value_name = "NAME|FILE", default_value = "modern-20tb")]
     drive: String,
     /// Virtual hours of each run
-    #[arg(long, value_name = "H", default_value_t = 24.0)]
+    #[arg(long, value_name = "H", default_value_t = 24.0, value_parser = in_unit(Unit::Hours))]
     hours: f64,
     /// Virtual hours of the baseline: the same load without streams
-    #[arg(long, value_name = "H", default_value_t = 0.2)]
+    #[arg(long, value_name = "H", default_value_t = 0.2, value_parser = in_unit(Unit::Hours))]
     alone_hours: f64,
     /// The policies, separated by commas, or `all`
     #[arg(
@@ -34,6 +36,7 @@ pub struct StreamsBenchArgs {
     #[arg(
         long,
         value_name = "MB,...",
+        value_parser = in_unit(Unit::Megabytes),
         value_delimiter = ',',
         default_value = "2,4,8"
     )]
@@ -42,12 +45,13 @@ pub struct StreamsBenchArgs {
     #[arg(
         long,
         value_name = "SHARE,...",
+        value_parser = part,
         value_delimiter = ',',
         default_value = "0,0.3,0.5"
     )]
     promised: Vec<f64>,
     /// Rate of each stream, in megabytes per second
-    #[arg(long, value_name = "MB", default_value_t = 1.0)]
+    #[arg(long, value_name = "MB_S", default_value_t = 1.0, value_parser = in_unit(Unit::MegabytesPerSecond))]
     rate: f64,
     /// Number of recorders. All other streams are readers
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -59,13 +63,13 @@ pub struct StreamsBenchArgs {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     tasks: u32,
     /// Size of each of the load's requests, in KiB
-    #[arg(long, value_name = "KIB", default_value_t = 128, value_parser = clap::value_parser!(u64).range(4..))]
+    #[arg(long, value_name = "KIB", default_value_t = 128, value_parser = whole_in::<u64>(Unit::Kibibytes, 4..=MOST_KIB))]
     kib: u64,
     /// Share of reads among the load's requests
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = part)]
     read_fraction: f64,
     /// Withhold this share of each application's buffer, to see what is late then
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = part)]
     missing: f64,
     /// No imperfections but seek noise within the skew: no recalibration, no retries
     #[arg(long)]
@@ -80,6 +84,9 @@ pub struct StreamsBenchArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// A request of a gibibyte: no larger one makes sense. A choice.
+const MOST_KIB: u64 = 1 << 20;
 
 /// Runs the command.
 ///
@@ -207,7 +214,7 @@ fn heading() -> String {
 
 const EXAMPLES: &str = "Examples:
   headtime bench streams --hours 1 --policy sptf
-  headtime bench streams --memory 2 --promised 0.3 --rate 0.5 --recorders 64 --readers 8 --calm
+  headtime bench streams --memory 2MB --promised 30% --rate 500kB/s --recorders 64 --readers 8 --calm
   headtime bench streams --hours 1 --policy fcfs --memory 2 --promised 0 --missing 0.2 --calm
 
 The last table compares the load's response times with and without streams.";

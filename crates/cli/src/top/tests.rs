@@ -200,11 +200,14 @@ fn picture() -> Picture {
     }
 }
 
+/// One picture as text.
+fn text(picture: &Picture, size: (u16, u16)) -> Result<String, Exit> {
+    Ok(as_text(&drawing(picture, size)?))
+}
+
 /// Compares a drawing with its golden file, or writes that.
 fn golden(name: &str, drawn: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/top/golden")
-        .join(name);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     if std::env::var_os("HEADTIME_BLESS").is_some_and(|bless| bless == "1") {
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
         std::fs::write(&file, drawn).expect("the file can be written");
@@ -222,7 +225,30 @@ fn golden_drawings_of_a_busy_service() {
         assert_eq!(drawn.lines().count(), usize::from(lines));
         let widest = drawn.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(usize::from(columns)), "{drawn}");
-        golden(&format!("{columns}x{lines}.txt"), &drawn);
+        golden(&format!("src/top/golden/{columns}x{lines}.txt"), &drawn);
+    }
+}
+
+/// The pictures of the book: `make screenshots` writes them.
+#[test]
+fn pictures_of_the_terminal_have_all_letters_and_their_colours() {
+    let mut healthy = picture();
+    healthy.status.drives.truncate(1);
+    for (name, picture) in [("top-safe-mode", picture()), ("top-busy", healthy)] {
+        let cells = drawing(&picture, (110, 34)).expect("a drawing");
+        let drawn = svg::svg(&cells);
+        golden(&format!("../../docs/how-to/images/{name}.svg"), &drawn);
+        let texts = drawn
+            .split("</text>")
+            .filter_map(|part| part.rsplit_once('>'));
+        let letters: String = texts.map(|(_, text)| text).collect();
+        let letters = letters.replace("&lt;", "<").replace("&amp;", "&");
+        let count = |text: &str| text.chars().filter(|letter| *letter != ' ').count();
+        assert_eq!(count(&letters), count(&as_text(&cells).replace('\n', "")));
+        // Each kind of head time of the strip has its colour.
+        for ink in ["#5b93f5", "#34c284", "#4cc9de", "#ab7df0", "#f06060"] {
+            assert!(drawn.contains(ink), "{name}: {ink}");
+        }
     }
 }
 

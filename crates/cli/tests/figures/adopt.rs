@@ -102,7 +102,7 @@ fn files_without_a_disk_are_told_and_nothing_is_written() {
             said.contains(words) && said.contains("no profile is written"),
             "{said}"
         );
-        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let json = crate::judged::judge("adopt", &String::from_utf8_lossy(&output.stdout));
         assert_eq!(json["path"], path);
         assert_eq!(json["usable"], false);
         assert_eq!(json["confidence"]["seek"], 0.0);

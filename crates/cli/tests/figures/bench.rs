@@ -38,6 +38,7 @@ fn streams_at_the_limit_are_a_line_each() {
     let run = "bench streams --hours 0.03 --alone-hours 0.03 --policy sptf --memory 2,4 --promised 0 --calm";
     let output = Scene::with(&[]).run(&format!("{run} --json"));
     let said = String::from_utf8(output.stdout).expect("text");
+    crate::judged::judge("bench-streams", &said);
     let lines: Vec<serde_json::Value> = said
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))

@@ -22,3 +22,10 @@ mod trace;
 mod truth;
 mod units;
 mod validate;
+
+#[allow(
+    dead_code,
+    reason = "shared with the tests of services, which need more of it"
+)]
+#[path = "../service/judged.rs"]
+mod judged;

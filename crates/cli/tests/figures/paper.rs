@@ -32,6 +32,7 @@ fn rows(arguments: &str) -> Vec<Value> {
 
 fn rows_of(paper: &str, arguments: &str) -> Vec<Value> {
     let text = prints(&format!("paper {paper} {arguments} --json"));
+    crate::judged::judge("paper", &text);
     serde_json::from_str(&text).expect("an array")
 }
 

@@ -73,7 +73,9 @@ impl Scene {
     pub fn prints(&self, arguments: &str) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments}: {output:?}");
-        String::from_utf8(output.stdout).expect("text")
+        let said = String::from_utf8(output.stdout).expect("text");
+        crate::judged::judge_command(arguments.split_whitespace(), &said);
+        said
     }
 
     /// The same with `--json`.

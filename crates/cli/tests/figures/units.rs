@@ -31,6 +31,22 @@ fn an_option_with_a_unit_is_its_number() {
 }
 
 #[test]
+fn streams_may_be_said_with_units() {
+    let scene = Scene::with(&[]);
+    let plan = "streams plan --drive modern-20tb --play";
+    let usual = scene.json(&format!("{plan} 4x1M,memory=3M"));
+    assert_eq!(usual, scene.json(&format!("{plan} 4x1MB/s,memory=3MB")));
+    let bench = "bench streams --policy sptf --calm --drive dec-rz26 --readers 1 --recorders 0";
+    let run = |words: &str| scene.prints(&format!("{bench} {words} --json"));
+    assert_eq!(
+        run("--hours 0.03 --alone-hours 0.03 --memory 2 --promised 0.3 --rate 0.1 --kib 64"),
+        run(
+            "--hours 108s --alone-hours 108s --memory 2000kB --promised 30% --rate 100kB/s --kib 64KiB"
+        ),
+    );
+}
+
+#[test]
 fn a_unit_of_another_quantity_is_refused() {
     let scene = Scene::with(&[]);
     for (words, expected) in [

@@ -207,8 +207,7 @@ fn a_drive_in_service_is_profiled_and_the_profile_is_written() {
     assert_eq!(profile, "name = \"disk\"\n");
     let order = "learn Learn { drive: \"disk\", seconds: 300, granted_ppm: 20000 }";
     assert_eq!(scene.fake.told(), [order, "follow disk"]);
-    let report: serde_json::Value =
-        serde_json::from_str(&scene.ctl("profile disk --detach --json")).unwrap();
+    let report = crate::judged::judge("ctl-profile", &scene.ctl("profile disk --detach --json"));
     assert_eq!(report["probes"], 32_000);
     assert_eq!(scene.fake.told(), [order, "follow disk"], "it has begun");
     scene.ctl("profile disk --stop");

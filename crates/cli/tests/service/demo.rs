@@ -37,7 +37,7 @@ fn a_load_is_shown_alone_and_beside_a_scan_that_reads() {
     let _usual = TcpListener::bind("127.0.0.1:8384");
     let run = |scale| {
         let (printed, said, plots) = demo(scale, &["--json"]);
-        let json: Value = serde_json::from_str(&printed).expect("JSON alone");
+        let json = crate::judged::judge("demo", &printed);
         (json, said, plots)
     };
     // A machine that is too late for one drive to be as believed is in time for a slower one.

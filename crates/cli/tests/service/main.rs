@@ -13,6 +13,7 @@ mod existing;
 mod first_contact;
 mod hooks;
 mod initial;
+mod judged;
 mod killed;
 mod known;
 mod mirrored;

@@ -72,6 +72,7 @@ impl Service {
     pub fn json(&self, words: &[&str]) -> Value {
         let (is_good, text) = self.run(words);
         assert!(is_good, "{words:?}: {text}");
+        crate::judged::judge_command(words.iter().copied(), &text);
         serde_json::from_str(&text).expect("JSON")
     }
 

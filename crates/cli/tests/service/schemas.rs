@@ -1,7 +1,7 @@
 //! What `--json` prints is what its schema says. Schemas permit no other keys, so that a new key needs a line there.
 //!
-//! Benches that need minutes, root or other programs are not run here: `bench adopt`, `care`, `classify`, `densities`,
-//! `partial`, `players`, `preemption`, `priorities`, `schedulers`, `serve` and `sets`; nor are `paper` and `profile`. Their schemas are
+//! The helpers of the other tests judge what they print, too. No test runs `bench densities`, `partial`, `peers`, `players`,
+//! `preemption`, `priorities`, `schedulers`, `serve` and `sets`, which need minutes or other programs: their schemas are
 //! checked for being valid ones.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use assert_cmd::cargo::cargo_bin;
-use jsonschema::Validator;
 use serde_json::{Value, json};
 
+use crate::judged::{ORDERS, judge};
 use crate::known::known_service;
 use crate::scanned::{Service, config, contents};
 
@@ -48,23 +48,6 @@ fn schemas() -> BTreeMap<String, Value> {
         .collect()
 }
 
-fn validator(schema: &Value) -> Validator {
-    jsonschema::validator_for(schema).expect("a schema")
-}
-
-/// Judges an output by the schema of this name.
-fn judge(name: &str, said: &str) -> Value {
-    let value: Value = serde_json::from_str(said).unwrap_or_else(|_| panic!("{name}: {said}"));
-    let text = printed(Path::new("."), &format!("schema {name}"));
-    let schema = validator(&serde_json::from_str(&text).expect("JSON"));
-    let problems: Vec<String> = schema
-        .iter_errors(&value)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert!(problems.is_empty(), "{name}: {}", problems.join("\n"));
-    value
-}
-
 #[test]
 fn schemas_are_valid_named_and_those_of_the_reference() {
     let all = schemas();
@@ -86,22 +69,6 @@ fn schemas_are_valid_named_and_those_of_the_reference() {
     let unknown = headtime(Path::new("."), "schema none");
     assert_eq!(unknown.status.code(), Some(2));
 }
-
-/// Orders to a service whose answer is `true`, or the number of a task: `docs/reference/json.md` has them.
-const ORDERS: [&str; 12] = [
-    "headtime ctl",
-    "headtime ctl task",
-    "headtime ctl checkpoint",
-    "headtime ctl bitmap",
-    "headtime ctl suspend",
-    "headtime ctl resume",
-    "headtime ctl abort",
-    "headtime ctl promote",
-    "headtime ctl impact",
-    "headtime ctl drain",
-    "headtime ctl stop",
-    "headtime bench",
-];
 
 /// Every command with `--json` in its help has a schema, unless it is an order.
 #[test]
@@ -131,7 +98,7 @@ fn each_command_with_json_has_a_schema() {
 #[test]
 fn a_key_that_is_not_in_the_schema_is_an_error() {
     let all = schemas();
-    let of = |name: &str| validator(&all[name]);
+    let of = |name: &str| jsonschema::validator_for(&all[name]).expect("a schema");
     let check = json!([{ "part": "drive disk", "outcome": "uses", "step": "x" }]);
     assert!(of("serve-check").is_valid(&check));
     for (key, value) in [
@@ -234,6 +201,14 @@ fn what_a_service_prints_is_what_its_schemas_say() {
     says(
         "ctl-checkpoint-list",
         &["ctl", "--json", "checkpoint", "list"],
+    );
+    let create = ["ctl", "--json", "checkpoint", "create", "kept"];
+    says("ctl-checkpoint-create", &create);
+    let (is_good, said) = service.run(&["ctl", "checkpoint", "release", "kept"]);
+    assert!(is_good, "{said}");
+    says(
+        "ctl-checkpoint-create",
+        &[&create[..], &["--bitmap", "nightly"]].concat(),
     );
     says("scrub", &["scrub", "kept", "--json"]);
     // A second start is refused, because the first one uses the sockets.

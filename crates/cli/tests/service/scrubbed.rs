@@ -9,6 +9,7 @@ use nbd::request::Asked;
 use serde_json::Value;
 
 use crate::client::Client;
+use crate::judged::judge;
 use crate::ledger::Ledger;
 use crate::scanned::{BYTES, Service, config, contents};
 
@@ -342,7 +343,7 @@ fn the_benchmark_of_scrubs_finds_and_repairs_all_damage_without_false_alarms() {
         .expect("it runs");
     let problem = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{problem}");
-    let measured: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let measured = judge("bench-care", &String::from_utf8_lossy(&output.stdout));
     let figures = &measured[0];
     for key in ["injected", "found", "repaired"] {
         assert_eq!(figures[key], 30, "{key}: {figures}");

@@ -52,7 +52,8 @@ fn the_account_of_a_slow_request_is_told_in_words_and_as_json() {
     let said = |words: &str| String::from_utf8(why(&socket, words).stdout).unwrap();
     assert_eq!(said(""), TOLD);
     assert_eq!(said("1841"), TOLD);
-    let json: Vec<Slow> = serde_json::from_str(&said("--json --export db --slowest 7")).unwrap();
+    let json = crate::judged::judge("why", &said("--json --export db --slowest 7"));
+    let json: Vec<Slow> = serde_json::from_value(json).unwrap();
     assert_eq!(json, [crate::fake::slow()]);
     let asked = [
         "why Query { export: None, slowest: Some(3), request: None }",

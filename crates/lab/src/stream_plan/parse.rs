@@ -105,7 +105,7 @@ fn range(text: &str) -> Option<Range<u64>> {
     (start < end).then_some(start..end)
 }
 
-/// Parses a group of the command line: `64x500k,buffer=64KiB,memory=2M,blocks=0..1000000`.
+/// Parses a group of the command line: `64x500kB/s,buffer=64KiB,memory=2M,blocks=0..1000000`. The `/s` is optional.
 ///
 /// # Errors
 /// The expected form.
@@ -132,7 +132,7 @@ pub fn group(name: &str, mode: StreamMode, text: &str) -> Result<StreamGroup, St
         name: name.to_owned(),
         mode,
         count,
-        rate: sized("rate", rate)?,
+        rate: sized("rate", rate.trim().strip_suffix("/s").unwrap_or(rate))?,
         buffer: BUFFER,
         memory: None,
         blocks: None,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use block::{Class, Direction, Duration, Extent, Finished, Instant};
 use hdrhistogram::Histogram;
 
-use crate::status::{ByKind, HeadKind};
+use crate::status::{ByKind, HeadKind, RESPONSE_BOUNDS_US, Responses};
 
 /// The counters.
 pub struct Tally {
@@ -33,6 +33,10 @@ pub struct ClassTally {
     this_second: [Flow; 2],
     /// Response times in nanoseconds: of the last seconds, and of those before.
     recent: [Histogram<u64>; 2],
+    /// Response times since the start, by the bounds of [`RESPONSE_BOUNDS_US`].
+    all: [u64; RESPONSE_BOUNDS_US.len() + 1],
+    /// The sum of all response times in nanoseconds: 584 years of waiting.
+    all_nanos: u64,
 }
 
 /// Requests and blocks of a period.
@@ -106,6 +110,8 @@ impl Default for ClassTally {
             last_second: [Flow::default(); 2],
             this_second: [Flow::default(); 2],
             recent: [empty(), empty()],
+            all: [0; RESPONSE_BOUNDS_US.len() + 1],
+            all_nanos: 0,
         }
     }
 }
@@ -127,6 +133,15 @@ impl ClassTally {
         // The bounds are the same.
         let _ = both.add(&self.recent[1]);
         both
+    }
+
+    /// Adds the response times since the start.
+    pub fn add_all(&self, to: &mut Responses) {
+        to.counts.resize(self.all.len(), 0);
+        for (count, more) in to.counts.iter_mut().zip(self.all) {
+            *count += more;
+        }
+        to.sum_us += self.all_nanos as f64 / 1e3;
     }
 }
 
@@ -171,7 +186,11 @@ impl Tally {
         served.blocks[way] += blocks;
         served.this_second[way].requests += 1;
         served.this_second[way].blocks += blocks;
-        served.recent[0].saturating_record(finished.response().as_nanos());
+        let response = finished.response().as_nanos();
+        served.recent[0].saturating_record(response);
+        let place = RESPONSE_BOUNDS_US.partition_point(|bound| bound * 1_000 < response);
+        served.all[place] += 1;
+        served.all_nanos = served.all_nanos.saturating_add(response);
     }
 
     /// Counts a command from `given` to `now`. It took `lost` longer than predicted because a plan before
@@ -282,6 +301,7 @@ fn place(class: Class) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use block::{Durability, Lba, Request, RequestId, Sectors, Status};
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
@@ -311,6 +331,38 @@ mod tests {
         assert_eq!(shown.timeline[120], HeadKind::Free);
         assert_eq!(shown.total.foreground, 950_000);
         assert_eq!(shown.total.unused, 1_500_000 - 950_000 - 200_000 - 10_000);
+    }
+
+    #[test]
+    fn response_times_are_counted_since_the_start() {
+        let mut tally = Tally::default();
+        let times = [99_999, 100_000, 100_001, 31 * SECOND];
+        for nanos in times {
+            tally.finished(&Finished {
+                request: Request {
+                    id: RequestId(1),
+                    direction: Direction::Read,
+                    extent: Extent::new(Lba(1), Sectors(1)).unwrap(),
+                    class: Class::Background,
+                    durability: Durability::Volatile,
+                    owner: block::Owner::NOBODY,
+                },
+                submitted: at(5),
+                at: at(5) + Duration::from_nanos(nanos),
+                status: Status::Good,
+                waited: Duration::ZERO,
+                waited_order: Duration::ZERO,
+                account: None,
+            });
+        }
+        tally.advance(at(60_000));
+        let mut all = Responses::default();
+        tally.served(Class::Background).add_all(&mut all);
+        // A bound belongs to its bucket.
+        assert_eq!(all.counts[..2], [2, 1]);
+        assert_eq!(all.counts.last(), Some(&1), "{all:?}");
+        assert_eq!(all.counts.iter().sum::<u64>(), 4);
+        assert_eq!(all.sum_us, 300.0 + 31e6);
     }
 
     #[test]

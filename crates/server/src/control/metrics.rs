@@ -12,8 +12,8 @@ mod samples;
 
 use encoding::Snapshot;
 use samples::{
-    caches, classified, each, flows, latencies, lateness, scrubs, slow_heads, standing, streams,
-    tasks,
+    Samples, caches, classified, each, flows, lateness, responses, scrubs, slow_heads, standing,
+    streams, tasks,
 };
 
 /// The content type of the format.
@@ -28,30 +28,30 @@ pub struct Metric {
     pub help: &'static str,
     /// The unit, which ends the name, unless the value is a plain number.
     pub unit: Option<Unit>,
-    /// Whether the metric is a counter.
-    pub growth: Growth,
+    /// What its values are.
+    pub kind: Kind,
     read: fn(&Status, &mut Samples),
 }
 
-/// Whether a metric only grows.
+/// What the values of a metric are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Growth {
-    /// The metric is a counter.
-    OnlyGrows,
-    /// The metric is a gauge.
-    UpAndDown,
+pub enum Kind {
+    /// A number that only grows.
+    Counter,
+    /// A number that grows and shrinks.
+    Gauge,
+    /// Counts of values by their size, and the values' sum, all of which only grow.
+    Histogram,
 }
 
-/// The values of a metric with their labels.
-#[derive(Debug, Default)]
-struct Samples(Vec<(Vec<(&'static str, String)>, f64)>);
-
-impl Samples {
-    fn add(&mut self, labels: &[(&'static str, &str)], value: f64) {
-        let labels = labels
-            .iter()
-            .map(|(name, text)| (*name, (*text).to_owned()));
-        self.0.push((labels.collect(), value));
+impl Kind {
+    /// The name in Prometheus.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
     }
 }
 
@@ -62,9 +62,9 @@ impl Metric {
             Some(unit) => format!("_{}", unit.as_str()),
             None => String::new(),
         };
-        let total = match self.growth {
-            Growth::OnlyGrows => "_total",
-            Growth::UpAndDown => "",
+        let total = match self.kind {
+            Kind::Counter => "_total",
+            Kind::Gauge | Kind::Histogram => "",
         };
         format!("headtime_{}{unit}{total}", self.name)
     }
@@ -121,12 +121,13 @@ pub const ALL: &[Metric] = &[
             flows(s, to, |flow| flow.bytes_total as f64);
         },
     ),
-    gauge(
-        "latency",
-        "From a request's acceptance to its end, over the last ten seconds, by quantile",
-        Some(Unit::Seconds),
-        latencies,
-    ),
+    Metric {
+        name: "response_time",
+        help: "From a request's acceptance to its end",
+        unit: Some(Unit::Seconds),
+        kind: Kind::Histogram,
+        read: responses,
+    },
     gauge(
         "queue_waiting",
         "Requests that wait outside the drive",
@@ -460,7 +461,7 @@ const fn gauge(
         name,
         help,
         unit,
-        growth: Growth::UpAndDown,
+        kind: Kind::Gauge,
         read,
     }
 }
@@ -475,7 +476,7 @@ const fn counter(
         name,
         help,
         unit,
-        growth: Growth::OnlyGrows,
+        kind: Kind::Counter,
         read,
     }
 }

@@ -126,11 +126,16 @@ impl Picture<'_> {
                 continue;
             }
             let flow = |way: usize| self.flow(&used, way);
+            let mut responses = status::Responses::default();
+            for served in &used {
+                served.add_all(&mut responses);
+            }
             traffic.push(Traffic {
                 class,
                 read: flow(0),
                 write: flow(1),
                 latency: latency(&used),
+                responses,
             });
         }
         traffic

@@ -11,9 +11,9 @@ use server::control::{
     ScrubOrder, ScrubReport, Service,
 };
 use server::status::{
-    ByKind, Cache, Connection, DriveStatus, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
-    Impact, Latency, Lateness, Mode, Queue, ScrubStatus, ServiceState, Standing, Status,
-    StreamTotals, Task, TaskImpact, TaskState, Traffic, TrafficClass,
+    ByKind, Cache, Connection, DriveStatus, Errors, Foreground, Head, HeadKind, HeadTime, Impact,
+    Lateness, Mode, Queue, ScrubStatus, ServiceState, Standing, Status, StreamTotals, Task,
+    TaskImpact, TaskState, TrafficClass,
 };
 use server::tasks::Steer;
 use server::volume::Release;
@@ -303,8 +303,8 @@ fn drive() -> DriveStatus {
             at_drive: 1,
         },
         traffic: vec![
-            traffic(TrafficClass::Foreground, 1.0),
-            traffic(TrafficClass::BestEffort, 0.25),
+            drive_parts::traffic(TrafficClass::Foreground, 1.0),
+            drive_parts::traffic(TrafficClass::BestEffort, 0.25),
         ],
         head: Some(Head {
             cylinder: 4321,
@@ -423,28 +423,6 @@ fn tasks() -> Vec<Task> {
             ..Task::default()
         },
     ]
-}
-
-fn traffic(class: TrafficClass, share: f64) -> Traffic {
-    let flow = |mb_per_s: f64, requests_per_s: f64, requests_total: u64| Flow {
-        mb_per_s: mb_per_s * share,
-        requests_per_s: requests_per_s * share,
-        requests_total: (requests_total as f64 * share) as u64,
-        bytes_total: (requests_total as f64 * share) as u64 * 8192,
-    };
-    Traffic {
-        class,
-        read: flow(1.27, 155.0, 640_000),
-        write: flow(0.61, 74.0, 320_000),
-        latency: Some(Latency {
-            requests: 2290,
-            p50_us: 31_400.0 * share,
-            p95_us: 96_100.0 * share,
-            p99_us: 141_700.0 * share,
-            p999_us: 388_900.0 * share,
-            max_us: 401_000.0 * share,
-        }),
-    }
 }
 
 /// 200 slices of 5 ms; the sums are the seconds'.

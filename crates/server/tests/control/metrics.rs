@@ -3,8 +3,22 @@
 use std::collections::BTreeMap;
 
 use crate::fake::{self, Fake};
-use server::control::{Service as _, metrics};
-use server::status::Status;
+use server::control::Service as _;
+use server::control::metrics::{self, Kind};
+use server::status::{RESPONSE_BOUNDS_US, Status};
+
+/// The metric of a sample: those of a histogram have endings of their own.
+fn metric_of(sample: &str) -> &str {
+    let name = sample.split('{').next().unwrap();
+    let is_histogram = |family: &&str| {
+        let mut known = metrics::ALL.iter();
+        known.any(|metric| metric.kind == Kind::Histogram && metric.full_name() == **family)
+    };
+    let mut families = ["_bucket", "_sum", "_count"]
+        .iter()
+        .filter_map(|ending| name.strip_suffix(ending));
+    families.find(|family| is_histogram(family)).unwrap_or(name)
+}
 
 /// The samples of a text of metrics, by name and labels.
 fn samples(text: &str) -> BTreeMap<String, f64> {
@@ -28,9 +42,7 @@ fn every_metric_is_described_and_told() {
             text.contains(&format!("# HELP {family} {}", metric.help)),
             "{family}: {text}"
         );
-        let mut mine = told
-            .iter()
-            .filter(|(key, _)| key.split('{').next() == Some(&*name));
+        let mut mine = told.iter().filter(|(key, _)| metric_of(key) == name);
         assert!(mine.clone().count() > 0, "{name} in {text}");
         assert!(mine.any(|(_, value)| *value != 0.0), "{name}: {text}");
     }
@@ -39,7 +51,7 @@ fn every_metric_is_described_and_told() {
         .map(|metric| metric.full_name())
         .collect();
     for sample in told.keys() {
-        let name = sample.split('{').next().unwrap();
+        let name = metric_of(sample);
         assert!(
             names.iter().any(|known| known == name),
             "{name} is in no table"
@@ -69,8 +81,20 @@ fn metrics_have_the_values_of_the_status() {
             80_000.0 * 8192.0,
         ),
         (
-            "headtime_latency_seconds{drive=\"disk\",class=\"foreground\",quantile=\"0.99\"}",
-            0.1417,
+            "headtime_response_time_seconds_sum{drive=\"disk\",class=\"best-effort\"}",
+            2.07,
+        ),
+        (
+            "headtime_response_time_seconds_bucket{le=\"0.001\",drive=\"disk\",class=\"foreground\"}",
+            1.0 + 2.0 + 3.0,
+        ),
+        (
+            "headtime_response_time_seconds_bucket{le=\"+Inf\",drive=\"disk\",class=\"foreground\"}",
+            23.0 * 24.0 / 2.0,
+        ),
+        (
+            "headtime_response_time_seconds_count{drive=\"disk\",class=\"foreground\"}",
+            276.0,
         ),
         (
             "headtime_head_time_seconds_total{drive=\"disk\",kind=\"lost\"}",
@@ -126,7 +150,8 @@ fn metrics_follow_what_they_are_made_of() {
         |s| s.drives[0].queue.at_drive += 1,
         |s| s.drives[0].traffic[0].read.requests_total += 1,
         |s| s.drives[0].traffic[0].write.bytes_total += 1,
-        |s| s.drives[0].traffic[1].latency = None,
+        |s| s.drives[0].traffic[1].responses.counts[3] += 1,
+        |s| s.drives[0].traffic[1].responses.sum_us += 1.0,
         |s| s.drives[0].head_time.total_us.free += 1,
         |s| s.drives[0].head = None,
         |s| s.drives[0].mode = server::status::Mode::Safe,
@@ -175,9 +200,7 @@ fn table() -> String {
     let mut table = String::from("| Metric | | Labels | What it says |\n|---|---|---|---|\n");
     for metric in metrics::ALL {
         let name = metric.full_name();
-        let mine = told
-            .keys()
-            .filter(|key| key.split('{').next() == Some(&*name));
+        let mine = told.keys().filter(|key| metric_of(key) == name);
         let mut labels: Vec<(String, Vec<String>)> = Vec::new();
         for sample in mine {
             let Some((_, rest)) = sample.trim_end_matches('}').split_once('{') else {
@@ -193,6 +216,8 @@ fn table() -> String {
                 }
             }
         }
+        // The bounds of a histogram stand below the table.
+        labels.retain(|(label, _)| label != "le");
         let shown = labels.into_iter().map(|(label, values)| match &*label {
             "kind" | "operation" | "direction" | "quantile" => {
                 format!("`{label}`: {}", values.join(", "))
@@ -200,12 +225,8 @@ fn table() -> String {
             _ => format!("`{label}`"),
         });
         let shown: Vec<String> = shown.collect();
-        let growth = match metric.growth {
-            metrics::Growth::OnlyGrows => "counter",
-            metrics::Growth::UpAndDown => "gauge",
-        };
-        let (labels, help) = (shown.join("; "), metric.help);
-        table += &format!("| `{name}` | {growth} | {labels} | {help} |\n");
+        let (kind, labels, help) = (metric.kind.name(), shown.join("; "), metric.help);
+        table += &format!("| `{name}` | {kind} | {labels} | {help} |\n");
     }
     table
 }
@@ -238,6 +259,11 @@ fn the_documentation_has_all_metrics_and_no_others() {
         page.contains(&table),
         "`cargo xtask book` if this is right: {path}: expected\n{table}"
     );
+    let seconds = |us: &u64| (*us as f64 / 1e6).to_string();
+    let bounds: Vec<String> = RESPONSE_BOUNDS_US.iter().map(seconds).collect();
+    let (last, rest) = bounds.split_last().expect("bounds");
+    let bounds = format!("{} and {last} seconds", rest.join(", "));
+    assert!(page.replace('\n', " ").contains(&bounds), "{bounds}");
     // Names of functions begin like names of metrics.
     let header = include_str!("../../../client-c/include/headtime.h");
     let names: Vec<String> = metrics::ALL
@@ -256,7 +282,8 @@ fn the_documentation_has_all_metrics_and_no_others() {
     for page in pages {
         let words = page.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
         for word in words.filter(|word| word.starts_with("headtime_")) {
-            let is_known = names.iter().any(|name| name == word) || header.contains(word);
+            let is_known =
+                names.iter().any(|name| name == metric_of(word)) || header.contains(word);
             assert!(
                 is_known,
                 "{word}: expected a metric, or a function of the C library"
@@ -293,7 +320,7 @@ fn the_dashboards_of_grafana_have_metrics_of_the_service() {
             let expression = target["expr"].as_str().expect("an expression");
             for word in asked(expression) {
                 assert!(
-                    names.iter().any(|name| name == word),
+                    names.iter().any(|name| name == metric_of(word)),
                     "{word} in {expression}"
                 );
                 count += 1;
@@ -314,7 +341,7 @@ fn read(file: &str) -> String {
 fn the_alerts_of_prometheus_are_about_metrics_of_the_service() {
     let told = samples(&metrics::text(&fake::status()).unwrap());
     let labels = |name: &str| -> Vec<&str> {
-        let of = |sample: &&String| sample.split('{').next() == Some(name);
+        let of = |sample: &&String| metric_of(sample) == metric_of(name);
         let mine: Vec<&String> = told.keys().filter(of).collect();
         assert!(!mine.is_empty(), "{name}: expected a metric of the service");
         let pairs = mine.into_iter().flat_map(|sample| sample.split(['{', ',']));

@@ -286,6 +286,72 @@ fn pictures_of_the_page_can_be_taken() {
     }
 }
 
+/// What the audit of the page found; see `audit/audit.js`.
+#[derive(Debug, serde::Deserialize)]
+struct Audit {
+    /// Each visible text, with its contrast to the ground.
+    texts: Vec<Shown>,
+    /// Words with an explanation, and how many of them show it with an outline when they have the focus.
+    explained: usize,
+    outlined: usize,
+    /// What has an explanation or scrolls, and cannot have the focus.
+    unreachable: Vec<String>,
+    /// Elements that the focus reaches in another order than they stand.
+    reordered: usize,
+    /// Whether the page is wider than its window.
+    wide: bool,
+    /// What was asked of other machines, and all that was asked.
+    elsewhere: Vec<String>,
+    asked: usize,
+}
+
+#[derive(Debug, serde::Deserialize)]
+struct Shown {
+    text: String,
+    ratio: f64,
+}
+
+/// The least contrast of a text: WCAG 2.2, success criterion 1.4.3 (level AA).
+const CONTRAST: f64 = 4.5;
+
+#[test]
+fn the_page_can_be_read_by_weak_eyes_and_without_a_mouse() {
+    let audit = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control/audit");
+    let load = format!("--load-extension={audit}");
+    for (status, size) in [
+        (fake::status(), "1400,1500"),
+        (in_safe_mode(), "1400,1500"),
+        (with_a_refusal(), "400,1500"),
+    ] {
+        for scheme in ["0", "1"] {
+            let size = format!("--window-size={size}");
+            let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
+            let Some(dom) = page(status.clone(), &[&load, &size, &scheme]) else {
+                println!("{SKIPPED}");
+                return;
+            };
+            let found = dom.split("data-audit=\"").nth(1);
+            let found = found.unwrap_or_else(|| panic!("no audit: {dom}"));
+            let found = found.split('"').next().unwrap().replace("&quot;", "\"");
+            let audit: Audit =
+                serde_json::from_str(&found).unwrap_or_else(|problem| panic!("{problem}: {found}"));
+            assert!(audit.texts.len() > 50 && audit.explained > 8, "{audit:?}");
+            let pale = audit.texts.iter().filter(|shown| shown.ratio < CONTRAST);
+            assert_eq!(
+                pale.map(|shown| &shown.text).collect::<Vec<_>>(),
+                Vec::<&String>::new(),
+                "{scheme} {found}"
+            );
+            assert_eq!(audit.outlined, audit.explained, "{found}");
+            assert_eq!(audit.unreachable, Vec::<String>::new());
+            assert_eq!(audit.reordered, 0);
+            assert!(!audit.wide, "{size}");
+            assert!(audit.asked >= 4, "{}", audit.asked);
+            assert_eq!(audit.elsewhere, Vec::<String>::new());
+        }
+    }
+}
+
 #[test]
 fn the_page_begins_with_what_is_wrong_and_what_to_do() {
     let (Some(good), Some(bad)) = (page(idle(), &[]), page(in_safe_mode(), &[])) else {

@@ -1,6 +1,7 @@
 //! Parses load files.
 
 use block::Class;
+use document::quantity::Unit;
 use document::{Document, DocumentError, Section};
 
 use super::{
@@ -61,7 +62,10 @@ impl Workload {
             summary: heading.summary,
             seed: heading.seed,
             class: read_class(root)?,
-            read_fraction: number_or(root, "read_fraction", 1.0, FRACTION)?,
+            read_fraction: match root.has("read_fraction") {
+                true => fraction(root, "read_fraction")?,
+                false => 1.0,
+            },
             arrivals,
             sizes: read_sizes(root)?,
             placement,
@@ -91,7 +95,7 @@ fn read_arrivals(root: &Section<'_>) -> Result<Arrivals, DocumentError> {
             from.only(&["model", "tasks", "think_ms", "think"])?;
             Ok(Arrivals::Closed {
                 tasks: count(&from, "tasks")?,
-                think_ms: number_or(&from, "think_ms", 0.0, "milliseconds")?,
+                think_ms: quantity_or(&from, "think_ms", 0.0, Unit::Milliseconds)?,
                 think: spread(&from, "think")?,
             })
         }
@@ -196,7 +200,7 @@ fn read_placement(root: &Section<'_>) -> Result<(Placement, Option<u64>), Docume
     if let Some((_, keys)) = PLACEMENTS.iter().find(|(name, _)| *name == kind) {
         from.only(&[&of_all[..], keys].concat())?;
     }
-    let align_bytes = match from.has("align_kib") && from.number("align_kib", "KiB")? != 0.0 {
+    let align_bytes = match quantity_or(&from, "align_kib", 0.0, Unit::Kibibytes)? != 0.0 {
         true => Some(kib(&from, "align_kib")?),
         false => None,
     };
@@ -213,7 +217,7 @@ fn read_placement(root: &Section<'_>) -> Result<(Placement, Option<u64>), Docume
             streams: count(&from, "streams")?,
         },
         "local" => Placement::Local {
-            share: from.number("share", FRACTION)?,
+            share: fraction(&from, "share")?,
             group_bytes: kib(&from, "group_kib")?,
         },
         "small-files" => Placement::SmallFiles(SmallFiles {
@@ -238,15 +242,30 @@ fn read_placement(root: &Section<'_>) -> Result<(Placement, Option<u64>), Docume
     Ok((placement, align_bytes))
 }
 
-fn number_or(
+/// A number of this unit, or a text with a unit of its own. What makes sense is checked later.
+fn quantity(from: &Section<'_>, key: &str, unit: Unit) -> Result<f64, DocumentError> {
+    let field = from.need(key, &unit.to_string())?;
+    field.quantity(unit, f64::MIN..=f64::MAX, unit)
+}
+
+fn quantity_or(
     from: &Section<'_>,
     key: &str,
     default: f64,
-    expected: &str,
+    unit: Unit,
 ) -> Result<f64, DocumentError> {
     match from.has(key) {
-        true => from.number(key, expected),
+        true => quantity(from, key, unit),
         false => Ok(default),
+    }
+}
+
+/// A part of one, or a text in per cent.
+fn fraction(from: &Section<'_>, key: &str) -> Result<f64, DocumentError> {
+    let field = from.need(key, FRACTION)?;
+    match field.as_text().and_then(|text| Unit::Percent.read(text)) {
+        Some(percent) => Ok(percent / 100.0),
+        None => from.number(key, FRACTION),
     }
 }
 
@@ -268,7 +287,7 @@ fn count(from: &Section<'_>, key: &str) -> Result<u32, DocumentError> {
 }
 
 fn kib(from: &Section<'_>, key: &str) -> Result<u64, DocumentError> {
-    let kib = from.number(key, "KiB")?;
+    let kib = quantity(from, key, Unit::Kibibytes)?;
     kib_to_bytes(kib).map_err(|problem| match from.get(key) {
         Some(field) => field.error(problem),
         None => from.error(problem),

@@ -39,6 +39,50 @@ fn loads_say_what_they_are() {
     assert_eq!(said.join("\n"), SAID);
 }
 
+/// Numbers of a load may have units: the load is that of the numbers alone.
+#[test]
+fn quantities_of_a_load_may_have_units() {
+    let text = |fraction: &str, think: &str, sizes: [&str; 4]| {
+        let [mean, multiple, group, align] = sizes;
+        format!(
+            "name = \"units\"\nread_fraction = {fraction}\n[arrivals]\nmodel = \"closed\"\ntasks = 3\n\
+             think_ms = {think}\n[size]\nkind = \"exponential\"\nmean_kib = {mean}\nmultiple_kib = {multiple}\n\
+             [placement]\nkind = \"local\"\nshare = {fraction}\ngroup_kib = {group}\nalign_kib = {align}\n"
+        )
+    };
+    let plain = text("0.67", "500", ["8", "4", "1024", "4"]);
+    let said = text(
+        "\"67 %\"",
+        "\"0.5 s\"",
+        ["\"8 KiB\"", "\"4096 B\"", "\"1 MiB\"", "\"4KiB\""],
+    );
+    let parsed = |text: &str| Workload::parse("units.toml", text).expect("a load");
+    let [plain, said] = [parsed(&plain), parsed(&said)];
+    assert_eq!(plain.to_string(), said.to_string());
+    assert_eq!(
+        (
+            plain.sizes,
+            plain.placement,
+            plain.arrivals,
+            plain.read_fraction,
+            plain.align_bytes
+        ),
+        (
+            said.sizes,
+            said.placement,
+            said.arrivals,
+            said.read_fraction,
+            said.align_bytes
+        )
+    );
+    let wrong = text("0.67", "\"5 MB\"", ["8", "4", "1024", "4"]);
+    let refused = Workload::parse("units.toml", &wrong).expect_err("a size");
+    assert!(
+        refused.to_string().contains("expected milliseconds"),
+        "{refused}"
+    );
+}
+
 #[test]
 fn the_first_requests_of_each_built_in_load_are_golden() {
     let first: Vec<String> = ALL

@@ -6,7 +6,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use super::{ALL, Growth, Samples};
+use super::samples::{Sample, Samples};
+use super::{ALL, Kind};
 use crate::status::Status;
 
 #[derive(Debug)]
@@ -17,7 +18,7 @@ impl Collector for Snapshot {
         for metric in ALL {
             let mut samples = Samples::default();
             (metric.read)(&self.0, &mut samples);
-            let family = Family(metric.growth, samples);
+            let family = Family(metric.kind, samples);
             let kind = family.metric_type();
             let described =
                 encoder.encode_descriptor(metric.name, metric.help, metric.unit.as_ref(), kind)?;
@@ -27,22 +28,29 @@ impl Collector for Snapshot {
     }
 }
 
-struct Family(Growth, Samples);
+struct Family(Kind, Samples);
+
+impl Family {
+    fn encode_one(&self, sample: &Sample, encoder: &mut MetricEncoder<'_>) -> fmt::Result {
+        match (self.0, sample) {
+            (Kind::Counter, Sample::Number(value)) => {
+                encoder.encode_counter::<NoLabelSet, _, f64>(value, None)
+            }
+            (_, Sample::Number(value)) => encoder.encode_gauge(value),
+            (_, Sample::Histogram { sum, buckets }) => {
+                let count = buckets.iter().map(|(_, count)| count).sum();
+                encoder.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)
+            }
+        }
+    }
+}
 
 impl EncodeMetric for Family {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        let Family(growth, Samples(samples)) = self;
-        for (labels, value) in samples {
-            match (labels.is_empty(), growth) {
-                (true, Growth::OnlyGrows) => {
-                    encoder.encode_counter::<NoLabelSet, _, f64>(value, None)?
-                }
-                (true, Growth::UpAndDown) => encoder.encode_gauge(value)?,
-                (false, Growth::OnlyGrows) => {
-                    let mut one = encoder.encode_family(labels)?;
-                    one.encode_counter::<NoLabelSet, _, f64>(value, None)?;
-                }
-                (false, Growth::UpAndDown) => encoder.encode_family(labels)?.encode_gauge(value)?,
+        for (labels, sample) in &self.1.0 {
+            match labels.is_empty() {
+                true => self.encode_one(sample, &mut encoder)?,
+                false => self.encode_one(sample, &mut encoder.encode_family(labels)?)?,
             }
         }
         Ok(())
@@ -50,8 +58,9 @@ impl EncodeMetric for Family {
 
     fn metric_type(&self) -> MetricType {
         match self.0 {
-            Growth::OnlyGrows => MetricType::Counter,
-            Growth::UpAndDown => MetricType::Gauge,
+            Kind::Counter => MetricType::Counter,
+            Kind::Gauge => MetricType::Gauge,
+            Kind::Histogram => MetricType::Histogram,
         }
     }
 }

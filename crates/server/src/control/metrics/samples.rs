@@ -1,10 +1,37 @@
 //! The values of metrics, from the parts of a status.
 
-use super::Samples;
 use crate::status::{
-    Cache, Classified, DriveStatus, Flow, Latency, ScrubStatus, Standing, Status, StreamTotals,
-    Task, Traffic,
+    Cache, Classified, DriveStatus, Flow, RESPONSE_BOUNDS_US, ScrubStatus, Standing, Status,
+    StreamTotals, Task, Traffic,
 };
+
+/// The values of a metric with their labels.
+#[derive(Debug, Default)]
+pub(super) struct Samples(pub(super) Vec<(Vec<(&'static str, String)>, Sample)>);
+
+/// A value of a metric.
+#[derive(Debug)]
+pub(super) enum Sample {
+    Number(f64),
+    Histogram {
+        sum: f64,
+        /// Upper bounds and counts; the bound of the last is [`f64::MAX`].
+        buckets: Vec<(f64, u64)>,
+    },
+}
+
+impl Samples {
+    pub(super) fn add(&mut self, labels: &[(&'static str, &str)], value: f64) {
+        self.push(labels, Sample::Number(value));
+    }
+
+    fn push(&mut self, labels: &[(&'static str, &str)], sample: Sample) {
+        let labels = labels
+            .iter()
+            .map(|(name, text)| (*name, (*text).to_owned()));
+        self.0.push((labels.collect(), sample));
+    }
+}
 
 pub(super) fn each(status: &Status, to: &mut Samples, value: impl Fn(&DriveStatus) -> Option<f64>) {
     for drive in &status.drives {
@@ -33,33 +60,20 @@ pub(super) fn flows(status: &Status, to: &mut Samples, value: impl Fn(&Flow) -> 
     }
 }
 
-pub(super) fn latencies(status: &Status, to: &mut Samples) {
+pub(super) fn responses(status: &Status, to: &mut Samples) {
     for drive in &status.drives {
-        for Traffic { class, latency, .. } in &drive.traffic {
-            let Some(Latency {
-                p50_us,
-                p95_us,
-                p99_us,
-                p999_us,
-                ..
-            }) = *latency
-            else {
-                continue;
+        for Traffic {
+            class, responses, ..
+        } in &drive.traffic
+        {
+            let bounds = RESPONSE_BOUNDS_US.iter().map(|&us| us as f64 / 1e6);
+            let bounds = bounds.chain(std::iter::once(f64::MAX));
+            let counts = responses.counts.iter().copied();
+            let sample = Sample::Histogram {
+                sum: responses.sum_us / 1e6,
+                buckets: bounds.zip(counts).collect(),
             };
-            for (quantile, us) in [
-                ("0.5", p50_us),
-                ("0.95", p95_us),
-                ("0.99", p99_us),
-                ("0.999", p999_us),
-            ] {
-                let class = class.name();
-                let labels = [
-                    ("drive", &*drive.name),
-                    ("class", class),
-                    ("quantile", quantile),
-                ];
-                to.add(&labels, us / 1e6);
-            }
+            to.push(&[("drive", &drive.name), ("class", class.name())], sample);
         }
     }
 }

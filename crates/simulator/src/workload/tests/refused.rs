@@ -97,12 +97,12 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "think_ms = 30",
         "think_ms = nan",
-        "load.toml:11: arrivals.think_ms: nan: expected milliseconds",
+        "load.toml:11: arrivals.think_ms: nan: expected milliseconds such as 10, or a time such as \"10 ms\"",
     ),
     (
         "think_ms = 30",
         "think_ms = \"long\"",
-        "load.toml:11: arrivals.think_ms: \"long\": expected milliseconds",
+        "load.toml:11: arrivals.think_ms: \"long\": expected milliseconds such as 10, or a time such as \"10 ms\"",
     ),
     (
         "think_ms = 30",
