@@ -1,4 +1,4 @@
-// The status page. It asks /api/status once, then listens to /api/events; with `?still` in the
+// The status page; its tables are in panels.js. It asks /api/status once, then listens to /api/events; with `?still` in the
 // address it stays with the first picture. What the service says is only ever put in as text.
 "use strict";
 
@@ -239,29 +239,6 @@ function drawMeters(root, drive) {
   }
 }
 
-function drawTraffic(root, traffic) {
-  const rows = traffic.map((of) => {
-    const row = element("tr");
-    row.dataset.class = of.class;
-    row.append(cell("class", of.class));
-    for (const [name, flow] of [["reads", of.read], ["writes", of.write]]) {
-      row.append(cell(`${name}, MB/s`, decimals(flow.mb_per_s, 1), "number"));
-      row.append(cell(`${name} a second`, whole(flow.requests_per_s), "number"));
-    }
-    for (const [name, key] of [["p50", "p50_us"], ["p95", "p95_us"], ["p99", "p99_us"], ["p99.9", "p999_us"]]) {
-      row.append(of.latency ? cell(name, time(of.latency[key]), "number") : cell(name, "–", "number none"));
-    }
-    return row;
-  });
-  if (!rows.length) {
-    const cell = element("td", "no requests yet", "none");
-    cell.colSpan = 9;
-    rows.push(element("tr"));
-    rows[0].append(cell);
-  }
-  root.querySelector(".traffic tbody").replaceChildren(...rows);
-}
-
 // What a task was to the foreground.
 function beside(impact) {
   if (!impact.beside) return "";
@@ -301,17 +278,6 @@ function drawTasks(root, tasks) {
     field(item, "outcome").classList.toggle("wrong", task.problem !== null);
     return item;
   }));
-}
-
-function cacheFact(cache) {
-  const share = cache.asked_bytes_total ? (100 * cache.hit_bytes_total) / cache.asked_bytes_total : 0;
-  const said = [
-    `${bytes(cache.used_bytes)} of ${bytes(cache.size_bytes)}`,
-    `${decimals(share, 1)} % hits of ${bytes(cache.asked_bytes_total)}`,
-    `${cache.replacement}, ${cache.prefetch}, ${cache.coordinator}`,
-  ];
-  if (cache.unwritten_bytes) said.push(`${bytes(cache.unwritten_bytes)} not yet written`);
-  return [`cache of ${cache.volume}`, said.join(" · ")];
 }
 
 function streamsFact(streams) {
@@ -365,7 +331,6 @@ function drawDrive(root, drive) {
     ["errors", errors ? whole(errors) : null],
     ["heads", headsFact(drive.heads)],
     ["streams", streamsFact(drive.streams)],
-    ...drive.caches.map(cacheFact),
     ...mirrorFacts(drive.mirror),
   ]);
   drawHead(root, drive.head);
@@ -373,6 +338,7 @@ function drawDrive(root, drive) {
   drawMeters(root, drive);
   drawHistory(root, drive);
   drawTraffic(root, drive.traffic);
+  drawCaches(root, drive.caches);
   drawTasks(root, drive.tasks);
 }
 
@@ -381,52 +347,6 @@ function newDrive() {
   const grooves = root.querySelector(".grooves");
   for (let radius = 34; radius < 98; radius += 8) grooves.append(shape("circle", { r: radius }));
   return root;
-}
-
-function drawConnections(connections) {
-  byId("clients").hidden = !connections.length;
-  byId("clients").querySelector("tbody").replaceChildren(...connections.map((client) => {
-    const row = element("tr");
-    row.dataset.connection = client.id;
-    const through = client.tls ? `${client.front} with TLS` : client.front;
-    const words = [["export", client.export], ["class", client.class], ["through", through], ["from", client.peer]];
-    for (const [name, text] of words) row.append(cell(name, text));
-    const numbers = [
-      ["in flight", whole(client.in_flight)],
-      ["requests", whole(client.requests_total)],
-      ["bytes", bytes(client.bytes_total)],
-      ["connected", span(client.connected_s)],
-    ];
-    for (const [name, text] of numbers) row.append(cell(name, text, "number"));
-    return row;
-  }));
-}
-
-// Whether the volumes are sound, then how far their scrubs are.
-function drawScrubs(scrubs) {
-  byId("scrubs").hidden = !scrubs.length;
-  byId("scrubs").querySelector("tbody").replaceChildren(...scrubs.map((scrub) => {
-    const row = element("tr");
-    row.dataset.scrub = scrub.volume;
-    const damage = [
-      scrub.changed ? `${whole(scrub.changed)} places changed` : "",
-      scrub.unreadable ? `${whole(scrub.unreadable)} places unreadable` : "",
-    ].filter(Boolean).join(", ");
-    const age = scrub.oldest_age_s === null ? "not yet all" : `${span(scrub.oldest_age_s)} ago`;
-    const every = scrub.every_s === null ? "none" : `every ${span(scrub.every_s)}`;
-    const late = scrub.late_by_s ? `, late by ${span(scrub.late_by_s)}` : "";
-    const share = scrub.asked_bytes ? (scrub.verified_bytes / scrub.asked_bytes) * 100 : 0;
-    const remarks = [
-      scrub.skipped_bytes ? `${bytes(scrub.skipped_bytes)} skipped` : "",
-      scrub.adopted_bytes ? `${bytes(scrub.adopted_bytes)} adopted` : "",
-      scrub.problem ?? "",
-    ].filter(Boolean).join(" · ");
-    const cells = [["volume", scrub.volume], ["damage", damage || "none"], ["oldest verification", age], ["schedule", every + late]];
-    for (const [name, text] of cells) row.append(cell(name, text));
-    row.append(cell("scrub", scrub.state === "idle" ? "–" : `${scrub.state}, ${decimals(share, 1)} %`, "number"));
-    row.append(cell("remarks", remarks));
-    return row;
-  }));
 }
 
 function draw(status) {
@@ -469,7 +389,13 @@ async function ask() {
   const response = await fetch("api/findings");
   if (!response.ok) throw new Error(`status ${response.status}`);
   const findings = await response.json();
-  keepingFocus(() => answer(findings));
+  const streams = await fetch("api/streams");
+  if (!streams.ok) throw new Error(`status ${streams.status}`);
+  const listed = await streams.json();
+  keepingFocus(() => {
+    drawStreams(listed);
+    answer(findings);
+  });
 }
 
 function notice(text) {

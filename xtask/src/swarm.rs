@@ -24,7 +24,8 @@ example: cargo xtask swarm --minutes 10 --from 100000";
 pub fn run(words: &[String]) -> Result<(), Failure> {
     let (wanted, from) = parse(words).ok_or_else(|| Failure::Usage(USAGE.to_string()))?;
     let status = Command::new(repository::cargo())
-        .args(["test", "--locked", "-p", "server", "--test", "swarm", "--"])
+        .args(["test", "--locked", "--profile", "swarm"])
+        .args(["-p", "server", "--test", "swarm", "--"])
         .args(["--exact", "--nocapture", "all_seeds_pass"])
         .env("HEADTIME_SWARM", &wanted)
         .env("HEADTIME_SWARM_FROM", from.to_string())

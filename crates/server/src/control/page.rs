@@ -25,6 +25,11 @@ pub(super) const FILES: &[PageFile] = &[
         text: include_str!("../../../../dashboard/page.css"),
     },
     PageFile {
+        path: "/panels.js",
+        kind: "text/javascript; charset=utf-8",
+        text: include_str!("../../../../dashboard/panels.js"),
+    },
+    PageFile {
         path: "/page.js",
         kind: "text/javascript; charset=utf-8",
         text: include_str!("../../../../dashboard/page.js"),

@@ -1,5 +1,6 @@
 //! Parts of a known drive's status.
 
+use headtime_client::wire::{Listed, StreamStatus, Terms};
 use server::status::{
     Classified, Flow, HeadComparison, Latency, RESPONSE_BOUNDS_US, Responses, SlowHead, Traffic,
     TrafficClass,
@@ -55,5 +56,25 @@ pub(super) fn traffic(class: TrafficClass, share: f64) -> Traffic {
             counts: (1..=RESPONSE_BOUNDS_US.len() as u64 + 1).collect(),
             sum_us: 8_280_000.0 * share,
         },
+    }
+}
+
+pub(super) fn stream() -> Listed {
+    Listed {
+        stream: 7,
+        drive: "disk".to_owned(),
+        user: 1000,
+        terms: Terms {
+            name: "<i>camera</i>".to_owned(),
+            memory: Some(2_101_920),
+            ..Terms::play(1_000_000, 65_536)
+        },
+        standing: StreamStatus::Serving,
+        from: 65_536,
+        to: 2_162_688,
+        from_memory_total: 977,
+        waited_total: 3,
+        late_total: 1,
+        lapsed_total: 0,
     }
 }

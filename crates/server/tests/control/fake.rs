@@ -206,10 +206,7 @@ impl Service for Fake {
     }
 
     fn streams(&self) -> Vec<wire::Listed> {
-        vec![wire::Listed {
-            stream: 7,
-            ..wire::Listed::default()
-        }]
+        vec![drive_parts::stream()]
     }
 
     fn reload(&self) -> Result<Changes, String> {
