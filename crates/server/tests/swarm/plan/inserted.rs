@@ -1,6 +1,10 @@
 //! Steps among the others, drawn by dice of their own: the plans of older seeds keep what they have.
 
+use block::operation::Ask;
+
 use super::{Action, Dice, Fails, Faults, MomentStep, ReloadStep, Setting, Step};
+use crate::run::BLOCKS;
+use crate::scrub::CHUNK;
 
 /// Some runs have checkpoints, which are drawn by dice of their own, too.
 pub(super) fn with_moments(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
@@ -58,7 +62,28 @@ pub(super) fn with_passes(steps: &mut Vec<Step>, setting: &Setting, dice: &mut D
         return;
     }
     for _ in 0..1 + dice.below(5) {
-        insert(steps, Action::Pass, dice);
+        let at = insert(steps, Action::Pass, dice);
+        if dice.percent(60) {
+            read_all(steps, at + 1, dice);
+        }
+    }
+}
+
+/// Chunks whose bytes were all read can be compared: a client reads everything, beside the other steps.
+fn read_all(steps: &mut Vec<Step>, first: usize, dice: &mut Dice) {
+    let mut at = first;
+    for chunk in 0..BLOCKS / CHUNK {
+        let step = Step {
+            after_us: dice.below(5_000),
+            action: Action::Post {
+                ask: Ask::Read,
+                first: chunk * CHUNK,
+                count: CHUNK,
+            },
+        };
+        at = (at + dice.below(3) as usize).min(steps.len());
+        steps.insert(at, step);
+        at += 1;
     }
 }
 
