@@ -9,6 +9,7 @@
 //! up to a constant that the choice of the first angle has set. Which surface and cylinder a track
 //! is on, a map does not say.
 
+mod boundary;
 mod counts;
 mod emission;
 mod explore;

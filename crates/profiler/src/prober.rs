@@ -21,11 +21,13 @@ mod rounds;
 mod spares;
 mod timekeeping;
 mod turn_queue;
+mod usual_reads;
 
 pub(crate) use counted::{CountedTracks, TrackCount};
 pub(crate) use rounds::MOST_AT_ONCE;
 pub(crate) use spares::SpareSectors;
 use turn_queue::TurnQueue;
+use usual_reads::UsualReads;
 
 /// The timing of one command, as observed by the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +101,11 @@ pub(crate) struct ProbeQueue {
     /// What tracks tell of their spare sectors behind such a host, and of all of their sectors.
     pub(crate) spares: SpareSectors,
     pub(crate) counted: CountedTracks,
+    /// The number of checks of the map that were made, and how long each of the last ones took.
+    checked: u64,
+    check_takes: Duration,
+    /// How long reads take at most, but for a few.
+    usual: UsualReads,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +140,9 @@ impl ProbeQueue {
             sightings: ReferenceSightings::default(),
             spares: SpareSectors::default(),
             counted: CountedTracks::default(),
+            checked: 0,
+            check_takes: A_CHECK,
+            usual: UsualReads::default(),
         }
     }
 
@@ -161,8 +171,9 @@ impl ProbeQueue {
         };
         sent.outcome = Some(outcome);
         let took = sent.submitted.map(|submitted| outcome.at.since(submitted));
-        if took.is_some_and(|took| took > self.findings.fast) {
+        if let Some(took) = took.filter(|took| *took > self.findings.fast) {
             self.medium_reads += 1;
+            self.usual.add(took);
         }
         if let Some(lba) = sent.read {
             let evicted = self.medium_reads + self.evicting;
@@ -196,6 +207,9 @@ pub struct Prober {
 
 /// Number of reads that are assumed to evict a block before it is measured. A choice.
 const FEW_SEGMENTS: u64 = 8;
+
+/// How long a check of the map takes before it is measured. A choice: 20 s for 200 of them.
+const A_CHECK: Duration = Duration::from_millis(100);
 
 /// Maximum number of such reads: twice the segments of the largest known buffer.
 pub(crate) const MOST_SEGMENTS: u64 = 4_096;
@@ -233,6 +247,30 @@ impl Prober {
     /// Reads or changes the findings.
     pub fn findings<T>(&self, look: impl FnOnce(&mut Findings) -> T) -> T {
         look(&mut self.desk().findings)
+    }
+
+    /// The number of the first of so many checks of the map, none of which was made before.
+    pub(crate) fn fresh_checks(&self, checks: u32) -> u64 {
+        let mut desk = self.desk();
+        let first = desk.checked + 1;
+        desk.checked += u64::from(checks);
+        first
+    }
+
+    /// So many checks took so long.
+    pub(crate) fn checks_took(&self, checks: u32, time: Duration) {
+        let each = time.as_nanos() / u64::from(checks.max(1));
+        self.desk().check_takes = Duration::from_nanos(each);
+    }
+
+    /// How long so many checks of the map take.
+    pub(crate) fn time_of_checks(&self, checks: u32) -> Duration {
+        Duration::from_nanos(self.desk().check_takes.as_nanos() * u64::from(checks))
+    }
+
+    /// How long reads of the medium take at most, but for a few.
+    pub(crate) fn usual_read(&self) -> Duration {
+        self.desk().usual.most()
     }
 
     /// Submits a command without awaiting its end.
@@ -374,6 +412,9 @@ impl Prober {
     /// # Errors
     /// If the block cannot be read.
     pub(crate) async fn sight_now(&self, lba: Lba) -> Result<Option<Sighting>, Unseen> {
+        if lba.0 >= self.device().blocks {
+            return Err(Unseen::Unreadable);
+        }
         let timing = self.read_medium(Extent::block(lba)).await;
         if timing.status != Status::Good {
             return Err(Unseen::Unreadable);

@@ -5,6 +5,7 @@ use drive::Angle;
 
 use super::shared_delay::TimedOff;
 use crate::clock::{apart, forward, median};
+use crate::device::Offers;
 use crate::prober::{Prober, Unseen};
 
 /// Angles within this share of a sector are the same. A choice: less than half a sector, more than
@@ -345,7 +346,7 @@ impl Observer {
         let mut sighting = self.prober.sight(lba).await?;
         let clock = self.prober.findings(|findings| findings.clock);
         let clock = clock.ok_or(Unseen::Unsteady)?;
-        let extra_trip = Duration::from_nanos((clock.period() * EXTRA_TRIP) as u64);
+        let extra_trip = self.extra_trip(clock.period());
         if sighting.took > extra_trip {
             // The head is there now.
             sighting = self.prober.sight(lba).await?;
@@ -354,6 +355,18 @@ impl Observer {
             }
         }
         Ok((sighting.at, clock.angle_at(sighting.at)))
+    }
+
+    /// What takes longer than so much is reached by an extra trip: some revolutions, and by reads alone more than a far
+    /// seek, since other procedures move the arm between two sightings.
+    fn extra_trip(&self, period: f64) -> Duration {
+        let turns = Duration::from_nanos((period * EXTRA_TRIP) as u64);
+        match self.prober.device().offers {
+            Offers::CacheControl => turns,
+            Offers::Nothing => {
+                turns.max(self.prober.usual_read() + Duration::from_nanos(period as u64))
+            }
+        }
     }
 
     /// Where a reference ends, when two sightings agree: one may be from the second attempt at a sector.

@@ -1,22 +1,20 @@
 //! Whether the map is right, by blocks that were not used to make it.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 
-use block::Lba;
+use block::{Instant, Lba};
 use drive::Angle;
 
+use super::boundary::{Boundary, CLOSE, CheckedPlace};
 use super::observer::{Care, Observer};
 use super::sector_line::NoTrack;
 use super::shared_delay::{SharedDelay, TimedOff};
 use crate::clock::apart;
 use crate::confidence::Confidence;
 use crate::device::Offers;
+use crate::findings::TrackMap;
 use crate::prober::{Prober, TrackCount};
-
-/// A prediction that is not farther off came true, in revolutions: what scheduling by position
-/// needs (Yu et al. 2000).
-const CLOSE: f64 = 0.01;
 
 /// Looks at so many blocks of known tracks, spread by the golden section from one that `seed`
 /// says, and sets the map's confidence.
@@ -25,7 +23,7 @@ const CLOSE: f64 = 0.01;
 /// If a block could not be sighted.
 pub async fn verify(prober: &Prober, checks: u32, seed: u64) -> Result<Confidence, NoTrack> {
     if prober.device().offers == Offers::Nothing {
-        return Ok(verify_in_rounds(prober, checks, seed, Doubtful::Stay).await);
+        return Ok(verify_in_rounds(prober, checks, Doubtful::Stay, prober.now()).await);
     }
     let mut observer = Observer::new(prober);
     let known = prober.findings(|findings| findings.map.known());
@@ -54,18 +52,14 @@ enum Doubtful {
 }
 
 /// The same by reads alone for a map that is as exact as it becomes: tracks that are not where they should be are unknown
-/// again.
-pub async fn verify_settled(prober: &Prober, checks: u32, seed: u64) -> Confidence {
-    verify_in_rounds(prober, checks, seed, Doubtful::Leave).await
+/// again. Further checks that a few failures ask for are made if they end before `end`.
+pub async fn verify_settled(prober: &Prober, checks: u32, end: Instant) -> Confidence {
+    verify_in_rounds(prober, checks, Doubtful::Leave, end).await
 }
 
 /// The same by reads alone and without a host's delays, in revolutions: what is found has to stay below it in service. A
 /// choice.
 const CLOSE_BY_READS: f64 = 0.008;
-
-/// Behind a host, blocks that are not farther off than this are on their tracks, in revolutions: the check fails, and
-/// the tracks stay. A choice: three times what angles are off by where delays vary by 30 us.
-const BESIDE_BY_READS: f64 = 0.016;
 
 /// Sightings of a block behind a host, of which the median tells where it is. A choice: the median of five is off by half
 /// of what one sighting is.
@@ -82,12 +76,8 @@ const CONTROLS: usize = 15;
 /// Sightings of a block without a host's delays before it is believed not to be where it should. A choice.
 const ATTEMPTS: u32 = 6;
 
-/// A block of a track where another begins does not end there by chance if it is as far from there as this
-/// share of the skew between them. A choice: less than half.
-const OF_SKEW: f64 = 0.4;
-
 /// How often a map is checked again after the tracks that were wrong have been discarded. A choice.
-const AGAIN: u64 = 2;
+const AGAIN: u32 = 2;
 
 /// A map of which not more than one of so many checks failed is right. A choice: retries of the drive and
 /// stalls of the host fail some.
@@ -102,57 +92,121 @@ const COSTS_AT_ONCE: (usize, usize) = (8, 1);
 /// believed, at three quarters, not more than one track of fifty is wrong.
 const FAILURE_COSTS: usize = 12;
 
+/// The same of a block that is beside its place, on a map that is as exact as it becomes. A choice: on a map that is
+/// believed, positions are wrong on not more than one track of a hundred.
+const BESIDE_COSTS: usize = 25;
+
+/// Further checks, as often, of such a map of which any failed. A choice: whether one track of a hundred is wrong is
+/// told by six hundred, and by two hundred it is not.
+const MORE: u32 = 2;
+
 /// A map of a smaller part of the blocks has no confidence: few gaps are between known blocks. A choice: one of a
 /// hundred.
 const LEAST_KNOWN: u64 = 100;
 
 /// The same where reads in between have to evict the blocks, and where a host delays some sightings. The
-/// blocks are those on both sides of a boundary of two tracks: angles within a track would be right also
-/// if its bounds were not. Where checks fail, the tracks up to the next checks that came true are unknown
-/// again, and the rest of the map is checked by others.
+/// blocks are those at boundaries of tracks. Where checks fail, the tracks up to the next checks that came true are
+/// unknown again, and the rest of the map is checked by others.
 async fn verify_in_rounds(
     prober: &Prober,
     checks: u32,
-    seed: u64,
     doubtful: Doubtful,
+    end: Instant,
 ) -> Confidence {
-    let costs = match Observer::new(prober).late() == 0.0 {
-        true => COSTS_AT_ONCE,
-        false => (FAILURE_COSTS, FAILURE_COSTS),
-    };
-    let mut confidence = Confidence::NONE;
-    for again in 0..=AGAIN {
-        let first = seed + again * u64::from(checks);
-        let mut made = check_all(prober, first..first + u64::from(checks)).await;
-        let count = |found| made.iter().filter(|check| check.found == found).count();
-        let (beside, elsewhere) = (count(CheckedPlace::Beside), count(CheckedPlace::Elsewhere));
-        let uncounted = made
-            .iter()
-            .filter(|check| check.is_uncounted(prober))
-            .count();
-        let failed = beside * costs.0 + (elsewhere + uncounted) * costs.1;
-        confidence = Confidence::of(made.len().saturating_sub(failed) as u32, made.len() as u32);
-        made.sort_unstable_by_key(|check| check.lba);
-        let lasting = match doubtful {
-            Doubtful::Stay => elsewhere,
-            Doubtful::Leave => beside + elsewhere,
-        };
-        let is_right = lasting * FAILING <= made.len();
-        if !is_right || doubtful == Doubtful::Leave {
-            prober.findings(|findings| findings.map.discard_failed(&made, doubtful));
+    let mut tally = Tally::default();
+    let (mut rounds, mut more) = (0, 0);
+    loop {
+        let round = check_once(prober, checks, doubtful).await;
+        rounds += 1;
+        match more {
+            0 => tally = round,
+            _ => tally += round,
         }
+        believe(prober, &tally, doubtful);
+        let failed = tally.lasting(doubtful);
+        let is_right = more > 0 || rounds > AGAIN || failed * FAILING <= tally.made;
         if is_right {
-            break;
+            let is_sure = doubtful == Doubtful::Stay || failed == 0 || more == MORE;
+            let takes = prober.time_of_checks(checks);
+            if is_sure || prober.now() + takes > end {
+                break;
+            }
+            more += 1;
         }
     }
+    prober.findings(|findings| findings.map_confidence)
+}
+
+/// The map's confidence is by these checks.
+fn believe(prober: &Prober, tally: &Tally, doubtful: Doubtful) {
+    let costs = match (Observer::new(prober).late() == 0.0, doubtful) {
+        (true, _) => COSTS_AT_ONCE,
+        (false, Doubtful::Stay) => (FAILURE_COSTS, FAILURE_COSTS),
+        (false, Doubtful::Leave) => (BESIDE_COSTS, FAILURE_COSTS),
+    };
     let blocks = prober.device().blocks;
     prober.findings(|findings| {
-        if findings.map.known() < blocks / LEAST_KNOWN {
-            confidence = Confidence::NONE;
-        }
-        findings.map_confidence = confidence;
+        findings.map_confidence = match findings.map.known() < blocks / LEAST_KNOWN {
+            true => Confidence::NONE,
+            false => tally.confidence(costs),
+        };
     });
-    confidence
+}
+
+/// Makes so many fresh checks, and discards what failed: without `Doubtful::Leave` only if many did.
+async fn check_once(prober: &Prober, checks: u32, doubtful: Doubtful) -> Tally {
+    let first = prober.fresh_checks(checks);
+    let begun = prober.now();
+    let mut made = check_all(prober, first..first + u64::from(checks)).await;
+    prober.checks_took(checks, prober.now().since(begun));
+    let count = |found| made.iter().filter(|check| check.found == found).count();
+    let uncounted = made.iter().filter(|check| check.is_uncounted(prober));
+    let tally = Tally {
+        made: made.len(),
+        beside: count(CheckedPlace::Beside),
+        elsewhere: count(CheckedPlace::Elsewhere),
+        uncounted: uncounted.count(),
+    };
+    made.sort_unstable_by_key(|check| check.lba);
+    if tally.lasting(doubtful) * FAILING > tally.made || doubtful == Doubtful::Leave {
+        prober.findings(|findings| findings.map.discard_failed(&made, doubtful));
+    }
+    tally
+}
+
+/// How checks ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    made: usize,
+    beside: usize,
+    elsewhere: usize,
+    /// Those of tracks whose number of sectors is open.
+    uncounted: usize,
+}
+
+impl Tally {
+    /// Failures that discard tracks.
+    fn lasting(&self, doubtful: Doubtful) -> usize {
+        match doubtful {
+            Doubtful::Stay => self.elsewhere,
+            Doubtful::Leave => self.beside + self.elsewhere,
+        }
+    }
+
+    /// The confidence, where checks that are beside and others that failed cost so much.
+    fn confidence(&self, costs: (usize, usize)) -> Confidence {
+        let failed = self.beside * costs.0 + (self.elsewhere + self.uncounted) * costs.1;
+        Confidence::of(self.made.saturating_sub(failed) as u32, self.made as u32)
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.made += other.made;
+        self.beside += other.beside;
+        self.elsewhere += other.elsewhere;
+        self.uncounted += other.uncounted;
+    }
 }
 
 /// A check of the tracks at a block.
@@ -178,21 +232,11 @@ impl Check {
     }
 }
 
-/// Where a block was found that was checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CheckedPlace {
-    /// Where it should be.
-    There,
-    /// Farther away, but on its track: the bounds are right, and the angle is not exact.
-    Beside,
-    /// Elsewhere.
-    Elsewhere,
-}
-
 async fn check_all(prober: &Prober, seeds: Range<u64>) -> Vec<Check> {
+    let blocks = prober.device().blocks;
     let boundaries = prober.findings(|findings| {
         let known = findings.map.known();
-        let boundaries = seeds.map(|seed| findings.map.boundary(known, seed));
+        let boundaries = seeds.map(|seed| findings.map.boundary(known, seed, blocks));
         boundaries.flatten().collect::<Vec<_>>()
     });
     let made = sight_all(prober, boundaries, SIGHTINGS).await;
@@ -208,54 +252,74 @@ async fn check_all(prober: &Prober, seeds: Range<u64>) -> Vec<Check> {
     let wrong = (0..checks.len()).filter(|place| !is_right(&checks[*place]));
     let again: Vec<Boundary> = wrong
         .chain(right.step_by(every))
-        .map(|place| made[place].0)
+        .map(|place| made[place].boundary.clone())
         .collect();
     let again = sight_all(prober, again, SIGHTINGS_AGAIN).await;
-    let judged: BTreeMap<[Lba; 2], Check> = again
+    let judged: BTreeMap<Vec<Lba>, Check> = again
         .iter()
-        .map(|(boundary, _)| boundary.lbas())
+        .map(|sighted| sighted.boundary.lbas())
         .zip(judge_all(&again, is_delayed))
         .collect();
-    for (check, (boundary, _)) in checks.iter_mut().zip(&made) {
-        if let Some(again) = judged.get(&boundary.lbas()).filter(|_| !is_right(check)) {
+    for (check, sighted) in checks.iter_mut().zip(&made) {
+        let lbas = sighted.boundary.lbas();
+        if let Some(again) = judged.get(&lbas).filter(|_| !is_right(check)) {
             *check = *again;
         }
     }
     checks
 }
 
-/// Sights both blocks of boundaries so often, those without a host's delays until they are where they should be.
+/// Sights all blocks of boundaries so often, those without a host's delays until they are where they should be.
 async fn sight_all(
     prober: &Prober,
     boundaries: Vec<Boundary>,
     sightings: usize,
 ) -> Vec<SightedBoundary> {
     let work = boundaries.into_iter().map(|boundary| async move {
-        let mut offs = [Vec::new(), Vec::new()];
-        for (offs, block) in offs.iter_mut().zip(boundary.blocks) {
-            *offs = offs_of(prober, block, &boundary, sightings).await?;
+        let mut sighted = SightedBoundary {
+            on: Vec::new(),
+            beyond: Vec::new(),
+            boundary,
+        };
+        for block in &sighted.boundary.on {
+            let offs = offs_of(prober, *block, &sighted.boundary, sightings).await?;
+            sighted.on.push(offs);
         }
-        Some((boundary, offs))
+        for (lba, end) in &sighted.boundary.beyond {
+            // A block that cannot be read is none of the track's.
+            let offs = Observer::new(prober).offs((*lba, *end), sightings).await;
+            sighted.beyond.extend(offs);
+        }
+        Some(sighted)
     });
     let made = prober.rounds(work.collect()).await;
     made.into_iter().flatten().collect()
 }
 
-/// The sightings of the blocks of a boundary.
-type SightedBoundary = (Boundary, [Vec<TimedOff>; 2]);
+/// A boundary whose blocks were sighted.
+struct SightedBoundary {
+    boundary: Boundary,
+    /// How far off each block was that should be on a track.
+    on: Vec<Vec<TimedOff>>,
+    /// How far the blocks beyond were from the line of the track.
+    beyond: Vec<Vec<TimedOff>>,
+}
 
 /// Judges checks. What all have in common behind a host is the clock's or the host's, and says nothing about the map.
 fn judge_all(made: &[SightedBoundary], is_delayed: bool) -> Vec<Check> {
     let (close, common) = match is_delayed {
         true => {
-            let offs = made.iter().flat_map(|(_, offs)| offs).flatten();
+            let offs = made.iter().flat_map(|sighted| &sighted.on).flatten();
             (CLOSE, SharedDelay::of(offs.copied().collect()))
         }
         false => (CLOSE_BY_READS, SharedDelay::default()),
     };
-    let judge = |(boundary, offs): &SightedBoundary| {
-        let offs = [0, 1].map(|side| common.rest(&offs[side]));
-        boundary.judge(offs, close)
+    let judge = |sighted: &SightedBoundary| {
+        let rest = |offs: &Vec<TimedOff>| common.rest(offs);
+        let on: Vec<f64> = sighted.on.iter().map(rest).collect();
+        let beyond: Vec<f64> = sighted.beyond.iter().map(rest).collect();
+        let (lba, found) = sighted.boundary.judge(&on, &beyond, close);
+        Check { lba, found }
     };
     made.iter().map(judge).collect()
 }
@@ -290,7 +354,7 @@ async fn off_at_once(
             let at = sighting.at;
             least = Some(TimedOff { at, off });
         }
-        if off <= boundary.within.min(CLOSE_BY_READS) {
+        if off <= boundary.within().min(CLOSE_BY_READS) {
             prober.anchor(end, sighting.at);
             break;
         }
@@ -298,87 +362,7 @@ async fn off_at_once(
     least
 }
 
-/// The blocks on both sides of a boundary of tracks, with the angles at which they end.
-#[derive(Clone, Copy)]
-struct Boundary {
-    blocks: [(Lba, Angle); 2],
-    /// How far off they may be, in revolutions.
-    within: f64,
-    /// How far off they are on these tracks all the same.
-    beside: f64,
-}
-
-impl Boundary {
-    fn lbas(&self) -> [Lba; 2] {
-        self.blocks.map(|(lba, _)| lba)
-    }
-
-    /// Where the tracks are whose blocks were so far off. Not farther off than `close` is where they should be.
-    fn judge(&self, offs: [f64; 2], close: f64) -> Check {
-        let within = self.within.min(close);
-        let mut check = Check {
-            lba: self.blocks[1].0,
-            found: CheckedPlace::There,
-        };
-        for ((lba, _), off) in self.blocks.iter().zip(offs) {
-            let off = off.abs();
-            if off > self.beside {
-                return Check {
-                    lba: *lba,
-                    found: CheckedPlace::Elsewhere,
-                };
-            }
-            if off > within {
-                (check.lba, check.found) = (*lba, CheckedPlace::Beside);
-            }
-        }
-        check
-    }
-}
-
-impl crate::findings::TrackMap {
-    /// A block of a known track, spread by the golden section, and the angle at which it ends.
-    pub(crate) fn fresh(&self, known: u64, number: u64) -> Option<(Lba, Angle)> {
-        let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let place = ((u128::from(spread) * u128::from(known)) >> 64) as u64;
-        let lba = self.known_block(place)?;
-        Some((lba, self.end_angle_of(lba)?))
-    }
-
-    /// The boundary behind such a block's track, or before it if nothing is known behind.
-    fn boundary(&self, known: u64, number: u64) -> Option<Boundary> {
-        let (lba, end) = self.fresh(known, number)?;
-        let track = self.track_of(lba)?;
-        let behind = Lba(track.first.0 + u64::from(track.blocks));
-        let first = match self.track_of(behind) {
-            Some(_) => behind,
-            None => track.first,
-        };
-        let last = first.0.checked_sub(1).map(Lba);
-        let ends = last.and_then(|last| Some((last, self.end_angle_of(last)?)));
-        let begins = self.end_angle_of(first).map(|angle| (first, angle));
-        let Some((last, first)) = ends.zip(begins) else {
-            // A track that stands alone.
-            return Some(Boundary {
-                blocks: [(lba, end); 2],
-                within: CLOSE,
-                beside: BESIDE_BY_READS,
-            });
-        };
-        let width = Angle::fraction(1, u64::from(track.sectors));
-        let skew = apart(last.1 + width, first.1).abs();
-        let most = match skew > 2.0 * width.revolutions() {
-            true => skew * OF_SKEW,
-            // The boundary shows at no angle.
-            false => f64::INFINITY,
-        };
-        Some(Boundary {
-            blocks: [last, first],
-            within: CLOSE.min(most),
-            beside: BESIDE_BY_READS.min(most),
-        })
-    }
-
+impl TrackMap {
     /// Discards the tracks between checks that came true, where others failed; `checks` ascend. If only an angle is wrong,
     /// it is that of a piece: what is on other pieces stays.
     fn discard_failed(&mut self, checks: &[Check], doubtful: Doubtful) {
@@ -405,17 +389,6 @@ impl crate::findings::TrackMap {
             self.discard(from, to);
         }
     }
-
-    /// The known block with so many known blocks before it.
-    fn known_block(&self, mut place: u64) -> Option<Lba> {
-        for piece in &self.pieces {
-            if place < piece.blocks() {
-                return Some(Lba(piece.first.0 + place));
-            }
-            place -= piece.blocks();
-        }
-        None
-    }
 }
 
 #[cfg(test)]
@@ -426,11 +399,8 @@ mod tests {
 
     /// A check whose blocks were sighted so far off, five times each, in turns with others.
     fn check(number: u64, off: impl Fn(f64) -> f64) -> SightedBoundary {
-        let boundary = Boundary {
-            blocks: [0, 1].map(|side| (Lba(number * 100 + side), Angle::ZERO)),
-            within: CLOSE,
-            beside: BESIDE_BY_READS,
-        };
+        let on = [0, 1].map(|side| (Lba(number * 100 + side), Angle::ZERO));
+        let boundary = Boundary::of(on.to_vec(), Vec::new());
         let sightings = |side: u64| {
             let sighting = |again: u64| {
                 let seconds = (number * 2 + side + again * 20) as f64 * 0.05;
@@ -440,7 +410,11 @@ mod tests {
             };
             (0..5).map(sighting).collect()
         };
-        (boundary, [0, 1].map(sightings))
+        SightedBoundary {
+            boundary,
+            on: [0, 1].map(sightings).to_vec(),
+            beyond: Vec::new(),
+        }
     }
 
     #[test]

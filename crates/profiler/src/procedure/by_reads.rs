@@ -19,7 +19,8 @@ use super::{
     limit_arm, spindle_block, take_up_map, verify,
 };
 use crate::arm::Effort;
-use crate::findings::ProfilingStage;
+use crate::confidence::Confidence;
+use crate::findings::{Findings, ProfilingStage, TrackLayout, TrackMap};
 use crate::map::SettledPieces;
 use crate::prober::Prober;
 use crate::{layout, map, spindle};
@@ -67,6 +68,10 @@ const COUNTING: Duration = Duration::from_secs(40);
 const MORE: Duration = Duration::from_nanos(
     SHORTEST.as_nanos() + SETTLING.as_nanos() + CHECKING.as_nanos() + THOROUGHLY.as_nanos(),
 );
+
+/// A map whose check has not ended so long before the end is given up, before the procedure is stopped. A choice: some
+/// reads.
+const ENDING: Duration = Duration::from_secs(1);
 
 /// The part of a thorough measurement that is not for refining the seek curve.
 const UNREFINED: Duration = Duration::from_secs(80);
@@ -141,17 +146,48 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
 async fn explore_discarded(prober: &Prober, settled: &mut SettledPieces, end: Instant) {
     while left(prober, end) >= MORE && !is_whole(prober) {
         let before = known(prober);
+        let checked = prober.findings(|found| CheckedMap::of(found));
         let stop = end.saturating_sub(MORE.saturating_sub(SHORTEST));
         let mut map = exploration(prober, end);
         prober
             .part(|prober| prober.now() >= stop, Pin::new(&mut map))
             .await;
         drop(map);
-        settle_all(prober, settled, end).await;
+        let until = end.saturating_sub(ENDING);
+        let work = settle_all(prober, settled, end);
+        if prober.within(until, work).await.is_none() {
+            // What was explored since was not checked.
+            prober.findings(|found| checked.restore(found));
+            break;
+        }
         prober.within(end, place(prober)).await;
         if known(prober) <= before {
             break;
         }
+    }
+}
+
+/// A map that was checked, with its confidence and its layout.
+struct CheckedMap {
+    map: TrackMap,
+    confidence: Confidence,
+    layout: Option<TrackLayout>,
+}
+
+impl CheckedMap {
+    fn of(found: &Findings) -> Self {
+        CheckedMap {
+            map: found.map.clone(),
+            confidence: found.map_confidence,
+            layout: found.layout.clone(),
+        }
+    }
+
+    /// Makes it the map again.
+    fn restore(self, found: &mut Findings) {
+        found.map = self.map;
+        found.map_confidence = self.confidence;
+        found.layout = self.layout;
     }
 }
 
@@ -223,10 +259,12 @@ async fn settle_all(prober: &Prober, settled: &mut SettledPieces, end: Instant) 
     if !for_settling(prober).is_zero() {
         begin(prober, ProfilingStage::Map);
         let counting = COUNTING.max(part(left(prober, end), 2));
-        let until = (prober.now() + counting).min(end.saturating_sub(CHECKING));
-        map::settle_counts(prober, until).await;
+        // Angles and bounds that are not checked are not believed.
+        let checking = prober.time_of_checks(CHECKS) + ENDING;
+        let end = end.saturating_sub(checking.max(CHECKING));
+        map::settle_counts(prober, end.min(prober.now() + counting)).await;
         settle(prober, settled, end).await;
-        map::verify_settled(prober, CHECKS, 1).await;
+        map::verify_settled(prober, CHECKS, end + checking).await;
     }
 }
 

@@ -7,6 +7,7 @@ use drive::{Angle, Geometry, Imperfections, VirtualDrive};
 use profiler::clock::apart;
 use profiler::findings::{Band, MapPiece, ProfilingStage, TrackMap};
 use profiler::map;
+use profiler::prober::Unseen;
 use profiler::procedure::complete;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, layout, spindle};
@@ -36,6 +37,25 @@ fn found_after(unreadable: Vec<Extent>, before: Findings) -> Findings {
 
 fn blocks(first: u64, length: u64) -> Extent {
     Extent::new(Lba(first), Sectors(length)).expect("an extent")
+}
+
+/// A random drive of 12,464 blocks was asked for one behind its end.
+#[test]
+fn a_block_behind_the_end_is_not_asked_for() {
+    let mut drive = VirtualDrive::new(Arc::new(shipped("hp-c2247a")));
+    let device = DriveIdentity::of(&drive, Offers::Nothing, WritePermission::Forbidden);
+    let mut profiler = Profiler::new(device, Findings::default(), move |prober| async move {
+        let seen = prober.sight(Lba(device.blocks)).await;
+        assert_eq!(seen, Err(Unseen::Unreadable));
+    });
+    let ended = rehearse(
+        &mut profiler,
+        &mut drive,
+        Instant::ZERO,
+        Duration::from_secs(1),
+    );
+    assert!(matches!(ended, Rehearsed::Finished(_)), "{ended:?}");
+    assert_eq!(profiler.probes(), 0);
 }
 
 #[test]
