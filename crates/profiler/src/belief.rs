@@ -9,7 +9,7 @@
 //! A profile file has no phase, since a platter loses it when it stops. [`phase`] finds it again
 //! within a second.
 
-mod defaults;
+pub(crate) mod defaults;
 mod known;
 pub mod phase;
 mod ranges;

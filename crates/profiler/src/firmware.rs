@@ -32,8 +32,9 @@ use block::{Action, Duration, Switch};
 use drive::Geometry;
 use drive::firmware::{AfterPrevious, BufferRules, Bus, Overheads};
 
+use crate::belief::defaults;
 use crate::device::{Offers, WritePermission};
-use crate::findings::{Firmware, FirmwareConfidence};
+use crate::findings::{CountBound, Firmware, FirmwareConfidence};
 use crate::prober::Prober;
 pub use chunk::{ENOUGH, FULL, MOSTLY, SLOW, STRETCH, commands};
 use hits::Hits;
@@ -62,6 +63,7 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
     let mut parts = FirmwareConfidence::default();
     let segments = segments::measure(&mut site, &mut buffer, &mut parts).await;
     hits::measure_bus(&mut site, &mut found.hits, &buffer, &mut parts).await;
+    keep_times(prober, &found, (&buffer, segments), (&site, parts));
     turns::measure(&mut site, found.hits.per_block, &mut buffer, &mut parts).await;
     site.switch(Action::SetLookAhead(Switch::On)).await;
     ahead::measure(&mut site, &mut buffer, &mut parts).await;
@@ -86,8 +88,40 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
         seek_command: None,
         chunk,
         confidence: parts,
+        is_whole: true,
     };
     prober.findings(|findings| findings.firmware = Some(firmware));
+}
+
+/// Keeps what predicts the head, in case that the time for the rest is over: a profile without it is not usable.
+fn keep_times(
+    prober: &Prober,
+    found: &Sums,
+    (buffer, segments): (&BufferRules, CountBound),
+    (site, mut parts): (&TestSite, FirmwareConfidence),
+) {
+    let mut buffer = *buffer;
+    let (overheads, bus) = found.split(&mut buffer, site);
+    parts.read_miss = found.thresholds.reads;
+    parts.write_miss = found.thresholds.writes;
+    let firmware = Firmware {
+        overheads,
+        bus,
+        buffer,
+        segments,
+        write_buffer: None,
+        queue: defaults::queue(prober.device().depth),
+        seek_command: None,
+        chunk: None,
+        confidence: parts,
+        is_whole: false,
+    };
+    prober.findings(|findings| {
+        let before = findings.firmware.as_ref();
+        if before.is_none_or(|before| !before.is_whole) {
+            findings.firmware = Some(firmware);
+        }
+    });
 }
 
 /// Tests features that build on [`measure`]: a seek without transfer, and whether written data go

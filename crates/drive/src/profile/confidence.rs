@@ -188,7 +188,9 @@ impl Confidence {
     }
 }
 
-/// The parts that predict the head: a belief without them cannot be scheduled by.
+/// The parts that predict the head: a belief without them cannot be scheduled by. Nor can it be without the times of the
+/// electronics, if it says that they were not found: slow ones are assumed then, and half of the predicted head times
+/// are a revolution off.
 const PREDICTING: [ProfilePart; 3] = [ProfilePart::Spindle, ProfilePart::Map, ProfilePart::Seek];
 
 /// The least confidence of a part that is believed. A choice: where fewer than half of the fresh
@@ -197,7 +199,7 @@ const LEAST_BELIEVED: f64 = 0.5;
 
 impl Confidence {
     /// Why the head cannot be predicted by this profile, for people; `None` if it can: at least half of
-    /// the fresh predictions of its spindle, its map and its seeks came true.
+    /// the fresh predictions of its spindle, its map and its seeks came true, and the times of its electronics were found.
     pub fn doubt(&self) -> Option<String> {
         let share = |part| self.of(part).unwrap_or(0.0);
         let doubted = PREDICTING
@@ -206,12 +208,16 @@ impl Confidence {
         let doubted: Vec<String> = doubted
             .map(|part| format!("{} {:.1} %", part.name(), share(part) * 100.0))
             .collect();
-        (!doubted.is_empty()).then(|| {
+        if !doubted.is_empty() {
             let least = LEAST_BELIEVED * 100.0;
-            format!(
+            return Some(format!(
                 "too little confidence ({}): expected at least {least} % in spindle, map and seek",
                 doubted.join(", ")
-            )
+            ));
+        }
+        (self.of(ProfilePart::Overhead) == Some(0.0)).then(|| {
+            "the times of the electronics were not found: expected a confidence in overhead"
+                .to_owned()
         })
     }
 }
@@ -253,4 +259,38 @@ fn read_known(section: &Section, blocks: u64) -> Result<Option<Box<[Extent]>>, D
         }
     })?;
     Ok(Some(known.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_without_a_part_that_predicts_the_head_is_doubted_with_its_reason() {
+        let all = [
+            (ProfilePart::Spindle, 0.9),
+            (ProfilePart::Map, 0.8),
+            (ProfilePart::Seek, 0.6),
+            (ProfilePart::Overhead, 0.3),
+        ];
+        let with = |part: ProfilePart, share: f64| {
+            let mut confidence = Confidence::default();
+            for (part, share) in all {
+                confidence.parts[part as usize] = Some(share);
+            }
+            confidence.parts[part as usize] = Some(share);
+            confidence.doubt()
+        };
+        assert_eq!(with(ProfilePart::Spindle, 0.9), None);
+        let doubt = with(ProfilePart::Seek, 0.4).expect("a doubt");
+        assert!(doubt.contains("seek 40.0 %"), "{doubt}");
+        let doubt = with(ProfilePart::Overhead, 0.0).expect("a doubt");
+        assert!(doubt.contains("electronics were not found"), "{doubt}");
+        // Profiles of old files do not say it.
+        let mut silent = Confidence::default();
+        for (part, share) in &all[..3] {
+            silent.parts[*part as usize] = Some(*share);
+        }
+        assert_eq!(silent.doubt(), None);
+    }
 }

@@ -120,7 +120,7 @@ impl Adoption {
         }
         if findings.firmware.is_none() {
             missing.push(
-                "overheads of the electronics: slow ones are assumed, so that a part of each gap is left unused"
+                "overheads of the electronics: no gap can be used, and requests cannot go in the order of the head"
                     .to_owned(),
             );
         }

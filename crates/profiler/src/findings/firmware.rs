@@ -29,6 +29,8 @@ pub struct Firmware {
     pub chunk: Option<ChunkSizes>,
     /// The confidence of each part.
     pub confidence: FirmwareConfidence,
+    /// Whether all parts were looked for: times of commands and bus come first, and predict the head.
+    pub is_whole: bool,
 }
 
 /// The times at which written data reach the medium.

@@ -302,8 +302,9 @@ async fn arm_and_electronics(prober: &Prober, effort: Effort) {
     begin(prober, ProfilingStage::Arm);
     find_arm(prober, effort).await;
     limit_arm(prober);
-    let is_known = prober.findings(|found| found.firmware.is_some());
-    if !is_known {
+    let firmware =
+        |found: &mut Findings| found.firmware.as_ref().is_some_and(|found| found.is_whole);
+    if !prober.findings(firmware) {
         begin(prober, ProfilingStage::Firmware);
         find_firmware(prober).await;
     }

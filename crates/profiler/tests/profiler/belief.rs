@@ -118,6 +118,7 @@ fn findings(truth: &Profile) -> Findings {
                 queue: Confidence::of(0, 2),
                 ..FirmwareConfidence::default()
             },
+            is_whole: true,
         }),
         ..Findings::default()
     }
