@@ -19,6 +19,9 @@ BUS_MB_S = 80
 # A second for 10 ms: filling and the first scrub are no measurement.
 FAST = 0.01
 
+# KiB. Loop devices over FUSE read 2.5 MiB ahead; disks have VM_READAHEAD_PAGES of Linux.
+READ_AHEAD_KB = 128
+
 # The smallest queue of the kernel, BLKDEV_MIN_RQ: the scheduler decides, not the drive.
 LEAST_REQUESTS = 4
 
@@ -110,7 +113,7 @@ class Disks:
         """A rotational loop device over the file of FUSE."""
         device = call("losetup", "--show", "--find", "--direct-io=on", self.fuse_file(name)).strip()
         self.loops[name] = device
-        queue = {"rotational": "1", "scheduler": "none"}
+        queue = {"rotational": "1", "read_ahead_kb": str(READ_AHEAD_KB), "scheduler": "none"}
         if scheduler:
             # The depth is taken while there is no scheduler.
             queue = {**queue, "nr_requests": str(LEAST_REQUESTS)}

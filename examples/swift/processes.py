@@ -52,24 +52,25 @@ def run(folder, name, words):
     return Process(pid_file, child)
 
 
-def started(pid):
-    """The moment at which a process began, in ticks since the machine's start: with it a pid has no namesake."""
+def fields(pid):
+    """The fields behind the name of a process (proc_pid_stat(5)): state, parent, group; or none if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return int(file.read().rsplit(")", 1)[1].split()[19])
+            return file.read().rsplit(")", 1)[1].split()
     except OSError:
-        return None
+        return []
+
+
+def started(pid):
+    """The moment at which a process began, in ticks since the machine's start: with it a pid has no namesake."""
+    found = fields(pid)
+    return int(found[19]) if found else None
 
 
 def group_members(group):
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.getpgid(int(pid)) == group:
-                found.append(int(pid))
-        except ProcessLookupError:
-            pass
-    return found
+    """The processes of a group that have not ended."""
+    found = {int(pid): fields(pid) for pid in filter(str.isdigit, os.listdir("/proc"))}
+    return [pid for pid, parts in found.items() if parts and parts[0] != "Z" and parts[2] == str(group)]
 
 
 def end_group(group, reap=lambda: None):
