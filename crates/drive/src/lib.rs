@@ -12,6 +12,7 @@ pub mod imperfection;
 pub mod invented;
 pub mod mechanics;
 pub mod profile;
+pub mod random;
 pub mod seek;
 mod service;
 pub mod virtual_drive;

@@ -25,6 +25,9 @@ mod fitted;
 mod layout;
 mod ranges;
 mod share;
+mod write;
+
+pub use write::LayoutDescription;
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use super::{Provenance, millis};
 use crate::firmware::{BufferRules, Bus, LookAhead, Overheads, QueueOrder, QueueRules, WriteBack};
 
 /// The words for [`LookAhead`].
-const LOOK_AHEADS: [(&str, LookAhead); 5] = [
+pub(super) const LOOK_AHEADS: [(&str, LookAhead); 5] = [
     ("none", LookAhead::None),
     ("segment", LookAhead::Segment),
     ("track", LookAhead::Track),
@@ -17,14 +17,14 @@ const LOOK_AHEADS: [(&str, LookAhead); 5] = [
 ];
 
 /// The words for [`WriteBack`].
-const WRITE_BACKS: [(&str, WriteBack); 3] = [
+pub(super) const WRITE_BACKS: [(&str, WriteBack); 3] = [
     ("none", WriteBack::None),
     ("append", WriteBack::Append),
     ("all", WriteBack::All),
 ];
 
 /// The words for [`QueueOrder`].
-const QUEUE_ORDERS: [(&str, QueueOrder); 3] = [
+pub(super) const QUEUE_ORDERS: [(&str, QueueOrder); 3] = [
     ("fcfs", QueueOrder::Fcfs),
     ("sptf", QueueOrder::Sptf),
     ("aged-sptf", QueueOrder::AgedSptf),

@@ -9,14 +9,14 @@ use crate::geometry::zoned::{self, HeadOrder, Sparing, ZoneDescription};
 use crate::geometry::{Geometry, LayoutError};
 
 /// The words for [`HeadOrder`].
-const HEAD_ORDERS: [(&str, HeadOrder); 3] = [
+pub(super) const HEAD_ORDERS: [(&str, HeadOrder); 3] = [
     ("ascending", HeadOrder::Ascending),
     ("alternating-in-zone", HeadOrder::AlternatingInZone),
     ("alternating-by-parity", HeadOrder::AlternatingByParity),
 ];
 
 /// The words for [`Sparing`].
-const SPARINGS: [(&str, Sparing); 11] = [
+pub(super) const SPARINGS: [(&str, Sparing); 11] = [
     ("none", Sparing::None),
     ("tracks", Sparing::Tracks),
     ("cylinder-end", Sparing::CylinderEnd),

@@ -7,12 +7,12 @@
 mod judge;
 mod named;
 mod plan;
-mod truth;
 
 use block::Duration;
 use drive::HostJitter;
+use drive::random::RandomDrive;
 use judge::Judged;
-use plan::{Plan, plans};
+use plan::plans;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -76,7 +76,7 @@ fn reads_behind_a_host_give_no_random_drive_a_wrong_profile_with_confidence() {
 }
 
 /// Some drives, profiled by reads alone behind a host that delays by `mean` microseconds in the mean.
-fn judged_by_reads(drives: usize, mean: u64) -> impl Iterator<Item = (Plan, Judged)> {
+fn judged_by_reads(drives: usize, mean: u64) -> impl Iterator<Item = (RandomDrive, Judged)> {
     let jitter = match mean {
         0 => HostJitter::default(),
         _ => HostJitter {

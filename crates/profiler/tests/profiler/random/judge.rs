@@ -12,7 +12,7 @@ use profiler::procedure::complete;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
 
-use super::plan::Plan;
+use drive::random::RandomDrive;
 
 /// What a drive of the 1990s may take, and larger ones are left at: "complete in at most 5 minutes".
 const BUDGET: Duration = Duration::from_secs(300);
@@ -76,7 +76,7 @@ pub struct Judged {
 
 impl Judged {
     /// Profiles a random drive with cache control.
-    pub fn of(plan: &Plan) -> Judged {
+    pub fn of(plan: &RandomDrive) -> Judged {
         let writes = WritePermission::Allowed;
         Judged::through(
             plan,
@@ -87,13 +87,13 @@ impl Judged {
     }
 
     /// Profiles a random drive by reads alone, behind a host with this jitter.
-    pub fn by_reads(plan: &Plan, jitter: HostJitter) -> Judged {
+    pub fn by_reads(plan: &RandomDrive, jitter: HostJitter) -> Judged {
         let offers = (Offers::Nothing, WritePermission::Forbidden);
         Judged::through(plan, offers, LAST, jitter)
     }
 
     fn through(
-        plan: &Plan,
+        plan: &RandomDrive,
         path: (Offers, WritePermission),
         budget: Duration,
         jitter: HostJitter,

@@ -2,16 +2,19 @@
 
 use drive::firmware::{LookAhead, WriteBack};
 use drive::geometry::zoned::{HeadOrder, Sparing};
+use drive::random::{
+    BandReturn, RandomArm, RandomDrive, RandomFaults, RandomFirmware, RandomLayout, RandomZone,
+    TrackOrder,
+};
 
 use super::judge::Judged;
-use super::plan::{ArmPlan, Continuity, Faults, FirmwarePlan, Plan, Return, TrackLayout, Zone};
 
 /// A drive of some zones without anything irregular.
-fn plain(surfaces: u32, order: Continuity, zones: &[Zone]) -> Plan {
-    Plan {
+fn plain(surfaces: u32, order: TrackOrder, zones: &[RandomZone]) -> RandomDrive {
+    RandomDrive {
         seed: 1,
         rpm: 7_200,
-        layout: TrackLayout {
+        layout: RandomLayout {
             surfaces,
             order,
             zones: zones.to_vec(),
@@ -19,14 +22,14 @@ fn plain(surfaces: u32, order: Continuity, zones: &[Zone]) -> Plan {
             slips: Vec::new(),
             remaps: Vec::new(),
         },
-        arm: ArmPlan {
+        arm: RandomArm {
             head_switch_us: 500,
             settle_us: 1_400,
             stroke_us: 9_000,
             jag_us: 0,
             write_settle_us: 300,
         },
-        firmware: FirmwarePlan {
+        firmware: RandomFirmware {
             overhead_us: 300,
             bus_mb_s: 80,
             segments: 4,
@@ -34,7 +37,7 @@ fn plain(surfaces: u32, order: Continuity, zones: &[Zone]) -> Plan {
             write_back: WriteBack::None,
             zero_latency: false,
         },
-        faults: Faults {
+        faults: RandomFaults {
             seek_noise_us: 60,
             electronics_us: 20,
             spindle_ppm: 0,
@@ -45,8 +48,8 @@ fn plain(surfaces: u32, order: Continuity, zones: &[Zone]) -> Plan {
     }
 }
 
-fn zone(cylinders: u32, sectors: u32, track_skew: u32, cylinder_skew: u32) -> Zone {
-    Zone {
+fn zone(cylinders: u32, sectors: u32, track_skew: u32, cylinder_skew: u32) -> RandomZone {
+    RandomZone {
         cylinders,
         sectors,
         track_skew,
@@ -55,7 +58,7 @@ fn zone(cylinders: u32, sectors: u32, track_skew: u32, cylinder_skew: u32) -> Zo
 }
 
 /// Everything is found, and found right.
-fn check(plan: &Plan) {
+fn check(plan: &RandomDrive) {
     let judged = Judged::of(plan);
     let complaints = judged.complaints();
     assert!(complaints.is_empty(), "{complaints:?} {judged:?}");
@@ -69,7 +72,7 @@ fn check(plan: &Plan) {
 #[test]
 fn spare_sectors_before_the_blocks_of_cylinders() {
     for surfaces in [3, 8] {
-        let order = Continuity::Cylinders(HeadOrder::Ascending, Sparing::CylinderFront, 9);
+        let order = TrackOrder::Cylinders(HeadOrder::Ascending, Sparing::CylinderFront, 9);
         check(&plain(surfaces, order, &[zone(150, 129, 130, 298)]));
     }
 }
@@ -77,7 +80,7 @@ fn spare_sectors_before_the_blocks_of_cylinders() {
 /// Only the time from track to track tells where cylinders begin.
 #[test]
 fn skews_that_are_all_alike() {
-    let order = Continuity::Cylinders(HeadOrder::Ascending, Sparing::None, 0);
+    let order = TrackOrder::Cylinders(HeadOrder::Ascending, Sparing::None, 0);
     check(&plain(5, order, &[zone(200, 180, 250, 250)]));
 }
 
@@ -85,7 +88,7 @@ fn skews_that_are_all_alike() {
 /// the two a block is on, only the length of the second tells.
 #[test]
 fn zones_that_end_where_the_next_begins() {
-    let order = Continuity::Cylinders(HeadOrder::AlternatingByParity, Sparing::None, 0);
+    let order = TrackOrder::Cylinders(HeadOrder::AlternatingByParity, Sparing::None, 0);
     for seed in 0..4 {
         let mut plan = plain(
             10,
@@ -103,10 +106,10 @@ fn zones_that_end_where_the_next_begins() {
 /// seek table, whose distances are none.
 #[test]
 fn seeks_over_cylinders_that_were_not_found() {
-    let zones: Vec<Zone> = (0u32..9)
+    let zones: Vec<RandomZone> = (0u32..9)
         .map(|n| zone(45 + n * n % 7 * 13, 400 - 20 * n, 150 + 20 * n, 134))
         .collect();
-    let mut plan = plain(10, Continuity::Bands(1_000, Return::Same), &zones);
+    let mut plan = plain(10, TrackOrder::Bands(1_000, BandReturn::Same), &zones);
     plan.arm.head_switch_us = 1_900;
     plan.arm.settle_us = 2_800;
     let judged = Judged::of(&plan);

@@ -1,29 +1,36 @@
-//! The drives that plans are.
+//! The profiles of random drives.
 
 use std::sync::Arc;
 
 use block::{Duration, Lba};
-use drive::firmware::{AfterPrevious, Bus, LookAhead, WriteBack};
-use drive::geometry::indexed::{self, GroupDescription, GroupRun, TrackRun};
-use drive::geometry::zoned::{self, HeadOrder, Sparing, ZoneDescription};
-use drive::imperfection::Chance;
-use drive::seek::{SeekCurve, SeekTable};
-use drive::{Angle, Geometry, Imperfections, Profile, Spindle};
 
-use super::plan::{ArmPlan, Continuity, FirmwarePlan, Plan, Return, TrackLayout, Zone};
-use crate::harness;
+use super::{
+    BandReturn, RandomArm, RandomDrive, RandomFirmware, RandomLayout, RandomZone, TrackOrder,
+};
+use crate::firmware::{AfterPrevious, Bus, LookAhead, WriteBack};
+use crate::geometry::indexed::{self, GroupDescription, GroupRun, TrackRun};
+use crate::geometry::zoned::{self, HeadOrder, Sparing, ZoneDescription};
+use crate::imperfection::Chance;
+use crate::profile::LayoutDescription;
+use crate::seek::{SeekCurve, SeekTable};
+use crate::{Angle, Geometry, Imperfections, Profile, Provenance, Spindle, catalog};
 
-impl Plan {
-    /// The drive; none if its zones do not hold what the plan says they do.
+/// Whose rarer rules random drives have.
+const BASE: &str = "hp-c2247a";
+
+impl RandomDrive {
+    /// Its profile, which is called `random`; none if its zones do not hold what it says they do.
     pub fn profile(&self) -> Option<Arc<Profile>> {
-        let mut profile = harness::shipped("hp-c2247a").published();
+        let mut profile = catalog::find(BASE).ok()?.profile().ok()?.published();
         profile.name = "random".to_owned();
+        profile.model = "a random drive".to_owned();
+        profile.provenance = Provenance::Invented;
+        profile.year = None;
+        profile.source = None;
         profile.spindle = Spindle::from_period_ps(60_000_000_000_000 / u64::from(self.rpm));
-        let geometry = match self.layout.order {
-            Continuity::Cylinders(heads, sparing, spares) => {
-                Geometry::zoned(&self.layout.zoned(heads, sparing, spares)?)
-            }
-            Continuity::Bands(band, back) => Geometry::indexed(&self.layout.bands(band, back)),
+        let geometry = match self.description()? {
+            LayoutDescription::Zoned(zones) => Geometry::zoned(&zones),
+            LayoutDescription::Indexed(groups) => Geometry::indexed(&groups),
         };
         profile.geometry = Arc::new(geometry.ok()?);
         self.arm.set(self.seed, &mut profile);
@@ -31,7 +38,19 @@ impl Plan {
         Some(Arc::new(profile))
     }
 
-    /// What the drive does that no belief knows.
+    /// Where its blocks are.
+    pub(super) fn description(&self) -> Option<LayoutDescription> {
+        Some(match self.layout.order {
+            TrackOrder::Cylinders(heads, sparing, spares) => {
+                LayoutDescription::Zoned(self.layout.zoned(heads, sparing, spares)?)
+            }
+            TrackOrder::Bands(band, back) => {
+                LayoutDescription::Indexed(self.layout.bands(band, back))
+            }
+        })
+    }
+
+    /// What the drive of so many blocks does that no belief knows.
     pub fn imperfections(&self, blocks: u64) -> Imperfections {
         let faults = &self.faults;
         let micros = |us: u32| Duration::from_micros(u64::from(us));
@@ -62,7 +81,7 @@ fn skew(permille: u32, sectors: u32) -> Angle {
     Angle::fraction(whole, u64::from(sectors))
 }
 
-impl TrackLayout {
+impl RandomLayout {
     fn zoned(
         &self,
         head_order: HeadOrder,
@@ -106,7 +125,7 @@ impl TrackLayout {
     /// A zone from a cylinder on.
     fn zone(
         &self,
-        zone: &Zone,
+        zone: &RandomZone,
         first_cylinder: u32,
         sparing: Sparing,
         spares: u32,
@@ -155,7 +174,7 @@ impl TrackLayout {
         }
     }
 
-    fn bands(&self, band: u32, back: Return) -> indexed::Description {
+    fn bands(&self, band: u32, back: BandReturn) -> indexed::Description {
         let mut groups = Vec::new();
         let mut runs = Vec::new();
         let mut cylinder = 0;
@@ -204,12 +223,12 @@ impl TrackLayout {
     }
 
     /// All surfaces of some cylinders, and how many places they have.
-    fn row(&self, zone: &Zone, tracks: u32, back: Return) -> (GroupDescription, u64) {
+    fn row(&self, zone: &RandomZone, tracks: u32, back: BandReturn) -> (GroupDescription, u64) {
         let mut start = Angle::ZERO;
         let mut places = 0;
         let mut runs = Vec::new();
         for head in 0..self.surfaces {
-            let backward = back == Return::Alternating && head % 2 == 1;
+            let backward = back == BandReturn::Alternating && head % 2 == 1;
             let sectors = zone.sectors * self.densities[head as usize] / 64;
             let step = skew(zone.track_skew, sectors);
             runs.push(TrackRun {
@@ -232,7 +251,7 @@ impl TrackLayout {
     }
 }
 
-impl ArmPlan {
+impl RandomArm {
     fn set(&self, seed: u64, profile: &mut Profile) {
         let cylinders = profile.geometry.cylinders();
         let mut points = Vec::new();
@@ -257,7 +276,7 @@ impl ArmPlan {
     }
 }
 
-impl FirmwarePlan {
+impl RandomFirmware {
     fn set(&self, profile: &mut Profile) {
         let micros = |us: u32| Duration::from_micros(u64::from(us));
         let after = |us: u32| AfterPrevious {
