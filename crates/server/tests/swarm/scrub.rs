@@ -212,9 +212,13 @@ fn changed(pass: &Pass) -> Vec<Range<u64>> {
         .collect()
 }
 
-/// A pass begins at any time, beside the load.
+/// A pass begins at any time, beside the load. It wants records at once, as a scrub does; without it they come ten
+/// seconds after the last change.
 pub fn begin_pass(mailbox: &Mailbox) {
-    of_keeper(mailbox, Keeper::begin_pass);
+    of_keeper(mailbox, |keeper| {
+        keeper.begin_pass();
+        keeper.hasten();
+    });
 }
 
 /// A pass beside a load has found no damage, for there is none.
