@@ -5,7 +5,7 @@
     reason = "hands the memory of operations to the back end while commands are in flight"
 )]
 
-use block::{Action, Class, Extent, Lba, Request, Status};
+use block::{Action, Class, Extent, Lba, Status};
 
 use super::EventLoop;
 use crate::arena::Memory;
@@ -69,9 +69,19 @@ impl EventLoop {
             }
         };
         let is_good = ended.result.is_ok();
+        let is_of_stream = volumes.streams.extent_of(ended.id).is_some();
         volumes.streams.command_ended(disk, ended.id, is_good);
         let lost = disk.complete(ended.id, status, ended.account);
-        self.count(ended, request.as_ref(), lost);
+        let kind = match request.map(|request| request.class) {
+            Some(Class::RealTime { .. }) => HeadKind::RealTime,
+            // A batch of a stream is no request.
+            None if is_of_stream => HeadKind::RealTime,
+            Some(Class::BestEffort(_)) => HeadKind::Foreground,
+            // No client wants anything.
+            None if disk.engine.held() == 0 => HeadKind::Idle,
+            None | Some(Class::Background) => HeadKind::Free,
+        };
+        self.count(ended, kind, lost);
         let EventLoop {
             volumes,
             disk,
@@ -94,7 +104,7 @@ impl EventLoop {
     }
 
     /// Counts a command that has ended and lost `lost` revolutions.
-    fn count(&mut self, ended: &Ended, request: Option<&Request>, lost: u64) {
+    fn count(&mut self, ended: &Ended, kind: HeadKind, lost: u64) {
         let EventLoop { disk, tally, .. } = self;
         let Some((command, given)) = disk.take_in_flight(ended.id) else {
             return;
@@ -110,13 +120,6 @@ impl EventLoop {
         if !disk.shape.rotational {
             return;
         }
-        let kind = match request.map(|request| request.class) {
-            Some(Class::RealTime { .. }) => HeadKind::RealTime,
-            Some(Class::BestEffort(_)) => HeadKind::Foreground,
-            // No client wants anything.
-            None if disk.engine.held() == 0 => HeadKind::Idle,
-            None | Some(Class::Background) => HeadKind::Free,
-        };
         let lost = disk.engine.profile().spindle.period() * lost;
         tally.held_head(given, disk.now, kind, lost);
         tally.last = command.action.extent().or(tally.last);

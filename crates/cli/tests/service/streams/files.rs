@@ -58,6 +58,9 @@ fn a_file_is_played_from_memory_and_logged() {
     assert_eq!(log.lines().count(), 66, "{log}");
     service.wait_for_streams(0);
     let status = service.json(&["ctl", "status", "--json"]);
+    // Batches are time of the streams, and nobody else's.
+    let total = &status["drives"][0]["head_time"]["total_us"];
+    assert!(total["real-time"].as_u64() > Some(0), "{total}");
     assert_eq!(
         status["drives"][0]["streams"]["granted_total"], 1,
         "{status}"
