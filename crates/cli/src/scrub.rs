@@ -148,6 +148,12 @@ fn described(report: &ScrubReport) -> String {
         grouped(report.asked_bytes),
         report.elapsed_s
     );
+    if report.state == ScrubState::Running {
+        text += &format!(
+            "task {}: `headtime ctl tasks` has its rate and its end. A chunk of 64 KiB counts once all of it was read\n",
+            report.task
+        );
+    }
     if let Some(used) = &report.used {
         text += &format!(
             "used by its {}: {} bytes; {} of its groups are damaged and were verified as a whole\n",

@@ -256,6 +256,15 @@ fn table(file: &Path, reader: &TraceReader, summary: &TraceSummary) -> Result<St
         &megabytes(summary.footprint_bytes),
         pages,
     )?;
+    let end = summary.devices.iter().map(|device| device.end_byte).max();
+    let end = end.unwrap_or_default();
+    let of_end = match large_enough(end) {
+        Some(name) => {
+            format!("MB is the last address; the smallest shipped drive with it is {name}")
+        }
+        None => "MB is the last address; no shipped drive has it".to_owned(),
+    };
+    row(&mut out, "end", &megabytes(end), &of_end)?;
     row(&mut out, "span", &grouped(summary.span_seconds, 3), "s")?;
     let random = "% do not start where one of the last 32 requests ended";
     row(
@@ -295,6 +304,15 @@ fn table(file: &Path, reader: &TraceReader, summary: &TraceSummary) -> Result<St
     }
     remarks(&mut out, reader, summary)?;
     Ok(out)
+}
+
+/// The smallest shipped drive with so many bytes.
+fn large_enough(bytes: u64) -> Option<&'static str> {
+    let sized = drive::catalog::ALL.iter().filter_map(|entry| {
+        let capacity = entry.profile().ok()?.capacity_bytes();
+        (capacity >= bytes).then_some((capacity, entry.name))
+    });
+    sized.min().map(|(_, name)| name)
 }
 
 /// What is to be known of the lines and of the units.

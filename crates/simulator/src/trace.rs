@@ -149,6 +149,14 @@ impl Format {
             .map(lines::without_return)
             .find_map(|line| ALL.iter().find(|format| format.begins_with(line)))
     }
+
+    /// The format with a header, if the first line is one with names that nobody knows: its error says what they
+    /// may be.
+    fn of_header(head: &[u8]) -> Option<&'static Format> {
+        let line = head.split(|&byte| byte == b'\n').next();
+        let line = line.map(lines::without_return).unwrap_or_default();
+        headed::is_words(line).then_some(&headed::FORMAT)
+    }
 }
 
 impl std::fmt::Debug for Format {

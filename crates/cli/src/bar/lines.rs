@@ -128,6 +128,8 @@ fn described(figures: &Figures) -> String {
         text += &format!("{:.0} %, ", (share * 100.0).min(100.0));
     }
     text += &format!("{} so far", time_left(elapsed));
+    // A message may have an estimate of its own.
+    let length = length.filter(|_| !figures.message.contains(" left"));
     let left = length.map(|length| length.saturating_sub(figures.position));
     if let Some(left) = left.filter(|&left| left > 0 && figures.position > 0) {
         let left = elapsed * left as f64 / figures.position as f64;
@@ -160,6 +162,10 @@ mod tests {
             (
                 figures("sptf", "two\nlines", 0, Some(10)),
                 "sptf: two lines: 0 %, 2 minutes so far",
+            ),
+            (
+                figures("", "at 7 MB/s, 20 minutes left", 2, Some(100)),
+                "at 7 MB/s, 20 minutes left: 2 %, 2 minutes so far",
             ),
             (figures("", "", 12, Some(10)), "100 %, 2 minutes so far"),
             (figures("x", "", 7, None), "x: 2 minutes so far"),

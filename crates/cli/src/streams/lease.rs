@@ -103,6 +103,9 @@ impl Lease {
         for said in &events.said {
             text += &format!("  {said}\n");
         }
+        if !self.best_effort {
+            text += &events.verdict(accesses);
+        }
         print(&text)
     }
 }
@@ -114,6 +117,9 @@ const FILLING: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(super) struct Events {
     pub(super) lapsed: u64,
+    /// Late batches, and failed writes of the service.
+    late: u64,
+    failed: u64,
     pub(super) said: Vec<String>,
 }
 
@@ -163,11 +169,15 @@ impl Events {
                     "the guarantee lapsed, and the buffer fills again",
                 ));
             }
-            StreamUpdate::Behind => self.say(String::from("written faster than the rate")),
+            StreamUpdate::Behind => self.say(String::from(
+                "behind: written faster than the rate, so that writes wait; guaranteed again once the buffer has room",
+            )),
             StreamUpdate::Late { us } => {
+                self.late += 1;
                 self.say(format!("a batch came {} too late", micros(us as f64)))
             }
             StreamUpdate::WriteFailed { from, to } => {
+                self.failed += 1;
                 self.say(format!("bytes {from} to {to} could not be written"));
             }
             StreamUpdate::Unguaranteed(refused) => {
@@ -179,6 +189,20 @@ impl Events {
             StreamUpdate::Ended { reason } => return Err(Exit::failed(reason)),
         }
         Ok(())
+    }
+
+    /// Whether the guarantee was kept, in a sentence.
+    fn verdict(&self, accesses: &str) -> String {
+        if self.late + self.failed + self.lapsed == 0 {
+            return format!(
+                "The guarantee was kept: no batch was late. {} that took longer waited in the file system or the kernel, or came faster than the rate.\n",
+                accesses[..1].to_uppercase() + &accesses[1..]
+            );
+        }
+        format!(
+            "The guarantee was not kept: {} batches late, {} failed, and it lapsed {} times.\n",
+            self.late, self.failed, self.lapsed
+        )
     }
 
     fn say(&mut self, text: String) {

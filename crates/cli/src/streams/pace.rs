@@ -4,6 +4,7 @@
 //!   due       |         |         |         every so many bytes at the rate
 //!   begun     |         |   |               later than due: this machine's own stall, counted apart
 //!   done       |         |   |---------|    the delay, which is the disk's and the service's
+//!   due and begun             |         |   behind: the one before took so long; this is counted apart, too
 //! ```
 
 use std::fmt::Write as _;
@@ -17,6 +18,9 @@ use serde::Serialize;
 struct PacedAccess {
     offset: u64,
     due: Duration,
+    /// How long after that the access before ended.
+    behind: Duration,
+    /// From the later of both to the begin.
     stall: Duration,
     delay: Duration,
 }
@@ -28,6 +32,8 @@ pub struct PacedRun {
     rate: u64,
     accesses: Vec<PacedAccess>,
     bytes: u64,
+    /// The end of the last access.
+    done: Duration,
 }
 
 /// The statistics of a run.
@@ -49,11 +55,15 @@ pub struct PaceSummary {
     pub p99_us: u64,
     /// The longest delay.
     pub longest_us: u64,
-    /// The number of accesses that this machine began more than a millisecond late. The disk has no
-    /// part in them.
+    /// The number of accesses that this machine began more than a millisecond late, although the one before had
+    /// ended. The disk has no part in them.
     pub stalls: usize,
     /// The longest stall.
     pub longest_stall_us: u64,
+    /// The number of accesses that were due more than a millisecond before the end of the one before.
+    pub behind: usize,
+    /// The longest such time.
+    pub longest_behind_us: u64,
 }
 
 /// Smallest stall that counts. A choice: timers of an idle machine are more exact.
@@ -67,6 +77,7 @@ impl PacedRun {
             rate,
             accesses: Vec::new(),
             bytes: 0,
+            done: Duration::ZERO,
         }
     }
 
@@ -92,10 +103,12 @@ impl PacedRun {
             self.accesses.push(PacedAccess {
                 offset,
                 due,
-                stall: begun.saturating_sub(due),
+                behind: self.done.saturating_sub(due),
+                stall: begun.saturating_sub(due.max(self.done)),
                 delay: done - begun,
             });
             self.bytes += count as u64;
+            self.done = done;
         }
         Ok(count)
     }
@@ -118,7 +131,9 @@ impl PacedRun {
         let stalls = self.accesses.iter().filter(|it| it.stall > STALL);
         let longest_stall = self.accesses.iter().map(|it| it.stall).max();
         let last = self.accesses.last();
-        let end = last.map(|it| it.due + it.stall + it.delay);
+        let end = last.map(|it| it.due + it.behind + it.stall + it.delay);
+        let behind = self.accesses.iter().filter(|it| it.behind > STALL);
+        let longest_behind = self.accesses.iter().map(|it| it.behind).max();
         PaceSummary {
             count: delays.len(),
             bytes: self.bytes,
@@ -130,16 +145,19 @@ impl PacedRun {
             longest_us: at(1.0),
             stalls: stalls.count(),
             longest_stall_us: longest_stall.unwrap_or_default().as_micros() as u64,
+            behind: behind.count(),
+            longest_behind_us: longest_behind.unwrap_or_default().as_micros() as u64,
         }
     }
 
     /// The accesses as CSV.
     pub fn log(&self) -> String {
-        let mut text = String::from("offset,due_us,stall_us,delay_us\n");
+        let mut text = String::from("offset,due_us,behind_us,stall_us,delay_us\n");
         for it in &self.accesses {
-            let [due, stall, delay] = [it.due, it.stall, it.delay].map(|time| time.as_micros());
+            let times = [it.due, it.behind, it.stall, it.delay];
+            let [due, behind, stall, delay] = times.map(|time| time.as_micros());
             // Writing to a text never fails.
-            let _ = writeln!(text, "{},{due},{stall},{delay}", it.offset);
+            let _ = writeln!(text, "{},{due},{behind},{stall},{delay}", it.offset);
         }
         text
     }
@@ -153,7 +171,8 @@ impl PaceSummary {
             "{} {what}, {} bytes in {:.1} s\n  \
              {} took longer than {:.1} ms\n  \
              p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms\n  \
-             {} began late because this machine was busy, the longest by {:.2} ms\n",
+             {} began late because this machine was busy, the longest by {:.2} ms\n  \
+             {} began late because the one before took so long, the longest by {:.2} ms\n",
             self.count,
             self.bytes,
             self.seconds,
@@ -164,6 +183,8 @@ impl PaceSummary {
             ms(self.longest_us),
             self.stalls,
             ms(self.longest_stall_us),
+            self.behind,
+            ms(self.longest_behind_us),
         )
     }
 }
@@ -177,6 +198,7 @@ mod tests {
         let access = |(index, &delay): (usize, &u64)| PacedAccess {
             offset: index as u64 * 10,
             due: Duration::from_millis(index as u64),
+            behind: Duration::from_micros(if index == 2 { 3000 } else { 0 }),
             stall: Duration::from_micros(if index == 1 { 1500 } else { 20 }),
             delay: Duration::from_micros(delay),
         };
@@ -185,6 +207,7 @@ mod tests {
             rate: 10_000,
             accesses: delays_us.iter().enumerate().map(access).collect(),
             bytes: delays_us.len() as u64 * 10,
+            done: Duration::ZERO,
         }
     }
 
@@ -199,6 +222,7 @@ mod tests {
             (summary.longest_us, summary.longest_stall_us),
             (20_000, 1_500)
         );
+        assert_eq!((summary.behind, summary.longest_behind_us), (1, 3_000));
         assert_eq!(
             known(&[]).summary(STALL),
             PaceSummary {
@@ -209,9 +233,20 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_the_one_before_does_not_blame_the_machine() {
+        let mut pace = PacedRun::begin(1_000_000_000);
+        pace.done = Duration::from_secs(3600);
+        let count = pace.access(0, || Ok::<_, ()>(1));
+        assert_eq!(count, Ok(1));
+        let summary = pace.summary(STALL);
+        assert_eq!((summary.behind, summary.stalls), (1, 0));
+        assert_eq!(summary.longest_behind_us, 3_600_000_000);
+    }
+
+    #[test]
     fn what_is_due_follows_from_the_bytes_before() {
         let pace = known(&[1; 100]);
         assert_eq!(pace.due(), Duration::from_millis(100));
-        assert_eq!(pace.log().lines().nth(2), Some("10,1000,1500,1"));
+        assert_eq!(pace.log().lines().nth(2), Some("10,1000,0,1500,1"));
     }
 }

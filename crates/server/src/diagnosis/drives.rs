@@ -1,6 +1,7 @@
 //! The findings about the drives of a running service.
 
 use super::Finding;
+use crate::service::scrubs;
 use crate::status::{DriveStatus, Mode, ScrubStatus, Task, TaskState};
 
 /// Largest lateness of an emulated drive's commands that does not upset plans, at time scale 1. A choice: about the guard
@@ -60,6 +61,8 @@ fn of_mode(drive: &DriveStatus, about: &str) -> Option<Finding> {
             )
             .noticed(),
         ),
+        // It is being drained.
+        Mode::Plain if reason.is_empty() => None,
         Mode::Plain => Some(
             Finding::wrong(
                 "not-followed",
@@ -359,7 +362,20 @@ pub(super) fn of_scrub(scrub: &ScrubStatus) -> Vec<Finding> {
             ),
         ));
     }
-    if let Some(problem) = &scrub.problem {
+    if let Some(problem) = &scrub.problem
+        && scrubs::was_ended(problem)
+    {
+        findings.push(
+            Finding::wrong(
+                "scrub-ended",
+                about.clone(),
+                format!("its scrub was ended before its end: {problem}"),
+                "the rest of the volume was not verified",
+                "begin it again if it is to be: `headtime scrub`",
+            )
+            .noticed(),
+        );
+    } else if let Some(problem) = &scrub.problem {
         findings.push(Finding::wrong(
             "scrub-failed",
             about.clone(),

@@ -242,6 +242,16 @@ fn tasks_and_scrubs_that_fail_or_do_not_get_on_are_found() {
         ..ScrubStatus::default()
     };
     found("scrub-failed", Wrong, "given up: gone", scrub(given_up));
+    for why in [
+        "its task was given up",
+        "the volume was resized, or another scrub took its place",
+    ] {
+        let ended = ScrubStatus {
+            problem: Some(why.to_owned()),
+            ..ScrubStatus::default()
+        };
+        found("scrub-ended", Notice, "ended before its end", scrub(ended));
+    }
     let late = ScrubStatus {
         late_by_s: 60,
         ..ScrubStatus::default()

@@ -166,7 +166,8 @@ impl Picture<'_> {
     }
 
     fn late(&self) -> Option<Lateness> {
-        let late = self.disk.lateness().filter(|late| !late.is_empty())?;
+        let late = self.disk.lateness();
+        let late = late.filter(|late| late.len() >= LEAST_JUDGED)?;
         let scale = self.disk.clock.scale();
         let at = |quantile: f64| {
             let nanos = block::Duration::from_nanos(late.value_at_quantile(quantile));
@@ -179,6 +180,9 @@ impl Picture<'_> {
         })
     }
 }
+
+/// The least commands of which one in a hundred is told.
+const LEAST_JUDGED: u64 = 100;
 
 /// The reason of [`Mode::Plain`] without a belief.
 pub(crate) const NO_BELIEF: &str = "there is no belief of the drive";

@@ -18,6 +18,7 @@ use crate::classify::devices::Sysfs;
 use crate::config::{self, BackEnd, Belief, Config, Listen};
 use crate::disk::back_end::disk::claim::{Node, node};
 use crate::disk::back_end::disk::sysfs::{DiskProperties, users};
+use crate::disk::back_end::file::Image;
 
 /// One thing that a start would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -215,10 +216,16 @@ impl Plan {
                 );
                 None
             }
-            (Err(_), Some(size)) => {
-                self.made(path, &format!("sparse, {size} bytes"));
-                Some(size)
-            }
+            (Err(_), Some(size)) => match Image::could_be_made(path, size) {
+                Ok(()) => {
+                    self.made(path, &format!("sparse, {size} bytes"));
+                    Some(size)
+                }
+                Err(problem) => {
+                    self.refused(path, problem);
+                    None
+                }
+            },
             (Err(error), None) => {
                 self.refused(
                     path,
@@ -381,6 +388,20 @@ mod tests {
     const FILE: &str = "[[drive]]\nname = \"d\"\nback_end = { kind = \"file\", path = \"disk.img\", size = \"1 MiB\" }\n\
                         [[drive.volume]]\nname = \"v\"\n[[drive.export]]\nname = \"e\"\nvolume = \"v\"\n\
                         [control]\nsocket = \"control\"\n";
+
+    /// No file system has a file of so many bytes: the largest offset is below 2^63.
+    #[test]
+    fn a_file_that_is_too_long_for_the_file_system_is_refused_before_the_start() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = FILE.replace("1 MiB", "8388607 TiB");
+        let found = outcomes(folder.path(), &text);
+        let refused = found
+            .iter()
+            .find(|(outcome, _)| *outcome == StepOutcome::Refused);
+        let (_, why) = refused.unwrap_or_else(|| panic!("{found:?}"));
+        assert!(why.contains("expected one that has"), "{why}");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("it").count(), 0);
+    }
 
     #[test]
     fn a_new_file_is_made_by_the_start_and_not_by_the_look_at_it() {

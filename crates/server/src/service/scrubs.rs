@@ -78,6 +78,11 @@ struct Look {
 const GONE: &str = "the volume was resized, or another scrub took its place";
 /// What the user of a scrub has done.
 const GIVEN_UP: &str = "its task was given up";
+/// Whether somebody has ended a scrub of which this is the problem.
+pub(crate) fn was_ended(problem: &str) -> bool {
+    [GONE, GIVEN_UP].contains(&problem)
+}
+
 /// The largest number of tasks of a scrub. A choice: what is being changed each time is left out.
 const MOST_ROUNDS: usize = 6;
 /// The interval of looks at the task. A choice.
@@ -253,7 +258,7 @@ impl Scrub {
                 Err(problem)
             }
         };
-        let was_given_up = matches!(&result, Err(why) if why == GONE || why == GIVEN_UP);
+        let was_given_up = result.as_ref().is_err_and(|why| was_ended(why));
         let service = self.service.upgrade().filter(|_| !was_given_up);
         // One that stops gives up its scrubs.
         let serves = |service: &Arc<Running>| *locked(&service.state) == ServiceState::Serving;

@@ -35,7 +35,7 @@ pub(super) const FORMAT: Format = Format {
 
 const HEADER: Field = Field::new(
     "header",
-    "one column each for time, address and length, such as time_us,op,offset,size",
+    "one column each for time, address and length, such as time_us,op,offset,size; --columns names those of a file",
 );
 const TIME: Field = Field::new("time", "a time, not negative, like 12.000345");
 const ADDRESS: Field = Field::new("address", "a whole number of bytes or sectors");
@@ -115,6 +115,12 @@ impl Headed {
 impl Parse for Headed {
     fn line(&mut self, line: &[u8], devices: &mut DeviceTable) -> Result<Parsed, Fault> {
         let is_first = !std::mem::replace(&mut self.is_begun, true);
+        if is_first
+            && self.layout.delimiter.is_none()
+            && let (Some(columns), Some(mark)) = (&mut self.columns, separator(line))
+        {
+            columns.delimiter = Delimiter::Byte(mark);
+        }
         let Some(columns) = &self.columns else {
             self.columns = Some(header(line, &self.layout)?);
             return Ok(Parsed::Other);
@@ -137,11 +143,29 @@ fn is_heading(line: &[u8], columns: &Columns) -> bool {
     fields.is_ok_and(|fields| !fields.time.iter().any(u8::is_ascii_digit))
 }
 
+/// What separates the fields of a line.
+fn separator(line: &[u8]) -> Option<u8> {
+    SEPARATORS.into_iter().find(|mark| line.contains(mark))
+}
+
+/// Whether a line can only be a header: words between separators, and no number.
+pub(super) fn is_words(line: &[u8]) -> bool {
+    let line = line.strip_prefix(MARK).unwrap_or(line);
+    let Some(mark) = separator(line) else {
+        return false;
+    };
+    let is_word = |field: &[u8]| bare(field).first().is_some_and(u8::is_ascii_alphabetic);
+    let mut fields = line.split(|&byte| byte == mark);
+    fields.clone().count() >= LEAST_FIELDS && fields.all(is_word)
+}
+
+/// Time, address and length.
+const LEAST_FIELDS: usize = 3;
+
 /// The columns of a header.
 fn header(line: &[u8], layout: &HeadedLayout) -> Result<Columns, Fault> {
     let line = line.strip_prefix(MARK).unwrap_or(line);
-    let marks = SEPARATORS.into_iter().find(|mark| line.contains(mark));
-    let delimiter = layout.delimiter.or(marks.map(Delimiter::Byte));
+    let delimiter = layout.delimiter.or(separator(line).map(Delimiter::Byte));
     let delimiter = delimiter.ok_or_else(|| HEADER.fault(Reason::Malformed, line))?;
     let names = split(line, delimiter).map(bare);
     let names: Vec<String> = names

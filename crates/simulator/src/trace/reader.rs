@@ -112,6 +112,7 @@ impl TraceReader {
             Form::Named(format) => format,
             Form::Headed(_) => &headed::FORMAT,
             Form::Detected => Format::sniff(lines.head())
+                .or_else(|| Format::of_header(lines.head()))
                 .or_else(by_name)
                 .ok_or_else(|| match lines.failure() {
                     Some(error) => unreadable(name, error),

@@ -19,7 +19,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use block::{Action, Command, CommandId, Durability, Instant};
-use rustix::fs::SeekFrom;
+use rustix::fs::{Mode, OFlags, SeekFrom};
 use slab::Slab;
 use tracing::error;
 
@@ -177,6 +177,23 @@ impl Image {
     /// Ends a failed piece with the owner's result.
     pub(super) fn settle(&mut self, doubt: &Doubt, result: Result<(), OperationError>) {
         self.ended(doubt.job, result);
+    }
+
+    /// Whether the file system has files of so many bytes, asked by one without a name. A file system without such
+    /// files is not asked.
+    ///
+    /// # Errors
+    /// If it has none so long.
+    pub fn could_be_made(path: &Path, bytes: u64) -> io::Result<()> {
+        let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let folder = parent.unwrap_or(Path::new("."));
+        match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => File::from(file)
+                .set_len(bytes)
+                .map_err(|error| too_long(error, bytes)),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Opens a file, or creates a sparse one that only this user may read. A file that cannot have the
