@@ -45,7 +45,7 @@ pub mod dry_run;
 mod learning;
 pub mod mirrors;
 mod reload;
-pub(crate) mod scrubs;
+mod scrubs;
 mod slow;
 mod streams;
 mod tasks;

@@ -10,7 +10,7 @@ mod cache;
 mod classified;
 mod learning;
 mod mirror;
-mod scrub;
+pub(crate) mod scrub;
 mod slow_head;
 mod task;
 

@@ -1,7 +1,7 @@
 //! The findings about the drives of a running service.
 
 use super::Finding;
-use crate::service::scrubs;
+use crate::status::scrub::ENDED;
 use crate::status::{DriveStatus, Mode, ScrubStatus, Task, TaskState};
 
 /// Largest lateness of an emulated drive's commands that does not upset plans, at time scale 1. A choice: about the guard
@@ -363,7 +363,7 @@ pub(super) fn of_scrub(scrub: &ScrubStatus) -> Vec<Finding> {
         ));
     }
     if let Some(problem) = &scrub.problem
-        && scrubs::was_ended(problem)
+        && ENDED.contains(&problem.as_str())
     {
         findings.push(
             Finding::wrong(

@@ -30,6 +30,7 @@ use crate::disk::back_end::checked::CheckState;
 use crate::event_loop::EventLoop;
 use crate::event_loop::mailbox::Mailbox;
 use crate::file_systems::UsedMap;
+use crate::status::scrub::{ENDED, GIVEN_UP, GONE};
 use crate::status::{ScrubStatus, ServiceState, TaskState};
 use crate::tasks::sink::hooks::TaskEnd;
 use crate::tasks::{HOLD, ROOM, SinkHandle, Steer, TaskRequest};
@@ -72,15 +73,6 @@ struct Look {
     is_comparing: bool,
     state: CheckState,
     waits_for_flush: bool,
-}
-
-/// Why a pass is not there any more.
-const GONE: &str = "the volume was resized, or another scrub took its place";
-/// What the user of a scrub has done.
-const GIVEN_UP: &str = "its task was given up";
-/// Whether somebody has ended a scrub of which this is the problem.
-pub(crate) fn was_ended(problem: &str) -> bool {
-    [GONE, GIVEN_UP].contains(&problem)
 }
 
 /// The largest number of tasks of a scrub. A choice: what is being changed each time is left out.
@@ -258,7 +250,9 @@ impl Scrub {
                 Err(problem)
             }
         };
-        let was_given_up = result.as_ref().is_err_and(|why| was_ended(why));
+        let was_given_up = result
+            .as_ref()
+            .is_err_and(|why| ENDED.contains(&why.as_str()));
         let service = self.service.upgrade().filter(|_| !was_given_up);
         // One that stops gives up its scrubs.
         let serves = |service: &Arc<Running>| *locked(&service.state) == ServiceState::Serving;

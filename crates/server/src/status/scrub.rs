@@ -6,6 +6,13 @@ use crate::checksums::CHUNK;
 use crate::checksums::report::{FindingKind, ScrubReport, ScrubState};
 use crate::checksums::schedule::oldest;
 
+/// Why a pass is not there any more.
+pub(crate) const GONE: &str = "the volume was resized, or another scrub took its place";
+/// What the user of a scrub has done.
+pub(crate) const GIVEN_UP: &str = "its task was given up";
+/// The problems of scrubs that somebody has ended.
+pub(crate) const ENDED: [&str; 2] = [GONE, GIVEN_UP];
+
 /// The scrub of a volume with checksums.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScrubStatus {
