@@ -114,12 +114,17 @@ impl Classifiers {
             return None;
         }
         let origin = one.table.claim(offset, length);
-        let Some(Origin { priority, process }) = origin else {
+        let Some(Origin {
+            priority,
+            purpose,
+            process,
+        }) = origin
+        else {
             one.unmatched += 1;
             return None;
         };
         one.requests += 1;
-        Some(class_of(&one.rules, own, priority, &process))
+        Some(class_of(&one.rules, own, priority, purpose, &process))
     }
 
     /// The exports in the status.
@@ -157,6 +162,7 @@ impl Classifier {
             let length = u64::from(event.sectors) * SECTOR;
             let origin = Origin {
                 priority: event.priority,
+                purpose: event.purpose,
                 process: event.process,
             };
             self.table.issue(at, start, length, origin);
@@ -172,7 +178,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::format::IssueEvent;
-    use super::priority::{IoPriority, ProcessName};
+    use super::priority::{IoPriority, ProcessName, Purpose};
     use super::*;
 
     /// Events that a test puts there.
@@ -194,6 +200,7 @@ mod tests {
                 sector,
                 sectors: 8,
                 priority: IoPriority::of(ioprio),
+                purpose: Purpose::Other,
                 process: ProcessName::default(),
             };
             let mut told = self.0.lock().expect("nobody panics");

@@ -9,7 +9,9 @@
 //!
 //! The layout differs between kernels, so that no offset is known before the file was read.
 
-use super::priority::{IoPriority, ProcessName};
+use std::ops::Range;
+
+use super::priority::{IoPriority, ProcessName, Purpose};
 
 /// The layout of `block_rq_issue`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct EventFormat {
     sector: usize,
     sectors: usize,
     priority: usize,
+    /// The letters of the operation.
+    letters: Range<usize>,
     process: usize,
     /// The number of bytes with all these fields.
     bytes: usize,
@@ -36,6 +40,8 @@ pub struct IssueEvent {
     pub sectors: u32,
     /// The I/O priority.
     pub priority: IoPriority,
+    /// The use of the request for the file system.
+    pub purpose: Purpose,
     /// The process that issued the request.
     pub process: ProcessName,
 }
@@ -58,11 +64,12 @@ impl EventFormat {
         let id = id.and_then(|number| number.trim().parse().ok());
         let id = id.ok_or_else(|| unknown("no number", "a line such as ID: 2104"))?;
         let mut bytes = 0;
-        let mut offset = |name: &str, size: usize| {
-            let at = field(text, name, size)?;
-            bytes = bytes.max(at + size);
-            Ok(at)
+        let mut place = |name: &str, sizes: &[usize]| {
+            let place = field(text, name, sizes)?;
+            bytes = bytes.max(place.end);
+            Ok(place)
         };
+        let mut offset = |name: &str, size: usize| place(name, &[size]).map(|place| place.start);
         Ok(EventFormat {
             id,
             device: offset("dev", 4)?,
@@ -70,6 +77,7 @@ impl EventFormat {
             sectors: offset("nr_sector", 4)?,
             priority: offset("ioprio", 2)?,
             process: offset("comm", size_of::<ProcessName>())?,
+            letters: place("rwbs", &LETTERS)?,
             bytes,
         })
     }
@@ -81,6 +89,7 @@ impl EventFormat {
             sector: u64::from_ne_bytes(part(raw, self.sector)?),
             sectors: u32::from_ne_bytes(part(raw, self.sectors)?),
             priority: IoPriority::of(u16::from_ne_bytes(part(raw, self.priority)?)),
+            purpose: Purpose::of(raw.get(self.letters.clone())?),
             process: part(raw, self.process)?,
         })
     }
@@ -91,20 +100,25 @@ impl EventFormat {
     }
 }
 
-/// The offset of a field of this size.
-fn field(text: &str, name: &str, size: usize) -> Result<usize, UnknownFormat> {
+/// The place of a field of one of these sizes.
+fn field(text: &str, name: &str, sizes: &[usize]) -> Result<Range<usize>, UnknownFormat> {
     let line = text.lines().find(|line| is_of(line, name));
     let Some(line) = line else {
         let expected = "a kernel that tells it (ioprio: Linux 6.11 or later)";
         return Err(unknown(format!("no field {name}"), expected));
     };
-    let (at, found) = (number(line, "offset:"), number(line, "size:"));
-    match (at, found) {
-        (Some(at), Some(found)) if found == size && at <= MOST_BYTES - size => Ok(at),
-        _ => Err(unknown(
-            format!("\"{}\"", line.trim()),
-            format!("{name} of {size} bytes within the first {MOST_BYTES}"),
-        )),
+    match (number(line, "offset:"), number(line, "size:")) {
+        (Some(at), Some(size)) if sizes.contains(&size) && at <= MOST_BYTES - size => {
+            Ok(at..at + size)
+        }
+        _ => {
+            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+            let sizes = sizes.join(" or ");
+            Err(unknown(
+                format!("\"{}\"", line.trim()),
+                format!("{name} of {sizes} bytes within the first {MOST_BYTES}"),
+            ))
+        }
     }
 }
 
@@ -132,6 +146,9 @@ fn unknown(found: impl Into<String>, expected: impl Into<String>) -> UnknownForm
         expected: expected.into(),
     }
 }
+
+/// The sizes of the letters (`RWBS_LEN`): 8 for long, 10 in Linux 6.18.
+const LETTERS: [usize; 3] = [8, 9, 10];
 
 /// The most bytes of a sample that are read. A choice: the fields end at byte 60 in Linux 6.18.
 pub const MOST_BYTES: usize = 256;
@@ -165,6 +182,7 @@ mod tests {
         raw[16..24].copy_from_slice(&123_456_u64.to_ne_bytes());
         raw[24..28].copy_from_slice(&8_u32.to_ne_bytes());
         raw[32..34].copy_from_slice(&0x6000_u16.to_ne_bytes());
+        raw[34..44].copy_from_slice(b"FWFSM\0\0\0\0\0");
         raw[44..60].copy_from_slice(b"fio\0\0\0\0\0\0\0\0\0\0\0\0\0");
         let event = format.event(&raw).expect("an event");
         assert_eq!(
@@ -172,6 +190,7 @@ mod tests {
             (0x70_0003, 123_456, 8)
         );
         assert_eq!(event.priority.class, IoClass::Idle);
+        assert_eq!(event.purpose, Purpose::MetadataWrite);
         assert_eq!(&event.process[..4], b"fio\0");
         for short in 0..60 {
             assert_eq!(format.event(&raw[..short]), None, "{short}");
@@ -204,6 +223,11 @@ mod tests {
             ),
             ("offset:24;", "offset:-4;", "nr_sector of 4 bytes"),
             ("offset:32;", "", "ioprio of 2 bytes"),
+            (
+                "offset:34;\tsize:10",
+                "offset:34;\tsize:7",
+                "rwbs of 8 or 9 or 10 bytes",
+            ),
         ] {
             let text = FORMAT.replace(from, to);
             assert_ne!(text, FORMAT, "{from}");

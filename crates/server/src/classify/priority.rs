@@ -53,6 +53,27 @@ const LEVEL_MASK: u16 = 7;
 /// The name of a process as the kernel keeps it: at most 15 bytes, then zeroes (`TASK_COMM_LEN`).
 pub type ProcessName = [u8; 16];
 
+/// The use of a request for the file system above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A write of the file system's own structures, such as its journal (`REQ_META` of linux/blk_types.h).
+    MetadataWrite,
+    /// Everything else: data, and all reads.
+    Other,
+}
+
+impl Purpose {
+    /// The purpose of a request with these letters, the field `rwbs` of tracepoints (`blk_fill_rwbs` of Linux).
+    pub fn of(letters: &[u8]) -> Self {
+        let until_zero = letters.split(|&letter| letter == 0).next();
+        let has = |letter| until_zero.is_some_and(|letters| letters.contains(&letter));
+        match has(b'W') && has(b'M') {
+            true => Purpose::MetadataWrite,
+            false => Purpose::Other,
+        }
+    }
+}
+
 /// The programs that a rule is about. A part that is `None` fits all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -75,16 +96,19 @@ impl Rule {
 }
 
 /// The class of a request: that of the first rule that fits. Without one an I/O priority may lower the
-/// class of the export, and never raises it.
+/// class of the export, and never raises it. It does not lower that of a write of metadata: every program that
+/// flushes waits for the journal, whoever wrote to it last.
 pub fn class_of(
     rules: &[Rule],
     export: Class,
     priority: IoPriority,
+    purpose: Purpose,
     process: &ProcessName,
 ) -> Class {
     let fitting = rules.iter().find(|rule| rule.fits(priority, process));
     match (fitting, priority.class, export) {
         (Some(rule), ..) => rule.class,
+        (None, ..) if purpose == Purpose::MetadataWrite => export,
         (None, IoClass::Idle, _) => Class::Background,
         (None, IoClass::BestEffort, Class::BestEffort(own)) => {
             let below = priority.level.saturating_sub(USUAL_LEVEL);
@@ -132,6 +156,22 @@ mod tests {
     }
 
     #[test]
+    fn letters_of_the_kernel_tell_writes_of_metadata() {
+        // Of Linux 6.18: XFS's log, its inodes, a read of inodes, data, a flush, and bytes behind the end.
+        for (letters, expected) in [
+            (b"FWFSM\0\0\0\0\0", Purpose::MetadataWrite),
+            (b"WM\0\0\0\0\0\0\0\0", Purpose::MetadataWrite),
+            (b"RM\0\0\0\0\0\0\0\0", Purpose::Other),
+            (b"WS\0\0\0\0\0\0\0\0", Purpose::Other),
+            (b"FF\0\0\0\0\0\0\0\0", Purpose::Other),
+            (b"W\0M\0\0\0\0\0\0\0", Purpose::Other),
+        ] {
+            assert_eq!(Purpose::of(letters), expected, "{letters:?}");
+        }
+        assert_eq!(Purpose::of(b"WM"), Purpose::MetadataWrite, "no end");
+    }
+
+    #[test]
     fn without_a_rule_a_priority_lowers_a_class_and_never_raises_it() {
         let foreground = Class::BestEffort(0);
         for (export, class, level, expected) in [
@@ -157,7 +197,15 @@ mod tests {
             (Class::Background, IoClass::RealTime, 0, Class::Background),
             (Class::Background, IoClass::BestEffort, 0, Class::Background),
         ] {
-            let found = class_of(&[], export, priority(class, level), &TAR);
+            let found = class_of(&[], export, priority(class, level), Purpose::Other, &TAR);
+            let metadata = class_of(
+                &[],
+                export,
+                priority(class, level),
+                Purpose::MetadataWrite,
+                &TAR,
+            );
+            assert_eq!(metadata, export, "{export:?} {class:?} {level}");
             assert_eq!(found, expected, "{export:?} {class:?} {level}");
             assert!(found >= export, "{export:?} {class:?} {level}");
         }
@@ -194,8 +242,15 @@ mod tests {
             (IoClass::None, 0, &RSYNC, Class::BestEffort(3)),
             (IoClass::None, 0, &TAR, foreground),
         ] {
-            let found = class_of(&rules, foreground, priority(class, level), process);
+            let priority = priority(class, level);
+            let found = class_of(&rules, foreground, priority, Purpose::Other, process);
             assert_eq!(found, expected, "{class:?} {level} {process:?}");
+            // A rule decides on metadata, too.
+            if rules.iter().any(|rule| rule.fits(priority, process)) {
+                let purpose = Purpose::MetadataWrite;
+                let found = class_of(&rules, foreground, priority, purpose, process);
+                assert_eq!(found, expected, "{class:?} {level} {process:?}");
+            }
         }
     }
 }

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use super::priority::{IoPriority, ProcessName};
+use super::priority::{IoPriority, ProcessName, Purpose};
 
 /// Issued requests, the oldest first.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ pub struct IssuedTable {
 pub struct Origin {
     /// The I/O priority.
     pub priority: IoPriority,
+    /// The use of the request for the file system.
+    pub purpose: Purpose,
     /// The process that issued it.
     pub process: ProcessName,
 }
@@ -107,6 +109,7 @@ mod tests {
                 class: IoClass::BestEffort,
                 level: 4,
             },
+            purpose: Purpose::Other,
             process,
         }
     }
