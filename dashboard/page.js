@@ -280,15 +280,6 @@ function drawTasks(root, tasks) {
   }));
 }
 
-function streamsFact(streams) {
-  if (!streams.now && !streams.granted_total && !streams.refused_total) return null;
-  const said = [`${whole(streams.now)} now, ${whole(streams.granted_total)} granted, ${whole(streams.refused_total)} refused`];
-  if (streams.late_total) said.push(`${whole(streams.late_total)} batches late`);
-  if (streams.lapsed_total) said.push(`${whole(streams.lapsed_total)} lapsed`);
-  if (streams.strained) said.push("no new ones: the drive has become slower");
-  return said.join(" · ");
-}
-
 function headsFact(heads) {
   if (!heads || !heads.compared_total) return null;
   const slow = heads.slow.map((head) => `head ${head.head} reads ${decimals(head.slower_percent, 0)} % slower`);
@@ -330,7 +321,6 @@ function drawDrive(root, drive) {
     ["late", late ? `p50 ${time(late.p50_us)}, p99 ${time(late.p99_us)}, at most ${time(late.max_us)}` : null],
     ["errors", errors ? whole(errors) : null],
     ["heads", headsFact(drive.heads)],
-    ["streams", streamsFact(drive.streams)],
     ...mirrorFacts(drive.mirror),
   ]);
   drawHead(root, drive.head);
@@ -338,6 +328,7 @@ function drawDrive(root, drive) {
   drawMeters(root, drive);
   drawHistory(root, drive);
   drawTraffic(root, drive.traffic);
+  drawStreams(root, drive.streams);
   drawCaches(root, drive.caches);
   drawTasks(root, drive.tasks);
 }
@@ -389,13 +380,7 @@ async function ask() {
   const response = await fetch("api/findings");
   if (!response.ok) throw new Error(`status ${response.status}`);
   const findings = await response.json();
-  const streams = await fetch("api/streams");
-  if (!streams.ok) throw new Error(`status ${streams.status}`);
-  const listed = await streams.json();
-  keepingFocus(() => {
-    drawStreams(listed);
-    answer(findings);
-  });
+  keepingFocus(() => answer(findings));
 }
 
 function notice(text) {

@@ -43,29 +43,22 @@ function drawCaches(root, caches) {
   }));
 }
 
-// The guaranteed streams of all drives.
-function drawStreams(streams) {
-  byId("streams").hidden = !streams.length;
-  byId("streams").querySelector("tbody").replaceChildren(...streams.map((stream) => {
-    const row = element("tr");
-    row.dataset.stream = stream.stream;
-    const words = [
-      ["stream", stream.name || `${stream.stream}`],
-      ["drive", stream.drive],
-      ["direction", stream.mode],
-      ["guarantee", stream.standing],
-    ];
-    for (const [name, text] of words) row.append(cell(name, text));
-    const numbers = [
-      ["rate", `${bytes(stream.rate)}/s`],
-      ["memory", stream.memory ? bytes(stream.memory) : "–"],
-      ["from memory", whole(stream.from_memory_total)],
-      ["waited", whole(stream.waited_total)],
-      ["late", whole(stream.late_total)],
-    ];
-    for (const [name, text] of numbers) row.append(cell(name, text, "number"));
-    return row;
-  }));
+// How many streams a drive guarantees, and how it keeps them. The page has no users, and does not list them.
+function drawStreams(root, streams) {
+  const panel = field(root, "streams");
+  panel.hidden = !streams.now && !streams.granted_total && !streams.refused_total;
+  const cells = [
+    ["now", whole(streams.now)],
+    ["memory", bytes(streams.memory_bytes)],
+    ["granted", whole(streams.granted_total)],
+    ["refused", whole(streams.refused_total)],
+    ["batches late", whole(streams.late_total)],
+    ["lapsed", whole(streams.lapsed_total)],
+  ];
+  const row = element("tr");
+  for (const [name, text] of cells) row.append(cell(name, text, "number"));
+  row.append(cell("new ones", streams.strained ? "none: the drive has become slower" : "as admission allows"));
+  panel.querySelector("tbody").replaceChildren(row);
 }
 
 function drawConnections(connections) {

@@ -79,14 +79,6 @@ impl Desk {
         (Arc::new(lease), told)
     }
 
-    /// The guaranteed streams.
-    pub(super) async fn streams(&self) -> Option<Vec<wire::Listed>> {
-        let service = Arc::clone(&self.service);
-        tokio::task::spawn_blocking(move || service.streams())
-            .await
-            .ok()
-    }
-
     /// How the service is.
     pub(super) async fn status(&self) -> Option<crate::status::Status> {
         let service = Arc::clone(&self.service);

@@ -5,7 +5,6 @@
 //! | `GET /` | the page |
 //! | `GET /api/status` | [`crate::status::Status`] |
 //! | `GET /api/tasks` | tasks by drive |
-//! | `GET /api/streams` | guaranteed streams, as `headtime streams --json` lists them |
 //! | `GET /api/findings` | what is wrong or notable, as `headtime doctor` says it |
 //! | `GET /api/events` | a status four times a second, as server-sent events |
 //! | `GET /metrics` | for Prometheus |
@@ -111,7 +110,6 @@ fn router(desk: Desk, address: SocketAddr) -> Router {
     router
         .route("/api/status", get(status))
         .route("/api/tasks", get(tasks))
-        .route("/api/streams", get(streams))
         .route("/api/findings", get(findings))
         .route("/api/events", get(events))
         .route("/api", post(ask))
@@ -199,14 +197,6 @@ async fn status(State(shared): State<Shared>) -> Response {
 
 async fn tasks(State(shared): State<Shared>) -> Response {
     respond(&shared.desk.answer(Ask::Tasks).await)
-}
-
-async fn streams(State(shared): State<Shared>) -> Response {
-    let streams = shared.desk.streams().await;
-    match streams.map(serde_json::to_value) {
-        Some(Ok(streams)) => respond(&Answer::done(streams)),
-        _ => unanswered(),
-    }
 }
 
 async fn findings(State(shared): State<Shared>) -> Response {
