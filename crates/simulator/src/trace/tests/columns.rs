@@ -156,6 +156,41 @@ fn columns(names: &str) -> ColumnOptions {
     }
 }
 
+/// Columns are named with commas, and may be separated otherwise: the first line shows it.
+#[test]
+fn stated_columns_are_separated_as_in_the_first_line() {
+    for mark in [";", "\t", ","] {
+        for header in ["lba;bytes;op;when\n", ""] {
+            let text = format!("{header}63;8192;read;0.5\n8;512;write;2.5\n").replace(';', mark);
+            let found = read(stated(columns("lba,bytes,op,time_ms")), &text);
+            let expected = vec![(0, 63 * 512, 8192), (2_000_000, 8 * 512, 512)];
+            assert_eq!(found, Ok(expected), "{text}");
+        }
+    }
+    // Whoever states the separator is believed.
+    let options = ColumnOptions {
+        delimiter: Some(Delimiter::Byte(b',')),
+        ..columns("time,offset,size")
+    };
+    assert!(read(stated(options), "1;0;512\n").is_err());
+}
+
+/// A first line of words is a header: what its columns may be called is said.
+#[test]
+fn a_header_with_unknown_names_is_told_as_one() {
+    let error = read(
+        TraceForm::default(),
+        "lba;bytes;op;when_ms\n63;8192;read;0.5\n",
+    );
+    let error = error.expect_err("no column of times");
+    for part in [
+        "found no column of times",
+        "--columns names those of a file",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
 #[test]
 fn stated_columns_and_units_are_those_of_the_trace() {
     for (options, text, expected) in [
