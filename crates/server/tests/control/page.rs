@@ -281,7 +281,7 @@ fn pictures_of_the_page_can_be_taken() {
         ("busy", fake::status(), "1400,1500", light),
         ("idle", idle(), "1400,900", dark),
         ("safe-mode", in_safe_mode(), "400,1500", dark),
-        ("stream-refused", with_a_refusal(), "400,1500", light),
+        ("stream-refused", with_a_refusal(), "400,1750", light),
     ] {
         let file = folder.join(format!("page-{name}.png"));
         let shot = format!("--screenshot={}", file.display());
