@@ -9,8 +9,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # list of tracked files, xz for a lent address map.
 PACKAGES := g++ git xz-utils
 
-# What boots a kernel and runs in it: an emulator, a shell, loads and file systems.
-GUEST_PACKAGES := qemu-system-x86 busybox-static fio e2fsprogs
+# What boots a kernel and runs in it: an emulator, a shell, loads, file systems, and names of devices.
+GUEST_PACKAGES := qemu-system-x86 busybox-static fio e2fsprogs udev
 GUEST := $(CURDIR)/target/guest
 
 # Suites that others wrote and what they need: NBD clients, loads, file systems over FUSE and loop,
@@ -50,6 +50,9 @@ PREFIX ?= /usr/local
 # systemd's units.
 UNITS := headtime@.service headtime@.socket headtime-scrub@.service headtime-scrub@.timer
 
+# Documentation beside the command: examples, dashboards, alerts.
+DOC = $(DESTDIR)$(PREFIX)/share/doc/headtime
+
 # What `make package` generates for both.
 PACKAGE := $(CURDIR)/target/package
 
@@ -82,15 +85,15 @@ demo: setup ## The service live for a minute, OLTP with and without a scan: repo
 package: setup
 	cargo build --release --locked --package headtime
 	rm -rf "$(PACKAGE)"
-	mkdir -p "$(PACKAGE)/man" "$(PACKAGE)/examples"
+	mkdir -p "$(PACKAGE)/man"
 	target/release/headtime man-pages "$(PACKAGE)/man"
 	gzip -9 -n "$(PACKAGE)"/man/*.1
 	target/release/headtime completions bash > "$(PACKAGE)/headtime.bash"
 	target/release/headtime completions zsh > "$(PACKAGE)/_headtime"
 	target/release/headtime completions fish > "$(PACKAGE)/headtime.fish"
-	target/release/headtime serve --print-default > "$(PACKAGE)/examples/disk.toml"
+	target/release/headtime serve --print-default > "$(PACKAGE)/emulated.toml"
 
-install: package ## The command, manual pages, completions and systemd's unit under PREFIX (/usr/local)
+install: package ## The command, manual pages, completions, units, examples and dashboards under PREFIX (/usr/local)
 	install -D -m 755 target/release/headtime "$(DESTDIR)$(PREFIX)/bin/headtime"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man1" "$(PACKAGE)"/man/*
 	install -D -m 644 "$(PACKAGE)/headtime.bash" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/headtime"
@@ -98,6 +101,11 @@ install: package ## The command, manual pages, completions and systemd's unit un
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d" "$(PACKAGE)/headtime.fish"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/systemd/system" $(UNITS:%=packaging/%)
 	sed -i 's|/usr/bin/headtime|$(PREFIX)/bin/headtime|' "$(DESTDIR)$(PREFIX)"/lib/systemd/system/headtime*@.service
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/udev/rules.d" packaging/61-headtime.rules
+	install -D -m 644 -t "$(DOC)" packaging/doors.conf.example README.md CHANGELOG.md
+	install -D -m 644 -t "$(DOC)/examples" packaging/examples/*.toml "$(PACKAGE)/emulated.toml"
+	install -D -m 644 -t "$(DOC)/dashboard" dashboard/*.json
+	install -D -m 644 -t "$(DOC)/dashboard/prometheus" dashboard/prometheus/*.yml
 
 uninstall: ## Remove what `make install` installed
 	rm -f "$(DESTDIR)$(PREFIX)/bin/headtime" "$(DESTDIR)$(PREFIX)"/share/man/man1/headtime.1.gz \
@@ -105,7 +113,9 @@ uninstall: ## Remove what `make install` installed
 	  "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/headtime" \
 	  "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_headtime" \
 	  "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/headtime.fish" \
-	  $(UNITS:%="$(DESTDIR)$(PREFIX)/lib/systemd/system/%")
+	  $(UNITS:%="$(DESTDIR)$(PREFIX)/lib/systemd/system/%") \
+	  "$(DESTDIR)$(PREFIX)/lib/udev/rules.d/61-headtime.rules"
+	rm -rf "$(DOC)"
 
 deb: package $(CARGO_DEB) ## A Debian package in target/debian
 	PATH="$(TOOLS)/bin:$$PATH" cargo deb --package headtime --no-build --strip --locked

@@ -3,6 +3,7 @@
 mod adopting;
 mod classified;
 mod device;
+mod named;
 mod probing;
 mod ublk;
 
