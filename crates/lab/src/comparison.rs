@@ -14,6 +14,7 @@ pub mod preempt;
 pub mod scan;
 pub mod streams;
 pub mod truth;
+pub mod verdict;
 
 use std::io;
 use std::path::PathBuf;

@@ -11,10 +11,12 @@
 use block::{Account, BufferHit, Direction, Duration, Finished, Instant, Status};
 use hdrhistogram::Histogram;
 
+use batches::Batches;
 use commands::Commands;
 
 use crate::load::LoadPart;
 
+mod batches;
 mod commands;
 mod report;
 
@@ -54,6 +56,9 @@ pub struct Ledger {
     commands: Commands,
     /// From the first arrival to the last end.
     span: Option<Span>,
+    last_arrival: Instant,
+    /// Response times in the order of their ends.
+    batches: Batches,
 }
 
 /// An interval of time.
@@ -114,6 +119,8 @@ impl Ledger {
             parts: Vec::new(),
             commands: Commands::new(),
             span: None,
+            last_arrival: Instant::ZERO,
+            batches: Batches::new(),
         }
     }
 
@@ -127,6 +134,8 @@ impl Ledger {
     /// Adds an ended request of a part of the load.
     pub fn record(&mut self, part: LoadPart, finished: &Finished) {
         self.span = Some(Span::around(self.span, finished.submitted, finished.at));
+        self.last_arrival = self.last_arrival.max(finished.submitted);
+        self.batches.record(finished.response().as_nanos());
         match finished.request.direction {
             Direction::Read => self.reads.record(finished),
             Direction::Write => self.writes.record(finished),

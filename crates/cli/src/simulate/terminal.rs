@@ -14,7 +14,7 @@
 use std::fmt::Write;
 
 use lab::comparison::ComparisonSetup;
-use lab::comparison::figures::{IDLE, OTHER, PolicyRun};
+use lab::comparison::figures::{IDLE, OTHER, PolicyRun, verdict};
 use lab::comparison::load::LoadSource;
 use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
@@ -63,6 +63,9 @@ pub fn report(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
     }
     text.push_str(&histograms(runs));
     text.push_str(&remarks(runs));
+    if let Some(verdict) = verdict(setup, runs) {
+        let _ = writeln!(text, "\n{}", verdict.sentences.join("\n"));
+    }
     text
 }
 

@@ -23,6 +23,7 @@ mod trace;
 mod truth;
 mod units;
 mod validate;
+mod verdicts;
 
 #[allow(
     dead_code,

@@ -19,6 +19,7 @@ use super::preempt::Stepped;
 use super::scan::ScanFigures;
 use super::streams::StreamsFigures;
 use super::truth::Stated;
+use super::verdict::Verdict;
 use crate::Label;
 use crate::plot::{Bar, BarPart, Curve, Ink, Panel};
 
@@ -250,6 +251,8 @@ pub struct Comparison<'a> {
     #[serde(flatten)]
     scan: Option<&'a ScanFigures>,
     results: Vec<ComparisonFigures<'a>>,
+    /// What dominated the best mean, and what is unusual; `None` for drives without accounts.
+    verdict: Option<Verdict>,
 }
 
 #[derive(Serialize)]
@@ -369,8 +372,15 @@ impl<'a> Comparison<'a> {
                     report: &run.report,
                 })
                 .collect(),
+            verdict: verdict(setup, runs),
         }
     }
+}
+
+/// The verdict on runs of a setup.
+pub fn verdict(setup: &ComparisonSetup, runs: &[PolicyRun]) -> Option<Verdict> {
+    let each = runs.iter().map(|run| (run.name.as_str(), &run.report));
+    Verdict::new(&setup.source, each)
 }
 
 fn load(source: &LoadSource) -> StatedLoad<'_> {

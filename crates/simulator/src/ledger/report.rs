@@ -10,6 +10,11 @@ use crate::ledger::{CommandFigures, DirectionSums, Ledger, Phases, RunTotals, Sp
 pub struct RunReport {
     /// From the first arrival to the last end, in virtual time.
     pub span_ms: f64,
+    /// From the first arrival to the last one.
+    pub arrivals_ms: f64,
+    /// Half the width of the 95 % confidence interval of the mean response time, by batch means; `None` for fewer
+    /// than 32 requests.
+    pub mean_margin_ms: Option<f64>,
     /// Requests per second of the span.
     pub requests_per_second: f64,
     /// Millions of bytes per second of the span.
@@ -146,6 +151,10 @@ impl Ledger {
         let bytes = u128::from(all.blocks) * u128::from(self.block_bytes);
         RunReport {
             span_ms: millis(u128::from(span.as_nanos())),
+            arrivals_ms: self.span.map_or(0.0, |span| {
+                self.last_arrival.since(span.first).as_millis_f64()
+            }),
+            mean_margin_ms: self.batches.margin_ms(),
             requests_per_second: per_second(u128::from(all.requests), span),
             megabytes_per_second: per_second(bytes, span) / 1e6,
             held_back: ran.held_back,
