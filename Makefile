@@ -103,7 +103,7 @@ install: package ## The command, manual pages, completions, units, examples and 
 	sed -i 's|/usr/bin/headtime|$(PREFIX)/bin/headtime|' "$(DESTDIR)$(PREFIX)"/lib/systemd/system/headtime*@.service
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/udev/rules.d" packaging/61-headtime.rules
 	install -D -m 644 -t "$(DOC)" packaging/doors.conf.example README.md CHANGELOG.md
-	install -D -m 644 -t "$(DOC)/examples" packaging/examples/*.toml "$(PACKAGE)/emulated.toml"
+	install -D -m 644 -t "$(DOC)/examples" examples/sample.csv packaging/examples/*.toml "$(PACKAGE)/emulated.toml"
 	install -D -m 644 -t "$(DOC)/dashboard" dashboard/*.json
 	install -D -m 644 -t "$(DOC)/dashboard/prometheus" dashboard/prometheus/*.yml
 

@@ -14,6 +14,7 @@ mod packaged;
 mod paper;
 mod profile;
 mod reported;
+mod sample;
 mod scan;
 mod scene;
 mod shards;
