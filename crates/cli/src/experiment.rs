@@ -12,8 +12,7 @@ use lab::experiment::{
 use lab::{plot, text_file};
 
 use crate::bar::Bar;
-use crate::output::{DrawingFile, Exit, NewFile, NewTable, json, print};
-use crate::simulate::short;
+use crate::output::{DrawingFile, Exit, NewFile, NewTable, json, print, short};
 
 /// The arguments of `headtime experiment`.
 #[derive(Debug, Args)]

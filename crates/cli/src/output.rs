@@ -316,6 +316,16 @@ pub fn micros(us: f64) -> String {
     }
 }
 
+/// A number in at most eight characters, without meaningless digits.
+pub fn short(value: f64) -> String {
+    match value {
+        v if v >= 10_000.0 => grouped(v.round() as u64),
+        v if v >= 1_000.0 => format!("{v:.0}"),
+        v if v >= 100.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
 /// A count with commas between thousands: 1,234,567.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
@@ -380,6 +390,18 @@ mod tests {
             (1_234_567, "1,234,567"),
         ] {
             assert_eq!(grouped(count), text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.123, "0.12"),
+            (123.45, "123.5"),
+            (1234.5, "1234"),
+            (1_234_567.0, "1,234,567"),
+        ] {
+            assert_eq!(short(value), text);
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::settings::units::in_unit;
 use left::LeftFile;
 use progress::RunBar;
 
-pub use terminal::{report, short};
+pub use terminal::report;
 
 /// The arguments of `headtime simulate`.
 #[derive(Clone, Debug, Default, Args)]

@@ -251,8 +251,7 @@ impl ComparisonSetup {
                 ..options
             };
             let (without, ..) = self.play(&scenario.baseline(), &options, &mut ())?;
-            let bytes = self.drive.block_bytes;
-            let figures = ScanFigures::new(plan, bytes, &run.report, scanned, &without);
+            let figures = ScanFigures::new(plan, &self.drive, &run.report, scanned, &without);
             run.left = plan.keeps_left().then(|| scanned.left.clone());
             run.scan = Some(figures);
         }

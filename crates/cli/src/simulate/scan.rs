@@ -6,8 +6,9 @@ use lab::comparison::scan::ScanFigures;
 use lab::comparison::scan::figures::{
     GapFigures, GuardFigures, Moment, RatesByProgress, SECONDS_PER_DAY,
 };
+use lab::comparison::scan::whole::{CurvePoint, WholeScan};
 
-use crate::output::grouped;
+use crate::output::{grouped, short};
 
 /// The lines of a scan's figures.
 pub fn text(figures: &ScanFigures) -> String {
@@ -44,16 +45,57 @@ pub fn text(figures: &ScanFigures) -> String {
         ("guard", guard(&figures.guard)),
         ("gaps", gaps(&figures.gaps)),
     ];
-    let shown = figures
-        .progress
-        .iter()
-        .filter(|m| SHOWN.contains(&m.percent));
-    lines.extend(shown.map(|moment| ("", at(moment))));
+    match &figures.whole {
+        Some(whole) => lines.extend(course(whole)),
+        None => {
+            let shown = figures.progress.iter();
+            let shown = shown.filter(|m| SHOWN.contains(&m.percent));
+            lines.extend(shown.map(|moment| ("", at(moment))));
+        }
+    }
     let mut text = String::new();
     for (name, what) in lines.iter().filter(|(_, what)| !what.is_empty()) {
         let _ = writeln!(text, "  {name:16}{what}");
     }
     text
+}
+
+/// The time of the whole scan, and its course.
+fn course(whole: &WholeScan) -> Vec<(&'static str, String)> {
+    let end = whole.end();
+    let (unit, length) = unit(end.seconds);
+    let time = |point: &CurvePoint| {
+        let [seconds, least, most] =
+            [point.seconds, point.least_seconds, point.most_seconds].map(|s| short(s / length));
+        match least == most {
+            true => format!("{seconds} {unit}"),
+            false => format!("{seconds} {unit} ({least} to {most})"),
+        }
+    };
+    let how = match whole.estimated {
+        true => format!(
+            ", estimated from the {} % that were read: the rate so far, falling as in complete scans",
+            short(whole.read_percent)
+        ),
+        false => String::new(),
+    };
+    let mut lines = vec![("whole scan", format!("{}{how}", time(&end)))];
+    let points = whole.curve.iter().map(|point| {
+        let text = format!("{:>3} % after {}", point.percent, time(point));
+        ("", text)
+    });
+    lines.extend(points);
+    lines
+}
+
+/// The unit for times up to this one, and its seconds.
+fn unit(seconds: f64) -> (&'static str, f64) {
+    match seconds {
+        s if s >= SECONDS_PER_DAY => ("days", SECONDS_PER_DAY),
+        s if s >= 7_200.0 => ("hours", 3_600.0),
+        s if s >= 120.0 => ("minutes", 60.0),
+        _ => ("s", 1.0),
+    }
 }
 
 fn parts(parts: &RatesByProgress) -> String {

@@ -21,7 +21,7 @@ use scheduler::policy::Depth;
 use simulator::ledger::{AccountMeans, RequestFigures};
 
 use super::{clients, scan};
-use crate::output::{UNENDED, grouped};
+use crate::output::{UNENDED, grouped, short};
 use crate::why;
 
 /// Selects the requests of a part of the table.
@@ -430,16 +430,6 @@ fn remarks_on(run: &PolicyRun) -> String {
     remarks.join("; ")
 }
 
-/// A number in at most eight characters, without meaningless digits.
-pub fn short(value: f64) -> String {
-    match value {
-        v if v >= 10_000.0 => grouped(v.round() as u64),
-        v if v >= 1_000.0 => format!("{v:.0}"),
-        v if v >= 100.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    }
-}
-
 /// The next of 1, 2, 4, 8 and 10 times a power of ten, whose quarters are round.
 fn rounded_up(value: f64) -> f64 {
     if value <= 0.0 {
@@ -507,18 +497,6 @@ mod tests {
             (99.0, 100.0),
         ] {
             assert!((rounded_up(value) - end).abs() < 1e-9, "{value}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        for (value, text) in [
-            (0.123, "0.12"),
-            (123.45, "123.5"),
-            (1234.5, "1234"),
-            (1_234_567.0, "1,234,567"),
-        ] {
-            assert_eq!(short(value), text);
         }
     }
 }

@@ -25,6 +25,7 @@ mod truth;
 mod units;
 mod validate;
 mod verdicts;
+mod whole_scan;
 
 #[allow(
     dead_code,

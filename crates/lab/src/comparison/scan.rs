@@ -1,6 +1,7 @@
 //! The settings of a background scan, and their task.
 
 pub mod figures;
+pub mod whole;
 
 use std::io;
 use std::path::PathBuf;

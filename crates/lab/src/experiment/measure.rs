@@ -105,9 +105,14 @@ pub const MEASURES: &[Measure] = &[
         "99th percentile longer for the scan's sake by, %",
         |run| scan(run, |s| Some(s.foreground_p99_loss_percent)),
     ),
-    measure("scan_days", "days until the scan was done", |run| {
+    measure("scan_days", "days until until_percent of the scan", |run| {
         scan(run, ScanFigures::days)
     }),
+    measure(
+        "whole_scan_days",
+        "days of a whole scan, estimated if less was read",
+        |run| scan(run, ScanFigures::whole_days),
+    ),
     measure("mispredicted_percent", "plans that failed, %", |run| {
         scan(run, ScanFigures::mispredicted_percent)
     }),

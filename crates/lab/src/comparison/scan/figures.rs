@@ -1,5 +1,6 @@
 //! The figures of a scan beside the same load without it.
 
+use drive::Profile;
 use scheduler::background::TaskPhase;
 use scheduler::freeblock::Caution;
 use serde::Serialize;
@@ -7,6 +8,7 @@ use simulator::ledger::RunReport;
 use simulator::scenario::{ScanResult, ScenarioResult};
 
 use super::ScanPlan;
+use super::whole::WholeScan;
 
 /// The figures of a scan.
 #[derive(Clone, Debug, Serialize)]
@@ -50,6 +52,9 @@ pub struct ScanFigures {
     /// The times of the scan's hundredths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<Moment>,
+    /// The time of the whole scan, estimated unless all was read; `None` for a scan of a part of the drive that did not
+    /// end.
+    pub whole: Option<WholeScan>,
     /// The time at which the requested progress was reached, in seconds.
     #[serde(skip)]
     until: Option<f64>,
@@ -124,11 +129,12 @@ impl ScanFigures {
     /// Creates the figures from a run with the scan and one without.
     pub fn new(
         plan: &ScanPlan,
-        block_bytes: u32,
+        drive: &Profile,
         with: &RunReport,
         scanned: &ScanResult,
         without: &ScenarioResult,
     ) -> Self {
+        let block_bytes = drive.block_bytes;
         let (mean, p99) = responses(with);
         let (mean_alone, p99_alone) = responses(&without.ledger.report(&without.ran));
         // Bandwidth ends with the scan.
@@ -163,6 +169,7 @@ impl ScanFigures {
                 ),
             },
             progress: moments(scanned),
+            whole: WholeScan::of(scanned, drive.geometry.sectors().0),
             until: reached.map(|at| at.as_secs_f64()),
         }
     }
@@ -170,6 +177,11 @@ impl ScanFigures {
     /// Days until the requested progress, if it was reached.
     pub fn days(&self) -> Option<f64> {
         Some(self.until? / SECONDS_PER_DAY)
+    }
+
+    /// Days of the whole scan; estimated if less was read.
+    pub fn whole_days(&self) -> Option<f64> {
+        Some(self.whole.as_ref()?.end().seconds / SECONDS_PER_DAY)
     }
 
     /// Percentage of plans that made a command miss its revolution; `None` without plans.
