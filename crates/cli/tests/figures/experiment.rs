@@ -450,3 +450,46 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "try.toml:13: swoop: unknown key: did you mean `sweep`?",
     ),
 ];
+
+/// A scan of a whole small drive until 2 %, with the policy fixed.
+const PART_OF_A_SCAN: &str = "name = \"part\"\nsummary = \"a part of a scan\"\ndrive = \"dec-rz26\"\n\
+                              workload = \"oltp\"\npolicy = \"sptf-sw60\"\n[load]\nthink_ms = 0\n[truth]\n\
+                              write_cache = \"off\"\n[scan]\nblocks = \"all\"\nuntil_percent = 2\n[sweep]\n\
+                              tasks = [4, 8]\n[figure]\nx = \"tasks\"\ny = [\"scan_days\", \"whole_scan_days\"]\n";
+
+#[test]
+fn days_of_a_scan_say_of_what_and_a_column_names_the_policy() {
+    let scene = Scene::with(PART_OF_A_SCAN);
+    let table = scene.prints("experiment try.toml");
+    for title in [
+        "days until until_percent of the scan\n  tasks   sptf-sw60\n",
+        "days of a whole scan, estimated if less was read\n  tasks   sptf-sw60\n",
+    ] {
+        assert!(table.contains(title), "{title} is not in\n{table}");
+    }
+    for point in scene.json("experiment try.toml")["points"]
+        .as_array()
+        .expect("points")
+    {
+        let days = |name: &str| point["measures"][name]["mean"].as_f64().expect("days");
+        assert!(
+            days("whole_scan_days") > 50.0 * days("scan_days"),
+            "{point}"
+        );
+    }
+    // With the policy along the axis, the number is of the load.
+    let by_policy = PART_OF_A_SCAN
+        .replace("policy = \"sptf-sw60\"\n", "")
+        .replace("tasks = [4, 8]", "policy = [\"sptf\", \"sptf-sw60\"]")
+        .replace("x = \"tasks\"", "x = \"policy\"");
+    let table = Scene::with(&by_policy).prints("experiment try.toml");
+    assert!(table.contains("\n  policy      oltp\n"), "{table}");
+}
+
+#[test]
+fn the_scrub_of_a_large_drive_asks_for_the_days_of_the_whole() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/modern-scrub.toml");
+    let text = std::fs::read_to_string(path).expect("the experiment");
+    assert!(text.contains("until_percent = 1") && text.contains("\"whole_scan_days\""));
+    assert!(!text.contains("\"scan_days\""), "it is only of one percent");
+}

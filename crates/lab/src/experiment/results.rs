@@ -175,7 +175,7 @@ fn columns(plan: &ExperimentPlan) -> Vec<Column> {
             words.push(plan.modes[place].name().to_owned());
         }
         let name = match words.is_empty() {
-            true => experiment.name.clone(),
+            true => fixed_name(plan, place),
             false => words.join(", "),
         };
         let row = axis.values.iter().position(|value| *value == point[x]);
@@ -192,6 +192,15 @@ fn columns(plan: &ExperimentPlan) -> Vec<Column> {
         }
     }
     columns
+}
+
+/// The name of a column if nothing but the axis was swept: the policy, or the load if the axis is the policy.
+fn fixed_name(plan: &ExperimentPlan, point: usize) -> String {
+    let setup = &plan.runs[point * plan.experiment.repeat as usize].setup;
+    match (axis_of(&plan.experiment).setting.name, &setup.policies[..]) {
+        ("policy", _) | (_, []) => setup.source.name(),
+        (_, [policy, ..]) => policy.name(),
+    }
 }
 
 /// The JSON: all measures of all combinations. The same seeds give the same bytes.
