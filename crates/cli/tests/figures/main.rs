@@ -13,6 +13,7 @@ mod installed;
 mod packaged;
 mod paper;
 mod profile;
+mod published;
 mod reported;
 mod sample;
 mod scan;
