@@ -228,7 +228,7 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
         }
         CtlAction::Profile(_) => String::new(),
     };
-    output::print_answer(&text)
+    output::print_fitted(&text)
 }
 
 /// The form of an answer.

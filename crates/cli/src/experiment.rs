@@ -12,6 +12,7 @@ use lab::experiment::{
 use lab::{plot, text_file};
 
 use crate::bar::Bar;
+use crate::output::width::{self, FittedTable, wrapped};
 use crate::output::{DrawingFile, Exit, NewFile, NewTable, json, print, short};
 
 /// The arguments of `headtime experiment`.
@@ -133,7 +134,7 @@ impl OutputFiles {
         }
         match arguments.json {
             true => print(&json(results)?),
-            false => print(&table(results)),
+            false => print(&table(results, width::of_terminal())),
         }
     }
 }
@@ -164,8 +165,8 @@ fn same_file(one: &Path, other: &Path) -> bool {
     whole(one).is_some_and(|one| whole(other) == Some(one))
 }
 
-/// The results as tables.
-fn table(results: &Results) -> String {
+/// The results as tables, in lines of at most so many columns.
+fn table(results: &Results, width: usize) -> String {
     let experiment = results.experiment();
     let mut text = format!("{}: {}\n", experiment.name, experiment.summary);
     for (setting, value) in &experiment.fixed {
@@ -178,12 +179,13 @@ fn table(results: &Results) -> String {
     let _ = writeln!(text, "  {:22}{}", "mode", results.label());
     for grid in results.grids() {
         let _ = write!(text, "\n  {}\n", grid.title);
-        text.push_str(&rows(&grid));
+        text.push_str(&rows(&grid, width));
     }
-    text
+    wrapped(&text, width)
 }
 
-fn rows(grid: &Grid) -> String {
+/// The rows of a grid in lines of at most so many columns.
+fn rows(grid: &Grid, width: usize) -> String {
     let cell = |mean: &Option<Mean>| match *mean {
         None => "–".to_owned(),
         Some(Mean {
@@ -212,15 +214,14 @@ fn rows(grid: &Grid) -> String {
                 .unwrap_or(0)
         })
         .collect();
-    let mut text = String::new();
+    let mut table = FittedTable::default();
     for line in lines {
-        for (at, (word, width)) in line.iter().zip(&widths).enumerate() {
-            let _ = match at {
-                0 => write!(text, "  {word:width$}"),
-                _ => write!(text, "   {word:>width$}"),
-            };
-        }
-        text.push('\n');
+        let mut cells = line.iter().zip(&widths);
+        let label = cells
+            .next()
+            .map(|(word, &width)| format!("  {word:width$}"));
+        let cells = cells.map(|(word, &width)| format!("   {word:>width$}"));
+        table.push(label.unwrap_or_default(), cells.collect());
     }
-    text
+    table.text(width)
 }

@@ -2,6 +2,7 @@
 
 mod drawing;
 mod table;
+pub mod width;
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -123,6 +124,14 @@ impl From<Box<dyn Error>> for Exit {
 /// As for [`print()`].
 pub fn print_answer(text: &str) -> Result<(), Exit> {
     print(&without_controls(text))
+}
+
+/// Prints the text of an answer from a service as [`print_answer`], in lines that fit the terminal.
+///
+/// # Errors
+/// As for [`print()`].
+pub fn print_fitted(text: &str) -> Result<(), Exit> {
+    print_answer(&width::wrapped(text, width::of_terminal()))
 }
 
 /// The text with control characters other than line ends escaped: `\u001b`.

@@ -3,6 +3,7 @@
 mod caches;
 mod clients;
 mod help;
+mod histogram;
 mod left;
 pub mod progress;
 mod scan;
@@ -23,7 +24,7 @@ use lab::{named, plot, system};
 use scheduler::ordering::Phases;
 use simulator::replay::AddressFit;
 
-use crate::output::{DrawingFile, Exit, NewTable, json, print, warn};
+use crate::output::{DrawingFile, Exit, NewTable, json, print, warn, width};
 use crate::settings::load::LoadArguments;
 use crate::settings::preempt::PreemptArguments;
 use crate::settings::scan::ScanArguments;
@@ -260,7 +261,7 @@ pub fn run(arguments: &mut SimulateArgs) -> Result<(), Exit> {
     }
     match arguments.json {
         true => print(&json(&Comparison::new(&setup, &runs))?),
-        false => print(&report(&setup, &runs)),
+        false => print(&report(&setup, &runs, width::of_terminal())),
     }
 }
 

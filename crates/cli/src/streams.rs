@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use headtime_client::{Client, Error, Listed, default_socket};
 
+use crate::output::width::{self, FittedTable};
 use crate::output::{Exit, grouped, print_answer};
 
 /// List the streams of a running service: terms, status, late batches
@@ -62,39 +63,59 @@ pub fn table(streams: &[Listed]) -> String {
     if streams.is_empty() {
         return String::from("no streams\n");
     }
-    let mut text = format!(
-        "{:>6}  {:<12} {:<12} {:<16} {:<11} {:>12} {:>12}  {:<8} {:>10} {:>8} {:>6} {:>7}\n",
-        "stream",
-        "drive",
-        "export",
-        "name",
-        "mode",
-        "bytes/s",
-        "memory",
-        "standing",
-        "at once",
-        "waited",
-        "late",
-        "lapsed"
-    );
+    let titles = [
+        "drive", "export", "name", "mode", "bytes/s", "memory", "standing", "at once", "waited",
+        "late", "lapsed",
+    ];
+    let mut table = FittedTable::default();
+    table.push(format!("{:>6}", "stream"), cells(titles.map(str::to_owned)));
     for stream in streams {
-        text += &format!(
-            "{:>6}  {:<12} {:<12} {:<16} {:<11} {:>12} {:>12}  {:<8} {:>10} {:>8} {:>6} {:>7}\n",
-            stream.stream,
-            stream.drive,
-            stream.terms.export.as_deref().unwrap_or_default(),
-            stream.terms.name,
-            stream.terms.mode.name(),
+        let figures = [
+            stream.drive.clone(),
+            stream.terms.export.clone().unwrap_or_default(),
+            stream.terms.name.clone(),
+            stream.terms.mode.name().to_owned(),
             grouped(stream.terms.rate),
             grouped(stream.terms.memory.unwrap_or(0)),
-            stream.standing.name(),
-            stream.from_memory_total,
-            stream.waited_total,
-            stream.late_total,
-            stream.lapsed_total,
-        );
+            stream.standing.name().to_owned(),
+            stream.from_memory_total.to_string(),
+            stream.waited_total.to_string(),
+            stream.late_total.to_string(),
+            stream.lapsed_total.to_string(),
+        ];
+        table.push(format!("{:>6}", stream.stream), cells(figures));
     }
-    text
+    table.text(width::of_terminal())
+}
+
+/// The cells of a row, each as wide as its column.
+fn cells(texts: [String; 11]) -> Vec<String> {
+    let [
+        drive,
+        export,
+        name,
+        mode,
+        rate,
+        memory,
+        standing,
+        at_once,
+        waited,
+        late,
+        lapsed,
+    ] = texts;
+    vec![
+        format!("  {drive:<12}"),
+        format!(" {export:<12}"),
+        format!(" {name:<16}"),
+        format!(" {mode:<11}"),
+        format!(" {rate:>12}"),
+        format!(" {memory:>12}"),
+        format!("  {standing:<8}"),
+        format!(" {at_once:>10}"),
+        format!(" {waited:>8}"),
+        format!(" {late:>6}"),
+        format!(" {lapsed:>7}"),
+    ]
 }
 
 /// Connects to the service at a socket; without one, to the default socket.

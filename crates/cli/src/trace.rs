@@ -1,6 +1,7 @@
 //! `headtime trace`: statistics and conversion of traces.
 
 use crate::bar::ProgressLines;
+use crate::output::width::{self, FittedTable, wrapped};
 use crate::output::{UNENDED, note};
 use crate::settings::columns::ColumnArguments;
 use crate::verbosity::bar_target;
@@ -123,7 +124,7 @@ fn run_stat(stat: &Stat) -> Result<(), Box<dyn Error>> {
         text.push('\n');
         text
     } else {
-        table(&stat.file, &reader, &summary)?
+        table(&stat.file, &reader, &summary, width::of_terminal())?
     };
     io::stdout().lock().write_all(report.as_bytes())?;
     Ok(())
@@ -235,7 +236,13 @@ impl<'a> TraceReport<'a> {
 /// Limit of devices in the table. The JSON has all.
 const SHOWN_DEVICES: usize = 16;
 
-fn table(file: &Path, reader: &TraceReader, summary: &TraceSummary) -> Result<String, fmt::Error> {
+/// The summary as text, in lines of at most so many columns.
+fn table(
+    file: &Path,
+    reader: &TraceReader,
+    summary: &TraceSummary,
+    width: usize,
+) -> Result<String, fmt::Error> {
     let mut out = String::new();
     let megabytes = |bytes: u64| grouped(bytes as f64 / 1e6, 1);
     writeln!(out, "{} ({})", file.display(), reader.format().summary)?;
@@ -274,36 +281,63 @@ fn table(file: &Path, reader: &TraceReader, summary: &TraceSummary) -> Result<St
         random,
     )?;
     writeln!(out)?;
-    write!(out, "{:<12}", "")?;
-    for head in ["mean", "min", "p50", "p90", "p99", "p99.9", "max"] {
-        write!(out, " {head:>12}")?;
-    }
+    out.push_str(&spreads(summary).text(width));
     writeln!(out)?;
-    spread(&mut out, "size, KiB", &summary.size_bytes, 1024.0)?;
-    if let Some(gaps) = &summary.gap_nanos {
-        spread(&mut out, "gap, ms", gaps, 1e6)?;
-    }
-    writeln!(out)?;
-    writeln!(
-        out,
-        "{:<12} {:>12} {:>12} {:>12}",
-        "device", "requests", "MB", "footprint"
-    )?;
-    for device in summary.devices.iter().take(SHOWN_DEVICES) {
-        writeln!(
-            out,
-            "{:<12} {:>12} {:>12} {:>12}",
-            device.name,
-            grouped(device.requests as f64, 0),
-            megabytes(device.bytes),
-            megabytes(device.footprint_bytes)
-        )?;
-    }
+    out.push_str(&devices(summary).text(width));
     if let Some(further @ 1..) = summary.devices.len().checked_sub(SHOWN_DEVICES) {
         writeln!(out, "and {further} more (--json lists them)")?;
     }
     remarks(&mut out, reader, summary)?;
-    Ok(out)
+    Ok(wrapped(&out, width))
+}
+
+/// The spreads of sizes and gaps.
+fn spreads(summary: &TraceSummary) -> FittedTable {
+    let mut table = FittedTable::default();
+    let titles = ["mean", "min", "p50", "p90", "p99", "p99.9", "max"];
+    table.push(format!("{:<12}", ""), titles.map(cell).to_vec());
+    let mut push = |what: &str, spread: &Quantiles, unit: f64| {
+        let Quantiles {
+            mean,
+            min,
+            p50,
+            p90,
+            p99,
+            p999,
+            max,
+        } = *spread;
+        let whole = [min, p50, p90, p99, p999, max].map(|figure| figure as f64);
+        let figures = [mean].into_iter().chain(whole);
+        let cells = figures.map(|figure| cell(&grouped(figure / unit, 3)));
+        table.push(format!("{what:<12}"), cells.collect());
+    };
+    push("size, KiB", &summary.size_bytes, 1024.0);
+    if let Some(gaps) = &summary.gap_nanos {
+        push("gap, ms", gaps, 1e6);
+    }
+    table
+}
+
+/// The devices, those with the most requests first.
+fn devices(summary: &TraceSummary) -> FittedTable {
+    let mut table = FittedTable::default();
+    let titles = ["requests", "MB", "footprint"];
+    table.push(format!("{:<12}", "device"), titles.map(cell).to_vec());
+    for device in summary.devices.iter().take(SHOWN_DEVICES) {
+        let figures = [
+            grouped(device.requests as f64, 0),
+            grouped(device.bytes as f64 / 1e6, 1),
+            grouped(device.footprint_bytes as f64 / 1e6, 1),
+        ];
+        let cells = figures.map(|figure| cell(&figure));
+        table.push(format!("{:<12}", device.name), cells.to_vec());
+    }
+    table
+}
+
+/// A cell of a table.
+fn cell(text: &str) -> String {
+    format!(" {text:>12}")
 }
 
 /// The smallest shipped drive with so many bytes.
@@ -339,21 +373,6 @@ const REMEDY: &str = "name another --format, or state the columns and units with
 
 fn row(out: &mut String, what: &str, figure: &str, rest: &str) -> fmt::Result {
     writeln!(out, "{what:<12} {figure:>12} {rest}")
-}
-
-fn spread(out: &mut String, what: &str, spread: &Quantiles, unit: f64) -> fmt::Result {
-    write!(out, "{what:<12} {:>12}", grouped(spread.mean / unit, 3))?;
-    for figure in [
-        spread.min,
-        spread.p50,
-        spread.p90,
-        spread.p99,
-        spread.p999,
-        spread.max,
-    ] {
-        write!(out, " {:>12}", grouped(figure as f64 / unit, 3))?;
-    }
-    writeln!(out)
 }
 
 /// A figure with commas between thousands.

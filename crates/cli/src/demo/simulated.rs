@@ -14,7 +14,7 @@ use lab::demonstration::comparisons::{
 };
 use lab::plot;
 
-use crate::output::{DrawingFile, Exit, print};
+use crate::output::{DrawingFile, Exit, print, width};
 use crate::simulate;
 use crate::simulate::progress::RunBar;
 
@@ -57,6 +57,7 @@ fn shown(setup: &ComparisonSetup) -> Result<Vec<plot::Panel>, Exit> {
         runs.push(setup.run(policy, &mut progress)?);
         progress.finish()?;
     }
-    print(&simulate::report(setup, &runs))?;
+    let text = simulate::report(setup, &runs, width::of_terminal());
+    print(&text)?;
     Ok(panels(setup, &runs))
 }

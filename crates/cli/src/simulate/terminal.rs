@@ -20,7 +20,9 @@ use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use simulator::ledger::{AccountMeans, RequestFigures};
 
+use super::histogram::histograms;
 use super::{clients, scan};
+use crate::output::width::{FittedTable, wrapped};
 use crate::output::{UNENDED, grouped, short};
 use crate::why;
 
@@ -30,10 +32,10 @@ type SideOf = fn(&PolicyRun) -> &RequestFigures;
 /// Selects a phase of the mean account.
 type PhaseOf = fn(&AccountMeans) -> f64;
 
-/// The report of a comparison.
-pub fn report(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
+/// The report of a comparison, in lines of at most so many columns.
+pub fn report(setup: &ComparisonSetup, runs: &[PolicyRun], width: usize) -> String {
     let mut text = heading(setup, runs);
-    text.push_str(&table(runs));
+    text.push_str(&table(runs, width));
     text.push('\n');
     text.push_str(&head_time(runs));
     text.push_str(&commands(runs));
@@ -52,7 +54,7 @@ pub fn report(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
             text.push_str(&clients::streams(&run.name, figures));
         }
     }
-    text.push_str(&accounts(runs));
+    text.push_str(&accounts(runs, width));
     text.push('\n');
     for run in runs.iter().filter(|run| !run.slow.is_empty()) {
         let _ = writeln!(text, "the slowest under {}\n", run.policy.name());
@@ -61,12 +63,12 @@ pub fn report(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
             text.push('\n');
         }
     }
-    text.push_str(&histograms(runs));
+    text.push_str(&histograms(runs, name_width(runs), width));
     text.push_str(&remarks(runs));
     if let Some(verdict) = verdict(setup, runs) {
         let _ = writeln!(text, "\n{}", verdict.sentences.join("\n"));
     }
-    text
+    wrapped(&text, width)
 }
 
 fn heading(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
@@ -124,15 +126,14 @@ fn name_width(runs: &[PolicyRun]) -> usize {
     longest.map_or(8, |longest| (longest + 1).max(8))
 }
 
-fn table(runs: &[PolicyRun]) -> String {
-    let width = name_width(runs);
-    let mut text = format!("  {:7} {:width$}", "", "");
-    for title in [
+fn table(runs: &[PolicyRun], width: usize) -> String {
+    let names = name_width(runs);
+    let titles = [
         "requests", "mean ms", "p50", "p90", "p99", "p99.9", "max", "req/s", "MB/s",
-    ] {
-        let _ = write!(text, "{title:>10}");
-    }
-    text.push('\n');
+    ];
+    let mut table = FittedTable::default();
+    let titles = titles.map(|title| format!("{title:>10}"));
+    table.push(format!("  {:7} {:names$}", "", ""), titles.to_vec());
     let sides: [(&str, SideOf); 3] = [
         ("all", |run| &run.report.all),
         ("reads", |run| &run.report.reads),
@@ -144,47 +145,47 @@ fn table(runs: &[PolicyRun]) -> String {
         if name != "all" && runs.iter().map(counts).all(says_nothing) {
             continue;
         }
-        text.push_str(&lines(runs, name, side));
+        lines(&mut table, runs, name, side);
     }
     let parts = runs.first().map_or(0, |run| run.report.parts.len());
     for part in 0..parts {
         let name = &runs[0].report.parts[part].name;
-        text.push_str(&lines(runs, name, |run| &run.report.parts[part].side));
+        lines(&mut table, runs, name, |run| &run.report.parts[part].side);
     }
-    text
+    table.text(width)
 }
 
-/// A line for each run.
-fn lines(runs: &[PolicyRun], name: &str, side: impl Fn(&PolicyRun) -> &RequestFigures) -> String {
-    let width = name_width(runs);
-    let mut text = String::new();
+/// Appends a line for each run.
+fn lines(
+    table: &mut FittedTable,
+    runs: &[PolicyRun],
+    name: &str,
+    side: impl Fn(&PolicyRun) -> &RequestFigures,
+) {
+    let names = name_width(runs);
     for (row, run) in runs.iter().enumerate() {
         let label = if row == 0 { name } else { "" };
-        let _ = write!(text, "  {label:7} {:width$}", run.policy.name());
-        text.push_str(&figures(side(run), run.report.span_ms));
-        text.push('\n');
+        let label = format!("  {label:7} {:names$}", run.policy.name());
+        table.push(label, figures(side(run), run.report.span_ms));
     }
-    text
 }
 
-fn figures(side: &RequestFigures, span_ms: f64) -> String {
-    let mut text = format!("{:>10}", grouped(side.requests));
-    let Some(response) = &side.response else {
-        return text;
-    };
-    for value in [
-        response.mean_ms,
-        response.p50_ms,
-        response.p90_ms,
-        response.p99_ms,
-        response.p999_ms,
-        response.max_ms,
-        side.requests as f64 / span_ms * 1e3,
-        side.bytes as f64 / span_ms / 1e3,
-    ] {
-        let _ = write!(text, "{:>10}", short(value));
+fn figures(side: &RequestFigures, span_ms: f64) -> Vec<String> {
+    let mut cells = vec![format!("{:>10}", grouped(side.requests))];
+    if let Some(response) = &side.response {
+        let values = [
+            response.mean_ms,
+            response.p50_ms,
+            response.p90_ms,
+            response.p99_ms,
+            response.p999_ms,
+            response.max_ms,
+            side.requests as f64 / span_ms * 1e3,
+            side.bytes as f64 / span_ms / 1e3,
+        ];
+        cells.extend(values.map(|value| format!("{:>10}", short(value))));
     }
-    text
+    cells
 }
 
 /// Agreement of the drive with the belief, where the two differ.
@@ -285,7 +286,7 @@ fn bar(parts: &[(f64, char)]) -> String {
 }
 
 /// The mean account of a request.
-fn accounts(runs: &[PolicyRun]) -> String {
+fn accounts(runs: &[PolicyRun], width: usize) -> String {
     let phases: [(&str, PhaseOf); 8] = [
         ("waited", |a| a.waited_ms),
         ("queue", |a| a.queue_ms),
@@ -296,85 +297,23 @@ fn accounts(runs: &[PolicyRun]) -> String {
         ("bus", |a| a.bus_ms),
         ("other", |a| a.unclaimed_ms),
     ];
-    let mut text = format!("  {:16}", "of a request, ms");
-    for (name, _) in phases {
-        let _ = write!(text, "{name:>10}");
-    }
-    let _ = writeln!(text, "{:>12}", "buffer hits");
+    let mut table = FittedTable::default();
+    let titles = phases.iter().map(|(name, _)| format!("{name:>10}"));
+    let titles = titles.chain([format!("{:>12}", "buffer hits")]);
+    table.push(format!("  {:16}", "of a request, ms"), titles.collect());
     for run in runs {
         let Some(account) = &run.report.all.account else {
             continue;
         };
-        let _ = write!(text, "  {:16}", run.policy.name());
-        for (_, of) in phases {
-            let _ = write!(text, "{:>10}", short(of(account)));
-        }
         let hits = &run.report.all.hits;
         let share = (hits.full + hits.partial) as f64 / run.report.all.requests.max(1) as f64;
-        let _ = writeln!(text, "{:>10.1} %", share * 100.0);
+        let means = phases
+            .iter()
+            .map(|(_, of)| format!("{:>10}", short(of(account))));
+        let cells = means.chain([format!("{:>10.1} %", share * 100.0)]);
+        table.push(format!("  {:16}", run.policy.name()), cells.collect());
     }
-    text
-}
-
-/// Histograms of response times, all runs over one axis.
-fn histograms(runs: &[PolicyRun]) -> String {
-    let end = runs
-        .iter()
-        .map(|run| run.quantile(SHOWN_SHARE).as_millis_f64())
-        .fold(0.0, f64::max);
-    let end = rounded_up(end);
-    let width = name_width(runs);
-    let mut text = String::from("  response times\n");
-    let rows = if runs.len() == 1 { 6 } else { 3 };
-    for run in runs {
-        let (cells, beyond) = cells(run, end);
-        let highest = cells.iter().copied().max().unwrap_or(0).max(1);
-        for row in (0..rows).rev() {
-            let name = match row {
-                0 => run.policy.name(),
-                _ => String::new(),
-            };
-            let _ = write!(text, "  {name:width$}");
-            text.extend(cells.iter().map(|&count| glyph(count, highest, row, rows)));
-            if row == 0 && beyond > 0 {
-                let share = beyond as f64 / run.report.all.requests as f64;
-                let _ = write!(text, "  {:.2} % beyond", share * 100.0);
-            }
-            let trimmed = text.trim_end_matches(' ').len();
-            text.truncate(trimmed);
-            text.push('\n');
-        }
-    }
-    let _ = write!(text, "  {:width$}", "");
-    let quarter = HISTOGRAM_CELLS / 4;
-    for mark in 0..4 {
-        let value = short(end * f64::from(mark) / 4.0);
-        let _ = write!(text, "{:quarter$}", format!("╵{value}"));
-    }
-    let _ = writeln!(text, "╵{} ms", short(end));
-    text
-}
-
-/// Requests in each cell of the axis, and requests beyond its end.
-fn cells(run: &PolicyRun, end: f64) -> (Vec<u64>, u64) {
-    let mut cells = vec![0; HISTOGRAM_CELLS];
-    let mut beyond = 0;
-    for &(within, count) in &run.distribution {
-        let place = within.as_millis_f64() / end * HISTOGRAM_CELLS as f64;
-        match cells.get_mut(place as usize) {
-            Some(cell) => *cell += count,
-            None => beyond += count,
-        }
-    }
-    (cells, beyond)
-}
-
-/// The part of a column that lies in one row of `rows`, counted from below.
-fn glyph(count: u64, highest: u64, row: u64, rows: u64) -> char {
-    // Any request is at least an eighth of a row.
-    let eighths = (count * rows * 8).div_ceil(highest);
-    let here = eighths.saturating_sub(row * 8).min(8);
-    [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][here as usize]
+    table.text(width)
 }
 
 /// Remarks on the circumstances: once, if they are the same for all runs.
@@ -430,27 +369,8 @@ fn remarks_on(run: &PolicyRun) -> String {
     remarks.join("; ")
 }
 
-/// The next of 1, 2, 4, 8 and 10 times a power of ten, whose quarters are round.
-fn rounded_up(value: f64) -> f64 {
-    if value <= 0.0 {
-        return 1.0;
-    }
-    let power = 10f64.powf(value.log10().floor());
-    [1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 6.0, 8.0, 10.0]
-        .map(|multiple| multiple * power)
-        .into_iter()
-        .find(|&end| end >= value)
-        .unwrap_or(10.0 * power)
-}
-
 /// A bar's width: it and its legend fit a terminal of 130 columns, and wrap well in one of 80.
 const BAR_CELLS: usize = 40;
-
-/// A histogram's width. Four of its quarters are whole cells.
-const HISTOGRAM_CELLS: usize = 64;
-
-/// Share of requests within the histogram's axis, so that a few stragglers do not squeeze the rest.
-const SHOWN_SHARE: f64 = 0.995;
 
 /// The counts of preemption under each policy.
 fn preempted(runs: &[PolicyRun]) -> String {
@@ -476,27 +396,5 @@ mod tests {
         assert_eq!(text.chars().count(), BAR_CELLS);
         assert_eq!(bar(&[(0.0, 'a'), (1.0, 'b')]), "b".repeat(BAR_CELLS));
         assert_eq!(bar(&[(0.0, 'a')]), "");
-    }
-
-    #[test]
-    fn columns_fill_from_below_and_nothing_is_nothing() {
-        assert_eq!(glyph(0, 100, 0, 3), ' ');
-        assert_eq!(glyph(1, 100, 0, 3), '▁');
-        assert_eq!(glyph(100, 100, 2, 3), '█');
-        assert_eq!(glyph(50, 100, 1, 3), '▄');
-        assert_eq!(glyph(50, 100, 2, 3), ' ');
-    }
-
-    #[test]
-    fn axes_end_at_round_numbers() {
-        for (value, end) in [
-            (0.0, 1.0),
-            (0.3, 0.32),
-            (37.0, 40.0),
-            (101.0, 120.0),
-            (99.0, 100.0),
-        ] {
-            assert!((rounded_up(value) - end).abs() < 1e-9, "{value}");
-        }
     }
 }

@@ -10,6 +10,7 @@ mod experiment;
 mod fit;
 mod hostile;
 mod installed;
+mod narrow;
 mod packaged;
 mod paper;
 mod profile;
