@@ -37,7 +37,7 @@ pub fn validate(
         },
     };
     let measured = interrupt::run(py, |_| {
-        let validation = cases::validate(&settings)?;
+        let validation = cases::validate(&settings, &())?;
         Ok(Measured {
             json: json(&validation.judgements)?,
             svg: None,

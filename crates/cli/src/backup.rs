@@ -26,6 +26,7 @@ use server::volume::Release;
 use crate::interrupt::stop_flag;
 use crate::output::{Exit, grouped, print_answer, warn};
 use crate::service::{asked, understood};
+use crate::settings::store::STORE_BYTES;
 
 mod copy;
 mod moment;
@@ -58,7 +59,14 @@ pub struct BackupArgs {
     #[arg(long, value_name = "FOLDER")]
     store: Option<PathBuf>,
     /// The bound of these old bytes. When it is reached the backup fails, and clients go on
-    #[arg(long, value_name = "BYTES", default_value_t = StoreOrder::default().bytes, value_parser = amount)]
+    /// [default: 256 MiB]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = STORE_BYTES,
+        hide_default_value = true,
+        value_parser = amount
+    )]
     store_bytes: u64,
     /// Print the report as JSON
     #[arg(long)]

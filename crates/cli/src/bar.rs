@@ -44,6 +44,13 @@ impl Bar {
         Bar::of(bar)
     }
 
+    /// Creates a bar that is not drawn, for a measurement that does not tell its parts: only its lines.
+    pub fn lines(name: &str) -> Bar {
+        let bar = ProgressBar::hidden();
+        bar.set_prefix(name.to_owned());
+        Bar::of(bar)
+    }
+
     /// Returns the bar with a prefix.
     pub fn with_prefix(self, prefix: String) -> Bar {
         self.bar.set_prefix(prefix);

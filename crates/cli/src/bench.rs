@@ -3,7 +3,9 @@
 //! Each benchmark runs all of its candidates on this machine in one run. Quote the ratios.
 
 use clap::{Args, Subcommand};
+use lab::{Failure, Progress};
 
+use crate::bar::Bar;
 use crate::output::Exit;
 
 mod adopt;
@@ -85,6 +87,7 @@ enum What {
 /// # Errors
 /// If a benchmarked program does not run, or the output cannot be written.
 pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
+    let _lines = arguments.what.without_parts().map(Bar::lines);
     match &arguments.what {
         What::Adopt(arguments) => adopt::run(arguments),
         What::Simulate(arguments) => simulate::run(arguments),
@@ -106,6 +109,44 @@ pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
         What::Jitter(arguments) => jitter::run(arguments),
         What::Soak(arguments) => soak::run(arguments),
     }
+}
+
+impl What {
+    /// The name in lines of progress, unless the benchmark tells its parts itself.
+    fn without_parts(&self) -> Option<&'static str> {
+        match self {
+            What::Adopt(_) => Some("bench adopt"),
+            What::Simulate(_) => Some("bench simulate"),
+            What::Serve(_) => Some("bench serve"),
+            What::Preemption(_) => Some("bench preemption"),
+            What::Players(_) => Some("bench players"),
+            What::Schedulers(_) => Some("bench schedulers"),
+            What::Streams(_) => Some("bench streams"),
+            What::Densities(_) => Some("bench densities"),
+            What::Classify(_) => Some("bench classify"),
+            What::Jitter(_) => Some("bench jitter"),
+            What::Caches(_)
+            | What::Partial(_)
+            | What::Peers(_)
+            | What::FailSlow(_)
+            | What::Care(_)
+            | What::Priorities(_)
+            | What::Impact(_)
+            | What::Sets(_)
+            | What::Soak(_) => None,
+        }
+    }
+}
+
+/// Runs a benchmark that tells its parts, below a spinner.
+fn observed<T>(
+    name: &str,
+    run: impl FnOnce(&dyn Progress) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let bar = Bar::spinner().with_prefix(name.to_owned());
+    let result = run(&bar);
+    bar.finish();
+    result
 }
 
 const EXAMPLES: &str = "Examples:

@@ -4,5 +4,6 @@ pub mod columns;
 pub mod load;
 pub mod preempt;
 pub mod scan;
+pub mod store;
 pub mod truth;
 pub mod units;

@@ -10,6 +10,7 @@ use lab::validate::judgement::{DemeritFigures, Judgement};
 use lab::validate::table::judgements;
 use simulator::trace::OnBad;
 
+use crate::bar::Bar;
 use crate::output::{Exit, NewTable, json, note, print, write_file};
 
 /// The arguments of `headtime validate`.
@@ -72,7 +73,10 @@ The demerit is the root mean square distance of the two distributions of service
 /// If a drive or trace is invalid, or the output cannot be written.
 pub fn run(arguments: &ValidateArgs) -> Result<(), Exit> {
     let out = NewTable::begin(arguments.out.as_deref())?;
-    let validation = validate(&arguments.settings())?;
+    let bar = Bar::new("{bar:40} {pos} of {len} drives  {msg}").with_prefix("validate".to_owned());
+    let validation = validate(&arguments.settings(), &bar);
+    bar.finish();
+    let validation = validation?;
     if let Some(file) = out {
         file.write(&judgements(&validation.judgements))?;
     }

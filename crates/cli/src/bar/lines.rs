@@ -74,22 +74,23 @@ impl Drop for ProgressLines {
 
 /// The time between two lines, if there are any.
 fn interval() -> Option<Duration> {
-    let text = match env::var(VARIABLE) {
-        Err(_) => return Some(Duration::from_secs_f64(SECONDS)),
-        Ok(text) => text,
+    let usual = Duration::from_secs_f64(SECONDS);
+    let Ok(text) = env::var(VARIABLE) else {
+        return Some(usual);
     };
-    match text.parse() {
-        Ok(0.0) => None,
-        Ok(seconds) if (0.0..=MOST_SECONDS).contains(&seconds) => {
-            Some(Duration::from_secs_f64(seconds))
-        }
-        _ => {
-            warn(&format!(
-                "{VARIABLE}={text}: expected seconds from 0, which is none, to {MOST_SECONDS}; {SECONDS} are taken"
-            ));
-            Some(Duration::from_secs_f64(SECONDS))
-        }
-    }
+    stated_interval(&text).unwrap_or_else(|| {
+        warn(&format!(
+            "{VARIABLE}={text}: expected seconds from 0, which is none, to {MOST_SECONDS}; {SECONDS} are taken"
+        ));
+        Some(usual)
+    })
+}
+
+/// The time that the variable states, none for zero; `None` if it states no time.
+fn stated_interval(text: &str) -> Option<Option<Duration>> {
+    let seconds: f64 = text.parse().ok()?;
+    let is_time = (0.0..=MOST_SECONDS).contains(&seconds);
+    is_time.then(|| (seconds > 0.0).then(|| Duration::from_secs_f64(seconds)))
 }
 
 /// What a bar shows.
@@ -149,6 +150,17 @@ mod tests {
             position,
             length,
             elapsed: Duration::from_secs(120),
+        }
+    }
+
+    #[test]
+    fn lines_come_every_half_minute_unless_the_variable_says_otherwise() {
+        assert_eq!(SECONDS, 30.0);
+        let seconds = |text| stated_interval(text).map(|time| time.map(|time| time.as_secs_f64()));
+        assert_eq!(seconds("2.5"), Some(Some(2.5)));
+        assert_eq!(seconds("0"), Some(None));
+        for text in ["", "soon", "-1", "nan", "604801"] {
+            assert_eq!(seconds(text), None, "{text}");
         }
     }
 

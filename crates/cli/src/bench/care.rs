@@ -10,6 +10,7 @@ use lab::bench::care::{
     SharingFigures, WholeScrub,
 };
 
+use super::observed;
 use crate::output::{Exit, json, print};
 use crate::settings::units::in_unit;
 
@@ -75,7 +76,7 @@ task against a client that reads the same blocks.";
 /// # Errors
 /// If a name is unknown or a run fails, or the output cannot be written.
 pub fn run(arguments: &CareBenchArgs) -> Result<(), Exit> {
-    let figures = arguments.settings().run(&())?;
+    let figures = observed("bench care", |bar| arguments.settings().run(bar))?;
     print(&match arguments.json {
         true => json(&figures)?,
         false => table(&figures),

@@ -6,6 +6,7 @@ use clap::Args;
 use document::quantity::Unit;
 use lab::bench::fail_slow::{FailSlowBench, FailSlowReport, SlowLoad};
 
+use super::observed;
 use crate::output::{Exit, json, print};
 use crate::settings::units::in_unit;
 
@@ -64,7 +65,7 @@ becomes slow after ten minutes.";
 /// # Errors
 /// If a name is unknown or a run fails, or the output cannot be written.
 pub fn run(arguments: &FailSlowBenchArgs) -> Result<(), Exit> {
-    let report = arguments.settings().run(&())?;
+    let report = observed("bench fail-slow", |bar| arguments.settings().run(bar))?;
     print(&match arguments.json {
         true => json(&report)?,
         false => table(&report),

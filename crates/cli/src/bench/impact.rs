@@ -6,6 +6,7 @@ use clap::Args;
 use document::quantity::Unit;
 use lab::bench::impact::{ImpactBench, ImpactFigures, truths};
 
+use super::observed;
 use crate::output::{Exit, json, print};
 use crate::settings::units::{MOST_SECONDS, in_unit, whole_in};
 
@@ -52,7 +53,7 @@ Each run serves an OLTP load that is never idle, with a scan in free blocks and 
 /// # Errors
 /// If a name is unknown or a run fails, or the output cannot be written.
 pub fn run(arguments: &ImpactBenchArgs) -> Result<(), Exit> {
-    let figures = arguments.settings().run(&())?;
+    let figures = observed("bench impact", |bar| arguments.settings().run(bar))?;
     print(&match arguments.json {
         true => json(&figures)?,
         false => table(&figures),

@@ -6,6 +6,7 @@ use clap::Args;
 use document::quantity::Unit;
 use lab::bench::partial::{KnownPlaces, PartialBench, PartialFigures};
 
+use super::observed;
 use crate::output::{Exit, json, print};
 use crate::settings::units::{MOST_SECONDS, in_unit, whole_in};
 
@@ -68,7 +69,7 @@ parts of a disk later than others, also with the whole map.";
 /// # Errors
 /// If a drive is unknown or a run fails, or the output cannot be written.
 pub fn run(arguments: &PartialBenchArgs) -> Result<(), Exit> {
-    let figures = arguments.settings().run(&())?;
+    let figures = observed("bench partial", |bar| arguments.settings().run(bar))?;
     print(&match arguments.json {
         true => json(&figures)?,
         false => table(&figures),

@@ -7,6 +7,7 @@ use document::quantity::Unit;
 use lab::bench::LEAST;
 use lab::bench::priorities::{ARMS, PrioritiesBench, PrioritiesReport};
 
+use super::observed;
 use crate::output::{Exit, json, print};
 use crate::settings::units::{in_unit, whole_in};
 
@@ -60,7 +61,7 @@ A round takes 20 turns.";
 /// # Errors
 /// If a program is missing or does not run, or the output cannot be written.
 pub fn run(arguments: &PrioritiesBenchArgs) -> Result<(), Exit> {
-    let report = arguments.settings().run(&())?;
+    let report = observed("bench priorities", |bar| arguments.settings().run(bar))?;
     print(&match arguments.json {
         true => json(&report)?,
         false => table(&report),

@@ -7,6 +7,7 @@ use document::quantity::Unit;
 use lab::bench::busy::BeliefSource;
 use lab::bench::sets::{SetsBench, SetsFigures};
 
+use super::observed;
 use crate::output::{Exit, json, print};
 use crate::settings::units::{MOST_SECONDS, in_unit, whole_in};
 
@@ -68,7 +69,7 @@ the time is over.";
 /// # Errors
 /// If a name is unknown or a run fails, or the output cannot be written.
 pub fn run(arguments: &SetsBenchArgs) -> Result<(), Exit> {
-    let figures = arguments.settings().run(&())?;
+    let figures = observed("bench sets", |bar| arguments.settings().run(bar))?;
     print(&match arguments.json {
         true => json(&figures)?,
         false => table(&figures),

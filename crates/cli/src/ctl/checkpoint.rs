@@ -13,6 +13,7 @@ use server::volume::Release;
 
 use crate::output::{Exit, grouped};
 use crate::service::understood;
+use crate::settings::store::STORE_BYTES;
 
 /// The arguments of `headtime ctl checkpoint`.
 #[derive(Clone, Debug, Args)]
@@ -55,7 +56,14 @@ struct CreateArgs {
     #[arg(long, value_name = "FOLDER")]
     store: Option<PathBuf>,
     /// The bound of these old bytes. When it is reached the checkpoint is lost, and clients go on
-    #[arg(long, value_name = "BYTES", default_value_t = StoreOrder::default().bytes, value_parser = amount)]
+    /// [default: 256 MiB]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = STORE_BYTES,
+        hide_default_value = true,
+        value_parser = amount
+    )]
     store_bytes: u64,
 }
 

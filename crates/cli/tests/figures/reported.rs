@@ -4,9 +4,18 @@ use std::process::Output;
 
 use assert_cmd::Command;
 
+use crate::scene::shared;
+
 /// A simulation that takes at least some milliseconds, with lines at this interval in seconds.
 fn simulated(interval: &str) -> (Output, String) {
-    let words = "simulate --drive hp-c2247a --workload oltp --requests 20000 --policy fcfs --json";
+    run(
+        "simulate --drive hp-c2247a --workload oltp --requests 20000 --policy fcfs --json",
+        interval,
+    )
+}
+
+/// A command with lines at this interval in seconds.
+fn run(words: &str, interval: &str) -> (Output, String) {
     let output = Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
         .env("HEADTIME_PROGRESS_S", interval)
         .args(words.split_whitespace())
@@ -37,5 +46,33 @@ fn an_interval_that_is_none_is_told_and_the_usual_one_taken() {
         let (_, said) = simulated(interval);
         let expected = format!("warning: HEADTIME_PROGRESS_S={interval}: expected seconds from 0");
         assert!(said.starts_with(&expected), "{said}");
+    }
+}
+
+#[test]
+fn benches_and_validation_have_lines_too() {
+    let trace = shared("lines of a validation").map(|folder| folder.join("drives"));
+    let validation = trace.map(|_| {
+        (
+            "validate --drive hp-c2247a",
+            "progress: validate: hp-c2247a: ",
+        )
+    });
+    let commands = [
+        (
+            "bench simulate --requests 10000 --json",
+            "progress: bench simulate: ",
+        ),
+        (
+            "bench sets --unprofiled --size-mib 4 --pieces 1 --seeds 1 --json",
+            "progress: bench sets: 4 MiB in 1 pieces, seed 1: ",
+        ),
+    ];
+    for (words, begin) in commands.into_iter().chain(validation) {
+        let (_, said) = run(words, "0.001");
+        let has_line = said
+            .lines()
+            .any(|line| line.starts_with(begin) && line.contains(" so far"));
+        assert!(has_line, "{words}: {begin} is not in\n{said}");
     }
 }

@@ -9,7 +9,7 @@ use simulator::trace::OnBad;
 use super::judgement::{JudgedModel, Judgement, judge};
 use super::measurement::{self, Measurements};
 use crate::plot::{Panel, Series, distributions};
-use crate::{Failure, lent, named};
+use crate::{Failure, Progress, lent, named};
 
 /// The selection of drives and traces.
 #[derive(Clone, Debug)]
@@ -55,14 +55,20 @@ struct ValidationCase {
 ///
 /// # Errors
 /// If a drive or trace is invalid; with `CI=true` also if there are no traces.
-pub fn validate(settings: &ValidationSettings) -> Result<Validation, Failure> {
+pub fn validate(
+    settings: &ValidationSettings,
+    progress: &dyn Progress,
+) -> Result<Validation, Failure> {
     let (cases, remarks) = cases(settings)?;
     let (mut judgements, mut drawings) = (Vec::new(), Vec::new());
+    progress.expect(cases.len() as u64);
     for case in &cases {
+        progress.begin(&case.profile.name);
         let samples = &case.measurements.samples;
         let judged = judge(&case.profile, samples, case.disksim.as_deref());
         drawings.push((case.profile.name.clone(), case.drawing(&judged)));
         judgements.push(judged.judgement);
+        progress.advance(1);
     }
     Ok(Validation {
         judgements,
