@@ -7,6 +7,7 @@ use lab::system::SystemFile;
 
 use super::SimulateArgs;
 use crate::bar::Bar;
+use crate::output::width::{self, FittedTable, wrapped};
 use crate::output::{Exit, NewTable, grouped, json, print, warn};
 
 /// The options of `--cache`.
@@ -88,11 +89,12 @@ fn show(arguments: &SimulateArgs, settings: &CachedSettings) -> Result<(), Exit>
     }
     match arguments.json {
         true => print(&json(&figures)?),
-        false => print(&report(&figures, &settings.policy)),
+        false => print(&report(&figures, &settings.policy, width::of_terminal())),
     }
 }
 
-fn report(figures: &CachedFigures, policy: &str) -> String {
+/// The report, in lines of at most so many columns.
+fn report(figures: &CachedFigures, policy: &str, width: usize) -> String {
     let mut text = format!(
         "{} requests, {} under {policy} ({}): mean {:.3} ms, p50 {:.3}, p99 {:.3}\n\n",
         grouped(figures.requests),
@@ -102,27 +104,28 @@ fn report(figures: &CachedFigures, policy: &str) -> String {
         figures.p50_ms,
         figures.p99_ms
     );
-    let width = figures.levels.iter().map(|level| level.cache.len()).max();
-    let width = width.unwrap_or_default();
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        text,
-        "{:width$} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12}",
-        "cache", "hits", "hits", "misses", "prefetched", "readmore", "unused"
-    );
+    let names = figures.levels.iter().map(|level| level.cache.len()).max();
+    let names = names.unwrap_or_default();
+    let mut table = FittedTable::default();
+    let cell = |text: &str| format!(" {text:>12}");
+    let titles = ["hits", "misses", "prefetched", "readmore", "unused"].map(cell);
+    let titles = [format!(" {:>7}", "hits")].into_iter().chain(titles);
+    table.push(format!("{:names$}", "cache"), titles.collect());
     for level in &figures.levels {
-        let _ = writeln!(
-            text,
-            "{:width$} {:>6.1}% {:>12} {:>12} {:>12} {:>12} {:>12}",
-            level.cache,
-            100.0 * level.hit_ratio,
-            grouped(level.hits),
-            grouped(level.misses),
-            grouped(level.prefetched),
-            grouped(level.readmore),
-            grouped(level.unused)
-        );
+        let counts = [
+            level.hits,
+            level.misses,
+            level.prefetched,
+            level.readmore,
+            level.unused,
+        ];
+        let counts = counts.map(|count| cell(&grouped(count)));
+        let ratio = format!(" {:>6.1}%", 100.0 * level.hit_ratio);
+        let cells = [ratio].into_iter().chain(counts);
+        table.push(format!("{:names$}", level.cache), cells.collect());
     }
+    text.push_str(&table.text(width));
+    // Writing to a string cannot fail.
     let _ = writeln!(
         text,
         "\ndisk: {} commands, {} blocks of 4 KiB, busy {:.1} %",
@@ -130,5 +133,5 @@ fn report(figures: &CachedFigures, policy: &str) -> String {
         grouped(figures.disk_blocks),
         figures.disk_busy_percent
     );
-    text
+    wrapped(&text, width)
 }

@@ -23,11 +23,12 @@ fn on_terminal(scene: &Scene, columns: usize, arguments: &str) -> String {
 }
 
 /// Three policies, a scan, an experiment and a trace.
-const COMMANDS: [&str; 4] = [
+const COMMANDS: [&str; 5] = [
     "simulate --drive quantum-atlas-10k --workload oltp --policy fcfs,c-look,sptf-sw60 --requests 500 --why 1",
     "simulate --drive quantum-atlas-10k --workload oltp --policy sptf --scan --seek-noise-us 60 --requests 500",
     "experiment try.toml",
     "trace stat load.csv",
+    "simulate --trace load.csv --cache 64MiB,arc,linux-6 --cache 256MiB,lru,ra,pfc",
 ];
 
 /// Five columns of two seeds each.

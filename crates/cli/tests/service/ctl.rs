@@ -93,6 +93,32 @@ fn status_and_tasks_are_told_to_people_and_to_programs() {
 }
 
 #[test]
+fn answers_fit_the_terminal() {
+    let scene = scene();
+    let program = assert_cmd::cargo::cargo_bin!("headtime");
+    for words in ["status", "tasks", "streams"] {
+        let plain = scene.ctl(words);
+        for columns in [60, 160] {
+            let line = format!("stty cols {columns}; {} ctl {words}", program.display());
+            let output = Command::new("script")
+                .args(["-qec", &line, "/dev/null"])
+                .env("XDG_RUNTIME_DIR", scene.folder.path())
+                .output()
+                .unwrap();
+            let text = String::from_utf8(output.stdout).unwrap().replace('\r', "");
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(
+                longest.is_some_and(|longest| longest <= columns),
+                "{words}: {text}"
+            );
+            for word in plain.split_whitespace() {
+                assert!(text.contains(word), "{words}: {word} is not in\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_service_is_told_what_was_said() {
     let scene = scene();
     let reload = "now: export db-idle is new\nafter a restart: drive disk has another back end\n";
