@@ -28,6 +28,7 @@ pub use table::levels;
 
 mod spec;
 mod table;
+mod verdict;
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
@@ -73,6 +74,8 @@ pub struct CachedFigures {
     pub disk_busy_percent: f64,
     /// Skipped bad lines.
     pub bad_lines: u64,
+    /// What the caches answer, and what is unusual, in sentences.
+    pub verdict: Vec<String>,
 }
 
 /// The figures of a cache.
@@ -236,17 +239,20 @@ impl CachedSettings {
             unused: level.unused,
             hit_ratio: level.hit_ratio(),
         };
+        let levels: Vec<_> = caches.iter().zip(&report.levels).map(level).collect();
+        let disk_busy_percent = 100.0 * report.disk.busy.as_nanos() as f64 / span;
         CachedFigures {
+            verdict: verdict::sentences(&levels, disk_busy_percent),
             drive: self.drive.clone(),
             mode: Label::InFirmware,
             requests: report.requests,
-            levels: caches.iter().zip(&report.levels).map(level).collect(),
+            levels,
             mean_ms: report.response.mean_ms(),
             p50_ms: report.response.percentile_ms(50.0),
             p99_ms: report.response.percentile_ms(99.0),
             disk_commands: report.disk.commands,
             disk_blocks: report.disk.blocks,
-            disk_busy_percent: 100.0 * report.disk.busy.as_nanos() as f64 / span,
+            disk_busy_percent,
             bad_lines,
         }
     }

@@ -133,5 +133,6 @@ fn report(figures: &CachedFigures, policy: &str, width: usize) -> String {
         grouped(figures.disk_blocks),
         figures.disk_busy_percent
     );
+    let _ = writeln!(text, "\n{}", figures.verdict.join("\n"));
     wrapped(&text, width)
 }

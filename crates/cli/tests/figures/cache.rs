@@ -94,6 +94,9 @@ fn caches_over_a_drive_have_the_promised_keys() {
         text.contains("200 requests, modern-20tb under sptf (in-firmware)"),
         "{text}"
     );
+    let lines: Vec<&str> = text.lines().rev().take(2).collect();
+    assert_eq!(run["verdict"], serde_json::json!([lines[1], lines[0]]));
+    assert!(lines[1].contains(" of the demanded blocks, "), "{text}");
 }
 
 #[test]
