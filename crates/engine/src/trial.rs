@@ -18,6 +18,7 @@ use drive::{Profile, invented};
 use scheduler::Preemption;
 use scheduler::background::{Order, TaskId};
 use scheduler::freeblock::WantedBlocks;
+use scheduler::ordering::Grace;
 use scheduler::policy::{ALL, NamedPolicy};
 use stream::playout::AccessId;
 use stream::quota::Quotas;
@@ -116,6 +117,7 @@ impl Trial {
             reserved_for_real_time: 4,
             commands_at_drive: 2 + source.below(3) as usize,
             patience: Duration::from_millis(1 + source.number(1)),
+            grace: (source.number(1) & 1 == 1).then(Grace::default),
             ..Limits::default()
         };
         let parts = source.number(1);

@@ -24,8 +24,9 @@ use block::{Finished, Instant};
 use drive::Profile;
 use engine::explanation::Explanation;
 use engine::{Engine, Limits, ReadRule};
-use scheduler::ordering::Phases;
+use scheduler::ordering::{Grace, Phases};
 use scheduler::{NamedPolicy, Preemption};
+use server::config::GracePeriod;
 use server::why::Slow;
 use simulator::run::{self, Audience, EndedCommand, Options, PastEnd, RunError, ScanPoint, Watch};
 use simulator::scenario::{Scenario, ScenarioError, ScenarioResult};
@@ -89,6 +90,8 @@ pub struct ComparisonSetup {
     pub policies: Vec<NamedPolicy>,
     /// How reads and writes share the drive.
     pub phases: Phases,
+    /// When background requests begin; `None`: as soon as no other request waits.
+    pub grace: Option<Grace>,
     /// Commands at the drive. Default: as many as suit the policy.
     pub depth: Option<u32>,
     /// Limit of requests.
@@ -180,6 +183,8 @@ impl ComparisonSettings {
             source,
             policies,
             phases: self.phases.unwrap_or(Phases::Mixed),
+            // That of a service, whose drive has a belief.
+            grace: GracePeriod::default().rule(true),
             depth: self.depth,
             requests,
             until,
@@ -339,6 +344,7 @@ impl ComparisonSetup {
         let name = &self.drive.name;
         let mut limits = Limits {
             phases: self.phases,
+            grace: self.grace,
             ..Limits::suited_to(policy, &self.drive)
         };
         if let Some(depth) = self.depth {

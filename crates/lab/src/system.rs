@@ -200,6 +200,7 @@ impl SystemFile {
             truth,
             source,
             phases: config.phases,
+            grace: config.grace.rule(true),
             depth: flags.depth,
             requests,
             until,

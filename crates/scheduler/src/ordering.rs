@@ -20,6 +20,7 @@
 //!   back go first, then released ones, then the policy's choice.
 //! - The predecessors of an urgent piece are as urgent as the piece.
 //! - A piece that has waited longer than the patience goes before levels and policies.
+//! - A background piece begins when the others have been quiet for a grace period.
 //!
 //! A policy receives a piece when the piece becomes eligible. The mechanism checks the policy's
 //! answers.
@@ -32,12 +33,14 @@ use drive::SeekTarget;
 mod barrier;
 mod choice;
 mod combined;
+mod grace;
 mod level;
 mod phases;
 mod piece;
 mod queue;
 mod raise;
 
+pub use grace::Grace;
 pub use level::PriorityLevel;
 pub use phases::Phases;
 pub use piece::PieceState;
@@ -45,6 +48,7 @@ pub use piece::PieceState;
 use crate::policy::{EligibleRequest, PieceId, Policy, Sight};
 use barrier::Barriers;
 use combined::Combined;
+use grace::GraceClock;
 use phases::PhaseTurn;
 use piece::{List, NONE, Pieces, QueuePart, RequestPiece, Thread, Transition};
 use queue::LevelQueue;
@@ -56,6 +60,8 @@ pub struct OrderingRules {
     pub phases: Phases,
     /// The time after which a waiting piece goes first. Background pieces have no patience.
     pub patience: Duration,
+    /// When background pieces begin; `None`: as soon as no other piece is eligible.
+    pub grace: Option<Grace>,
     /// The largest number of pieces. At the bound a request is raised as a whole instead of
     /// divided.
     pub pieces: usize,
@@ -119,6 +125,7 @@ pub struct Ordering {
     /// The waiting pieces that have patience, oldest first.
     ages: List,
     turn: PhaseTurn,
+    grace: GraceClock,
     arrived: u64,
     divided: u64,
     waiting: usize,
@@ -147,6 +154,7 @@ impl Ordering {
             ready: [0; 2],
             ages: List::EMPTY,
             turn: PhaseTurn::FIRST,
+            grace: GraceClock::FIRST,
             arrived: 0,
             divided: 0,
             waiting: 0,
@@ -274,10 +282,12 @@ impl Ordering {
             self.pieces.get_mut(piece).epoch = epoch;
         }
         if new_piece.level != PriorityLevel::BACKGROUND {
+            self.grace.note_other(now);
             self.pieces.get_mut(piece).is_patient = true;
             self.pieces.push(&mut self.ages, Thread::Age, piece);
         }
         if self.is_eligible(piece) {
+            self.note_first_background(now, piece);
             self.queue_up(piece, QueuePart::Sorted);
         } else {
             self.raise_predecessors(piece);
@@ -323,6 +333,9 @@ impl Ordering {
 
     /// Removes a piece that the drive has served.
     pub fn end(&mut self, now: Instant, piece: PieceId) {
+        if self.pieces.get(piece).level != PriorityLevel::BACKGROUND {
+            self.grace.note_other(now);
+        }
         self.remove(now, piece, Transition::End);
     }
 
@@ -373,7 +386,16 @@ impl Ordering {
     fn release(&mut self, now: Instant, piece: PieceId, part: QueuePart) {
         let entry = self.pieces.get_mut(piece);
         entry.ordered = now.since(entry.entered);
+        self.note_first_background(now, piece);
         self.queue_up(piece, part);
+    }
+
+    /// The grace period counts from a background piece that becomes eligible while no other one is.
+    fn note_first_background(&mut self, now: Instant, piece: PieceId) {
+        let ready = self.ready[0] | self.ready[1];
+        if self.level(piece) == PriorityLevel::BACKGROUND && ready & choice::BACKGROUND == 0 {
+            self.grace.note_background(now);
+        }
     }
 
     /// Whether a piece has no predecessor left.

@@ -23,6 +23,7 @@ mod exports;
 mod fields;
 mod foreseen;
 mod front;
+mod grace;
 mod hooks;
 mod mirror;
 mod phases;
@@ -49,6 +50,7 @@ use scheduler::ordering::Phases;
 use scheduler::policy::NamedPolicy;
 
 pub use foreseen::{IMPACT_PPM, background};
+pub use grace::GracePeriod;
 pub use hooks::Hooks;
 pub use places::Places;
 pub use preemption::Preemption;
@@ -100,6 +102,8 @@ pub struct DriveConfig {
     pub preemption: Option<Preemption>,
     /// Whether reads and writes take turns.
     pub phases: Phases,
+    /// How long others must be quiet before background requests begin.
+    pub grace: GracePeriod,
     /// The guarantees for streams, if there are any.
     pub streams: Option<StreamsConfig>,
     /// The impact budget: the share by which background tasks may lengthen foreground requests, in parts

@@ -13,6 +13,7 @@ const LIMITS: Limits = Limits {
     commands_at_drive: 2,
     patience: Duration::from_millis(100),
     phases: scheduler::ordering::Phases::Mixed,
+    grace: None,
 };
 
 fn is_pass(answer: StageAnswer) -> bool {

@@ -2,7 +2,7 @@
 
 use block::{Class, Duration};
 use drive::Profile;
-use scheduler::ordering::{OrderingRules, Phases};
+use scheduler::ordering::{Grace, OrderingRules, Phases};
 use scheduler::policy::{Depth, NamedPolicy};
 
 /// The bounds of an engine.
@@ -24,6 +24,9 @@ pub struct Limits {
     pub patience: Duration,
     /// How reads and writes share the drive.
     pub phases: Phases,
+    /// When background requests begin; `None`: as soon as no other request waits.
+    #[serde(default)]
+    pub grace: Option<Grace>,
 }
 
 impl Limits {
@@ -54,6 +57,7 @@ impl Limits {
         OrderingRules {
             phases: self.phases,
             patience: self.patience,
+            grace: self.grace,
             pieces: self.requests * PIECES,
         }
     }
@@ -81,6 +85,7 @@ impl Default for Limits {
             // time after which Linux gives a command of a disk up.
             patience: Duration::from_secs(5),
             phases: Phases::Mixed,
+            grace: None,
         }
     }
 }

@@ -14,7 +14,7 @@ use drive::invented;
 use engine::{Engine, Limits};
 use proptest::prelude::*;
 use scheduler::Preemption;
-use scheduler::ordering::Phases;
+use scheduler::ordering::{Grace, Phases};
 use scheduler::preemption::{Aside, Landing, LastChunk, Split, SplitCost, When};
 
 use crate::hostile;
@@ -297,14 +297,15 @@ fn limits() -> impl Strategy<Value = Limits> {
         write: Duration::from_millis(10),
     };
     let phases = prop_oneof![Just(Phases::Mixed), Just(alternate)];
-    (4..40usize, 1..7usize, 1..60u64, phases).prop_map(|(requests, commands, patience, phases)| {
-        Limits {
-            requests,
-            reserved_for_real_time: requests / 8,
-            commands_at_drive: commands,
-            patience: Duration::from_millis(patience),
-            phases,
-        }
+    let grace = prop_oneof![Just(None), Just(Some(Grace::default()))];
+    let numbers = (4..40usize, 1..7usize, 1..60u64, phases, grace);
+    numbers.prop_map(|(requests, commands, patience, phases, grace)| Limits {
+        requests,
+        reserved_for_real_time: requests / 8,
+        commands_at_drive: commands,
+        patience: Duration::from_millis(patience),
+        phases,
+        grace,
     })
 }
 

@@ -120,6 +120,7 @@ fn scanned(found: &Arc<Profile>) -> Result<(f64, f64), Failure> {
         source,
         policies: Vec::new(),
         phases: Phases::Mixed,
+        grace: None,
         depth: None,
         requests: None,
         until: Some(Instant::from_nanos(SECONDS * 1_000_000_000)),

@@ -43,6 +43,7 @@ fn believing(other: &str, seconds: u64) -> PolicyRun {
         .source()
         .expect("a load"),
         policies: Vec::new(),
+        grace: None,
         phases: Phases::Mixed,
         depth: None,
         requests: None,

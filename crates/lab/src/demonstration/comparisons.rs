@@ -95,6 +95,7 @@ fn setup(
         source,
         policies: policies.into_iter().collect::<Result<_, _>>()?,
         phases: Phases::Mixed,
+        grace: None,
         depth: None,
         requests,
         until: None,

@@ -21,12 +21,16 @@ impl Ordering {
             && (!is_real_time || self.passed >= MOST_PASSED)
         {
             self.passed = 0;
-            return self.choose_past_policy(piece);
+            return self.choose_past_policy(now, piece);
         }
         let Some((area, level)) = self.queue_in_turn(now) else {
             return NextPiece::Nothing(None);
         };
-        let until = match self.select_from(area, level, now, view, drive) {
+        let selected = match self.graced(level, now, drive) {
+            Some(until) => NextPiece::Nothing(until),
+            None => self.select_from(area, level, now, view, drive),
+        };
+        let until = match selected {
             NextPiece::Nothing(until) => until,
             chosen => {
                 self.passed += u32::from(overdue.is_some());
@@ -35,7 +39,7 @@ impl Ordering {
         };
         // The most urgent queue waits on purpose; the overdue piece goes meanwhile.
         if let Some(piece) = overdue {
-            return self.choose_past_policy(piece);
+            return self.choose_past_policy(now, piece);
         }
         let turn = self.turn.ends(self.rules.phases);
         let turn = turn.filter(|_| self.ready[0] != 0 && self.ready[1] != 0);
@@ -141,6 +145,20 @@ impl Ordering {
         Some((area, ready[area].trailing_zeros() as usize))
     }
 
+    /// Until when a background piece waits although nothing else is eligible; `None` if it does not.
+    fn graced(&self, level: usize, now: Instant, drive: DriveActivity) -> Option<Option<Instant>> {
+        let grace = self
+            .rules
+            .grace
+            .filter(|_| level == PriorityLevel::BACKGROUND.index())?;
+        // One at a time: whoever comes next waits for one at most.
+        if drive == DriveActivity::Busy {
+            return Some(None);
+        }
+        let opens = self.grace.opens(grace);
+        (opens > now).then_some(Some(opens))
+    }
+
     /// Selects a piece of one queue, and checks the policy's answer. Only an invalid answer costs a
     /// search through all pieces.
     fn select_from(
@@ -153,7 +171,7 @@ impl Ordering {
     ) -> NextPiece {
         let queue = &mut self.queues[area * PriorityLevel::COUNT + level];
         if let Some(piece) = queue.first() {
-            return self.choose_past_policy(piece);
+            return self.choose_past_policy(now, piece);
         }
         match queue.select(view) {
             Choice::Serve(piece)
@@ -161,7 +179,7 @@ impl Ordering {
             {
                 self.queues[area * PriorityLevel::COUNT + level].forget(&mut self.pieces, piece);
                 self.update_ready(area, level);
-                return self.mark_chosen(piece);
+                return self.mark_chosen(now, piece);
             }
             Choice::WaitUntil(then) if then > now => return NextPiece::Nothing(Some(then)),
             Choice::Nothing if drive == DriveActivity::Busy => return NextPiece::Nothing(None),
@@ -172,17 +190,20 @@ impl Ordering {
         let first = self.pieces.first_sorted(|piece| {
             (phases.area(piece.pending.direction), piece.level.index()) == (area, level)
         });
-        self.choose_past_policy(first.expect("a queue that has something to serve"))
+        self.choose_past_policy(now, first.expect("a queue that has something to serve"))
     }
 
     /// Chooses a queued piece without its policy.
-    fn choose_past_policy(&mut self, piece: PieceId) -> NextPiece {
+    fn choose_past_policy(&mut self, now: Instant, piece: PieceId) -> NextPiece {
         self.withdraw_from_queue(piece);
-        self.mark_chosen(piece)
+        self.mark_chosen(now, piece)
     }
 
     /// Marks a piece that has left its queue as chosen.
-    fn mark_chosen(&mut self, piece: PieceId) -> NextPiece {
+    fn mark_chosen(&mut self, now: Instant, piece: PieceId) -> NextPiece {
+        if self.pieces.get(piece).level == PriorityLevel::BACKGROUND {
+            self.grace.note_background(now);
+        }
         self.no_longer_waits(piece);
         self.pieces.step(piece, Transition::Choose);
         NextPiece::Piece(piece)
@@ -197,7 +218,7 @@ const MOST_PASSED: u32 = 4;
 const REAL_TIME: u16 = 1 << PriorityLevel::REAL_TIME.index();
 
 /// The bit of the background level.
-const BACKGROUND: u16 = 1 << PriorityLevel::BACKGROUND.index();
+pub(super) const BACKGROUND: u16 = 1 << PriorityLevel::BACKGROUND.index();
 
 /// The bits of all levels between.
 const BEST_EFFORT: u16 = BACKGROUND - 1 - REAL_TIME;

@@ -60,6 +60,7 @@ impl Both {
         let rules = OrderingRules {
             phases: Phases::Mixed,
             patience: Duration::from_secs(1),
+            grace: None,
             pieces: 10_000,
         };
         Both {

@@ -12,7 +12,8 @@ use super::fields::{NAME, PATH, access, name, path, size, switch};
 use super::size::{PERIOD, bytes, period};
 use super::{ALIGN_BYTES, BackEnd, Belief, DriveConfig, DriveModel, Leg, Places, Volume};
 use super::{
-    caching, device, emulated, exports, foreseen, mirror, phases, preemption, remote, streams,
+    caching, device, emulated, exports, foreseen, grace, mirror, phases, preemption, remote,
+    streams,
 };
 
 /// All drives of the file.
@@ -45,6 +46,7 @@ fn drive(
         "belief_unchecked",
         "policy",
         "phases",
+        grace::KEY,
         "preemption",
         "streams",
         "impact_percent",
@@ -84,6 +86,7 @@ fn drive(
     Ok(DriveConfig {
         exports: exports::exports(table, &volumes, &taken)?,
         phases: phases::phases(table)?,
+        grace: grace::grace(table)?,
         preemption: preemption::preemption(table, &belief, policy)?,
         streams: streams::streams(table, &belief, policy)?,
         name,

@@ -11,7 +11,7 @@ use scheduler::policy::NamedPolicy;
 
 use super::is_read_only;
 use crate::clock::TimeScale;
-use crate::config::{self, Belief};
+use crate::config::{self, Belief, GracePeriod};
 use crate::disk::back_end::BackEnd;
 use crate::disk::back_end::file::{Caching, Image};
 use crate::disk::back_end::memory::Ram;
@@ -54,8 +54,8 @@ pub(super) struct Drive {
     kind: &'static str,
     /// What follows from the belief, which may be taken up in service.
     following: Mutex<FollowedBelief>,
-    /// The policy, the rules of free reads, and the turns of reads and writes, once a belief is taken up.
-    learned: (NamedPolicy, SameTrackRule, Phases),
+    /// The policy, the rules of free reads, the turns of reads and writes, and the grace period, once a belief is taken up.
+    learned: (NamedPolicy, SameTrackRule, Phases, GracePeriod),
     scale: Option<f64>,
     /// The current impact budget of background tasks in parts per million.
     impact_ppm: AtomicU32,
@@ -132,7 +132,12 @@ impl Drive {
             name: config.name.clone(),
             kind,
             following: Mutex::new(following),
-            learned: (config.learned_policy, config.same_track, config.phases),
+            learned: (
+                config.learned_policy,
+                config.same_track,
+                config.phases,
+                config.grace,
+            ),
             scale: (kind == "emulated").then(|| scale.times()),
             impact_ppm: AtomicU32::new(config.impact_ppm),
             bytes,

@@ -72,8 +72,8 @@ impl Drive {
     /// Why not; the service then goes on as before.
     pub(in crate::service) fn follow(&self, belief: Profile) -> Result<(), String> {
         let named = |why: &str| format!("drive {}: {why}", self.name);
-        let (policy, rule, phases) = self.learned;
-        let limits = limits_of(policy, &belief, phases);
+        let (policy, rule, phases, grace) = self.learned;
+        let limits = limits_of(policy, &belief, phases, grace.rule(true));
         if policy.depth() != Depth::JustInTime {
             let policy = policy.name();
             return Err(named(&format!(

@@ -7,7 +7,7 @@ use block::Instant;
 use drive::Profile;
 use engine::explanation::Known;
 use engine::{Engine, Limits, ReadRule, Rules};
-use scheduler::ordering::Phases;
+use scheduler::ordering::{Grace, Phases};
 use scheduler::policy::{Depth, NamedPolicy};
 
 use super::caching::Caches;
@@ -44,7 +44,7 @@ pub(super) fn station(
         None => None,
     };
     let bounds = bounds(limits);
-    let mut limits = limits_of(policy, &belief, config.phases);
+    let mut limits = limits_of(policy, &belief, config.phases, config.grace.rule(is_known));
     if !is_known {
         // Nobody predicts anything: the kernel or the memory may have as much as it takes.
         limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
@@ -91,10 +91,16 @@ pub(super) fn station(
     .map_err(|error| error.to_string())
 }
 
-/// The limits of an engine that follows a policy, with these turns of reads and writes.
-pub(super) fn limits_of(policy: NamedPolicy, belief: &Profile, phases: Phases) -> Limits {
+/// The limits of an engine that follows a policy, with these turns of reads and writes and this grace period.
+pub(super) fn limits_of(
+    policy: NamedPolicy,
+    belief: &Profile,
+    phases: Phases,
+    grace: Option<Grace>,
+) -> Limits {
     Limits {
         phases,
+        grace,
         ..Limits::suited_to(policy, belief)
     }
 }
