@@ -7,7 +7,7 @@ use document::quantity::Unit;
 use headtime_client::{Listed, default_socket};
 use server::control::Changes;
 use server::control::protocol::{Ask, DriveTasks};
-use server::diagnosis::of_status;
+use server::diagnosis::{of_status, too_late_to_judge};
 use server::status::{self, HeadKind, Status};
 use server::tasks::Steer;
 
@@ -204,15 +204,23 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
         CtlAction::Checkpoint(checkpoint) => checkpoint.describe(&socket, outcome)?,
         CtlAction::Bitmap(bitmap) => bitmap.describe(&socket, outcome)?,
         CtlAction::Status { .. } => describe(&understood::<Status>(&socket, outcome)?),
-        CtlAction::Tasks => progress::list(&understood::<Vec<DriveTasks>>(&socket, outcome)?),
+        CtlAction::Tasks => {
+            let tasks: Vec<DriveTasks> = understood(&socket, outcome)?;
+            progress::list(&tasks, &understood(&socket, asked(&socket, &Ask::Status)?)?)
+        }
         CtlAction::Streams => streams::table(&understood::<Vec<Listed>>(&socket, outcome)?),
         CtlAction::Task(_) => task::begun(&outcome),
         CtlAction::Reload => report(&understood::<Changes>(&socket, outcome)?),
         CtlAction::Drain => String::from("draining: it stops when what was begun has ended\n"),
         CtlAction::Stop => String::from("stopping\n"),
-        CtlAction::Impact { drive, percent } => format!(
-            "{drive}: background tasks may lengthen the foreground by {percent} %, until a restart or a reload\n"
-        ),
+        CtlAction::Impact { drive, percent } => {
+            let status: Status = understood(&socket, asked(&socket, &Ask::Status)?)?;
+            let named = status.drives.iter().find(|one| one.name == *drive);
+            format!(
+                "{drive}: background tasks may lengthen the foreground by {percent} %, until a restart or a reload{}\n",
+                named.map_or_else(String::new, not_judged)
+            )
+        }
         CtlAction::Suspend { task } => {
             format!("task {task} is suspended: `headtime ctl resume {task}` goes on with it\n")
         }
@@ -257,8 +265,8 @@ fn describe(status: &Status) -> String {
     findings.sort_by_key(|finding| finding.severity);
     for finding in &findings {
         text += &format!(
-            "{}: {}: {} (headtime doctor)\n",
-            finding.severity, finding.about, finding.what
+            "{}: {}: {}; {} (headtime doctor)\n",
+            finding.severity, finding.about, finding.what, finding.action
         );
     }
     for drive in &status.drives {
@@ -326,8 +334,9 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
         None => String::from("not measured"),
     };
     text += &format!(
-        "  impact       {impact} of {:.2} %\n",
-        drive.impact.budget_percent
+        "  impact       {impact} of {:.2} %, over about the last 5,000 requests{}\n",
+        drive.impact.budget_percent,
+        not_judged(drive)
     );
     if let Some(late) = drive.lateness {
         text += &format!(
@@ -352,6 +361,14 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
     let tasks = drive.tasks.iter();
     let tasks = tasks.map(|task| format!("  {}", progress::described(task)));
     text + &tasks.collect::<String>()
+}
+
+/// That an impact cannot be judged, if so.
+fn not_judged(drive: &status::DriveStatus) -> String {
+    let late = too_late_to_judge(drive);
+    late.map_or_else(String::new, |late| {
+        format!("; this machine is too late to judge it: {late}")
+    })
 }
 
 fn describe_traffic(traffic: &status::Traffic) -> String {
@@ -411,13 +428,17 @@ fn describe_streams(streams: &status::StreamTotals) -> String {
         true => "; the drive is slower than when these were granted: no others",
         false => "",
     };
+    let percent = |ppm: u64| ppm as f64 / 1e4;
     format!(
-        "  streams      {} now, {} granted, {} refused, {} late, {} lapsed{strained}\n",
+        "  streams      {} now, {} granted, {} refused, {} late, {} lapsed; at worst they take {:.1} % of the head time, and \
+         {:.1} % are left for more{strained}\n",
         streams.now,
         streams.granted_total,
         streams.refused_total,
         streams.late_total,
-        streams.lapsed_total
+        streams.lapsed_total,
+        percent(streams.head_ppm),
+        percent(streams.left_ppm)
     )
 }
 

@@ -11,11 +11,13 @@ use headtime_client::default_socket;
 use indicatif::{ProgressBar, ProgressStyle};
 use server::control::protocol::{Ask, DriveTasks};
 use server::control::{Conversation, Scan, ScanState, Sink, TaskLifetime};
-use server::diagnosis::why_stuck;
+use server::diagnosis::{of_status, why_stuck};
 use server::status::{Foreground, Status, Task, TaskState};
+use server::tasks::Steer;
 
 use crate::bar::ProgressLines;
-use crate::output::{Exit, grouped, print_answer, time_left};
+use crate::interrupt::Stop;
+use crate::output::{Exit, grouped, note, print_answer, time_left};
 use crate::service::{failure, understood};
 use crate::settings::units::{MOST_SECONDS, whole_in, within};
 use crate::verbosity::bar_target;
@@ -77,16 +79,43 @@ pub fn run(arguments: &ScanArgs) -> Result<(), Exit> {
     if arguments.detach {
         return print_answer(&format!("task {number}\n"));
     }
-    let task = followed((&mut service, &socket), number)?;
+    if !arguments.json {
+        note(&states(&socket, &mut service, number)?);
+    }
+    let stop = Stop::on_signals()?;
+    let task = followed((&mut service, &socket), number, &stop)?;
     let text = match arguments.json {
         true => serde_json::to_string_pretty(&task).map_err(Exit::failed)? + "\n",
         false => report(&task),
     };
     print_answer(&text)?;
-    match (task.problem, task.state) {
-        (Some(problem), _) => Err(Exit::failed(format!("scan: {problem}"))),
-        (None, TaskState::Aborted) => Err(Exit::failed("the scan was given up")),
-        (None, _) => Ok(()),
+    match (&task.problem, task.state) {
+        // A program that was ended with its task is no problem of the scan.
+        (Some(problem), _) if !stop.is_asked() => Err(Exit::failed(format!("scan: {problem}"))),
+        (_, TaskState::Aborted) => Err(given_up(arguments, &task, &stop)),
+        _ => Ok(()),
+    }
+}
+
+/// What a scan says that somebody has ended: by a signal here, or by `headtime ctl abort`.
+fn given_up(arguments: &ScanArgs, task: &Task, stop: &Stop) -> Exit {
+    let percent = task.done_bytes as f64 * 100.0 / task.asked_bytes.max(1) as f64;
+    let next = match &arguments.state {
+        Some(file) => format!(
+            "the same command goes on from there ({} has what was read)",
+            file.display()
+        ),
+        None => String::from(
+            "the same command begins again; with --state FILE it would go on from there, and with --detach the \
+             service goes on without this command",
+        ),
+    };
+    match stop.is_asked() {
+        true => Exit::verdict(
+            stop.exit_code(),
+            format!("the scan was interrupted at {percent:.1} %: {next}"),
+        ),
+        false => Exit::failed(format!("the scan was given up at {percent:.1} %: {next}")),
     }
 }
 
@@ -136,8 +165,13 @@ pub fn state(file: Option<&Path>, every_s: u64) -> Result<Option<ScanState>, Exi
     state.transpose()
 }
 
-/// Waits for a task's end, and shows its progress.
-fn followed((service, socket): (&mut Conversation, &Path), number: u64) -> Result<Task, Exit> {
+/// Waits for a task's end, and shows its progress. A signal aborts the task, and the end comes soon.
+fn followed(
+    (service, socket): (&mut Conversation, &Path),
+    number: u64,
+    stop: &Stop,
+) -> Result<Task, Exit> {
+    let mut is_aborted = false;
     let target = bar_target(4);
     let bar = ProgressBar::with_draw_target(Some(1), target);
     let template = "{prefix} {bar:30} {bytes} of {total_bytes} {msg}";
@@ -146,6 +180,15 @@ fn followed((service, socket): (&mut Conversation, &Path), number: u64) -> Resul
     }
     let _lines = ProgressLines::of(&bar);
     loop {
+        if stop.is_asked() && !is_aborted {
+            let abort = Ask::Steer {
+                task: number,
+                action: Steer::Abort,
+            };
+            // One that has ended in this moment is no longer under way.
+            drop(service.ask(&abort));
+            is_aborted = true;
+        }
         let tasks = service.ask(&Ask::Tasks).map_err(failure)?;
         let drives: Vec<DriveTasks> = understood(socket, tasks)?;
         let mut tasks = drives.into_iter().flat_map(|drive| drive.tasks);
@@ -168,6 +211,26 @@ fn followed((service, socket): (&mut Conversation, &Path), number: u64) -> Resul
         }
         thread::sleep(LOOK_AGAIN);
     }
+}
+
+/// What is to be known of the task's drive before its rate is understood: safe mode, learning, over budget, late.
+fn states(socket: &Path, service: &mut Conversation, number: u64) -> Result<String, Exit> {
+    let status: Status = understood(socket, service.ask(&Ask::Status).map_err(failure)?)?;
+    let mut drives = status.drives.iter();
+    let drive = drives.find(|drive| drive.tasks.iter().any(|task| task.id == number));
+    let Some(about) = drive.map(|drive| format!("drive {}", drive.name)) else {
+        return Ok(String::new());
+    };
+    let findings = of_status(&status).into_iter();
+    let lines = findings
+        .filter(|finding| finding.about == about)
+        .map(|finding| {
+            format!(
+                "{}: {about}: {}; {}\n",
+                finding.severity, finding.what, finding.action
+            )
+        });
+    Ok(lines.collect())
 }
 
 /// Why a task reads nothing, if it has read nothing for a while.
@@ -205,8 +268,10 @@ fn report(task: &Task) -> String {
         );
     }
     text += &foreground(task);
-    if let Some(outcome) = &task.outcome {
-        text += &format!("{outcome}\n");
+    match (&task.outcome, task.state) {
+        (Some(outcome), TaskState::Aborted) => text += &format!("up to there: {outcome}\n"),
+        (Some(outcome), _) => text += &format!("{outcome}\n"),
+        (None, _) => (),
     }
     text
 }
@@ -230,7 +295,9 @@ fn foreground(task: &Task) -> String {
         None => text += "no foreground request came in the minutes before\n",
     }
     if let Some(percent) = task.impact.measured_percent {
-        text += &format!("of its time {percent:.2} % are owed to background reads, as measured\n");
+        text += &format!(
+            "of its time since the scan began {percent:.2} % are owed to background reads, as measured\n"
+        );
     }
     text
 }
@@ -247,4 +314,5 @@ const EXAMPLES: &str = "Examples:
 The same command with the same --state continues a scan that was stopped. The program receives each
 block once, except after a crash: blocks since the last write of the file come again. A program that
 exits with 0 has processed all of its blocks. A scan is no snapshot: it reads each block once, and
-later writes do not change that. Unreadable blocks stay in the file for the next attempt.";
+later writes do not change that. Unreadable blocks stay in the file for the next attempt. Ctrl-C ends
+the scan and prints what it has read.";

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use clap::Args;
 use headtime_client::default_socket;
 use server::control::protocol::Ask;
+use server::diagnosis::too_late_to_judge;
+use server::status::Status;
 use server::why::{Command, How, InDrive, Query, Slow};
 
 use crate::output::{Exit, grouped, print_answer};
@@ -60,8 +62,24 @@ pub fn run(arguments: &WhyArgs) -> Result<(), Exit> {
         return print_answer(&format!("{outcome:#}\n"));
     }
     let all: Vec<Slow> = understood(&socket, outcome)?;
-    let texts: Vec<String> = all.iter().map(text).collect();
+    let mut texts: Vec<String> = all.iter().map(text).collect();
+    let status: Status = understood(&socket, asked(&socket, &Ask::Status)?)?;
+    texts.extend(late(&all, &status));
     print_answer(&texts.join("\n"))
+}
+
+/// Which drives of these requests were too late for their times to be judged.
+fn late(all: &[Slow], status: &Status) -> Vec<String> {
+    let drives = status.drives.iter();
+    let drives = drives.filter(|drive| all.iter().any(|slow| slow.drive == drive.name));
+    let late = drives.filter_map(|drive| {
+        let late = too_late_to_judge(drive)?;
+        let name = &drive.name;
+        Some(format!(
+            "drive {name}: this machine is too late to judge these times: {late}\n"
+        ))
+    });
+    late.collect()
 }
 
 /// The report of one request.

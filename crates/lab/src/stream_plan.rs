@@ -27,6 +27,7 @@ use stream::{HeadTimes, LocationMap, Streams};
 use crate::{Failure, Label, named};
 
 mod nearest;
+mod of_service;
 mod parse;
 mod table;
 
@@ -39,6 +40,8 @@ pub use table::planned;
 pub struct StreamSet {
     /// The drive: a name from `headtime drives`, or a profile file.
     pub drive: String,
+    /// Seconds of the clients in a second of the drive: 1, or that of an emulated drive of a service.
+    pub time_scale: f64,
     /// The promise of the service to streams, as in `[drive.streams]`.
     pub promise: StreamsConfig,
     /// The streams, in the order in which they come.
@@ -154,7 +157,7 @@ impl StreamSet {
                 memory: granted.memory,
                 batch: granting
                     .plan
-                    .map_or(0, |plan| batch(group.rate, plan.round)),
+                    .map_or(0, |plan| batch(disk.rate(group), plan.round)),
                 more: match fits {
                     true => Some(disk.more(&self.groups, group)?),
                     false => None,
@@ -169,7 +172,9 @@ impl StreamSet {
             head_percent,
             promised_percent: f64::from(self.promise.foreground_permille) / 10.0,
             left_percent: 100.0 - head_percent,
-            round_ms: granting.plan.map_or(0.0, |plan| plan.round.as_millis_f64()),
+            round_ms: granting
+                .plan
+                .map_or(0.0, |plan| plan.round.as_millis_f64() * self.time_scale),
             memory: granting.memory,
             memory_left: self.promise.memory - granting.memory,
             nearest: match fits {
@@ -193,6 +198,7 @@ struct PlannedDisk {
     times: HeadTimes,
     promise: Promise,
     memory: MemoryRule,
+    time_scale: f64,
 }
 
 /// The granted streams of a set.
@@ -236,6 +242,7 @@ impl PlannedDisk {
             belief,
             promise,
             memory,
+            time_scale: set.time_scale,
         })
     }
 
@@ -245,6 +252,7 @@ impl PlannedDisk {
             belief: Arc::clone(&self.belief),
             times: self.times.clone(),
             promise: self.promise.clone(),
+            time_scale: self.time_scale,
             memory: MemoryRule {
                 total,
                 ..self.memory
@@ -285,7 +293,7 @@ impl PlannedDisk {
                         granting.memory += memory;
                     }
                     Err(refused) => {
-                        let refusal = PlanRefusal::new(group, number, &refused);
+                        let refusal = self.refusal(group, number, &refused);
                         granting.refusal.get_or_insert(refusal);
                         break;
                     }
@@ -314,6 +322,7 @@ impl PlannedDisk {
             let attach = Attach {
                 user: 0,
                 terms: Terms {
+                    rate: self.rate(group),
                     memory: Some(memory),
                     ..terms.clone()
                 },
@@ -321,6 +330,37 @@ impl PlannedDisk {
             };
             streams.attach(Instant::ZERO, attach, zone)
         })
+    }
+
+    /// The rate of a stream in the drive's time. A stretched second has more of the client's bytes. Rounded up, as the
+    /// service does.
+    fn rate(&self, group: &StreamGroup) -> u64 {
+        (group.rate as f64 * self.time_scale).ceil() as u64
+    }
+
+    /// The refusal of a stream, in the time of clients.
+    fn refusal(
+        &self,
+        group: &StreamGroup,
+        number: u32,
+        refused: &NoMemory<Refusal>,
+    ) -> PlanRefusal {
+        let refusal = match refused {
+            NoMemory::Refused(refusal) => Some(refusal),
+            NoMemory::Used { .. } => None,
+        };
+        PlanRefusal {
+            name: group.name.clone(),
+            number,
+            reason: match refusal {
+                Some(refusal) => refusal.reason.to_string(),
+                None => refused.to_string(),
+            },
+            largest_rate: refusal.and_then(|refusal| {
+                Some((refusal.largest_rate?.bytes() as f64 / self.time_scale) as u64)
+            }),
+            least_memory: refusal.and_then(|refusal| refusal.least_memory),
+        }
     }
 
     /// The number of streams like `group` that are granted after `groups`.
@@ -361,25 +401,6 @@ impl StreamGroup {
             mode: self.mode,
             memory: self.memory,
             ..Terms::play(self.rate, self.buffer)
-        }
-    }
-}
-
-impl PlanRefusal {
-    fn new(group: &StreamGroup, number: u32, refused: &NoMemory<Refusal>) -> Self {
-        let refusal = match refused {
-            NoMemory::Refused(refusal) => Some(refusal),
-            NoMemory::Used { .. } => None,
-        };
-        PlanRefusal {
-            name: group.name.clone(),
-            number,
-            reason: match refusal {
-                Some(refusal) => refusal.reason.to_string(),
-                None => refused.to_string(),
-            },
-            largest_rate: refusal.and_then(|refusal| Some(refusal.largest_rate?.bytes())),
-            least_memory: refusal.and_then(|refusal| refusal.least_memory),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::status::{LearningReport, Status};
 mod drives;
 mod folders;
 
-pub use drives::why_stuck;
+pub use drives::{too_late_to_judge, why_stuck};
 pub use folders::{FolderUse, of_folder};
 
 /// Something that is not as it should be.

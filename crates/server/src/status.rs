@@ -403,6 +403,13 @@ pub struct StreamTotals {
     /// refused.
     #[serde(default)]
     pub strained: bool,
+    /// The share of head time that open streams take at worst, in millionths.
+    #[serde(default)]
+    pub head_ppm: u64,
+    /// The share of head time that is left for more streams, in millionths: it is promised neither to open streams nor to
+    /// other requests.
+    #[serde(default)]
+    pub left_ppm: u64,
 }
 
 /// The lateness of an emulator's completions against the model, in its last ten seconds.

@@ -1,16 +1,22 @@
 //! `headtime ctl tasks`: the progress of background tasks, their ends, and what they cost.
 
 use server::control::protocol::DriveTasks;
-use server::status::Task;
+use server::diagnosis::why_stuck;
+use server::status::{Status, Task};
 
 use crate::output::{grouped, time_left};
 
-/// The tasks of all drives.
-pub(super) fn list(drives: &[DriveTasks]) -> String {
+/// The tasks of all drives. The status says why one reads nothing.
+pub(super) fn list(drives: &[DriveTasks], status: &Status) -> String {
     let mut text = String::new();
     for drive in drives {
+        let at = status.drives.iter().find(|one| one.name == drive.drive);
         for task in &drive.tasks {
             text += &format!("{}: {}", drive.drive, described(task));
+            let is_slow = task.mb_per_s == 0.0;
+            if let Some(reason) = at.filter(|_| is_slow).and_then(|at| why_stuck(task, at)) {
+                text += &format!("    it reads nothing: {reason}\n");
+            }
         }
     }
     match text.is_empty() {
@@ -71,7 +77,7 @@ fn means(task: &Task) -> Option<String> {
     let all = task.free_bytes + task.idle_bytes + task.paid_bytes;
     let share = |bytes: u64| bytes as f64 * 100.0 / all as f64;
     let cost = cost(task).map_or_else(String::new, |milliseconds| {
-        format!("; the foreground waited at most {milliseconds:.2} ms for a MB")
+        format!("; since it began, the foreground waited at most {milliseconds:.2} ms for a MB")
     });
     (all > 0).then(|| {
         format!(
@@ -160,7 +166,7 @@ mod tests {
             ..task()
         };
         // 1.5 % of 200 s, for 100 MB.
-        let cost = "; the foreground waited at most 30.00 ms for a MB";
+        let cost = "; since it began, the foreground waited at most 30.00 ms for a MB";
         assert_eq!(means(&costly), Some(format!("{shares}{cost}\n")));
         assert_eq!(means(&Task::default()), None);
     }

@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::{error, info};
 
+use crate::interrupt::SIGNALLED;
 use crate::output::Exit;
 
 /// The service, once it has started.
@@ -27,9 +28,6 @@ const WAIT: Duration = Duration::from_secs(2);
 
 /// The exit code of a service that could not write all that it has acknowledged.
 const FAILED: i32 = 1;
-
-/// The exit code of a program that a signal has ended is higher by the number of the signal, as in shells.
-const SIGNALLED: i32 = 128;
 
 impl Stage {
     /// Handles signals from now on.

@@ -38,12 +38,12 @@ pub(super) fn watch(running: &Arc<Running>, notifier: Notifier) -> Result<(), Ex
                 let status = service.status();
                 let findings = of_status(&status);
                 for change in states.changes(&findings) {
-                    change.log();
+                    change.log(&status);
                 }
-                let line = summary(&status, &findings);
-                if line != last {
-                    say(&notifier, &Message::Status(line.clone()));
-                    last = line;
+                let (state, line) = summary(&status, &findings);
+                if state != last {
+                    say(&notifier, &Message::Status(line));
+                    last = state;
                 }
                 thread::sleep(LOOK);
             }
@@ -60,7 +60,7 @@ enum Change {
 }
 
 impl Change {
-    fn log(&self) {
+    fn log(&self, status: &Status) {
         match self {
             Change::Begun(finding) if finding.severity == Severity::Wrong => warn!(
                 state = finding.id,
@@ -70,13 +70,24 @@ impl Change {
                 info!(state = finding.id, "{}: {}", finding.about, finding.what);
             }
             Change::Over(finding) => {
+                let now = now(status, &finding.about);
                 info!(
                     state = finding.id,
-                    "{}: over: {}", finding.about, finding.what
+                    "{}: over: what began with \"{}\"{now}", finding.about, finding.what
                 );
             }
         }
     }
+}
+
+/// How a drive uses its belief now, behind a finding about it that is over: its words have the numbers of its begin.
+fn now(status: &Status, about: &str) -> String {
+    let name = about.strip_prefix("drive ");
+    let mut drives = status.drives.iter();
+    let drive = drives.find(|drive| name == Some(&drive.name));
+    drive.map_or_else(String::new, |drive| {
+        format!("; now {}: {}", drive.mode.title(), drive.mode_reason)
+    })
 }
 
 /// The states that were told, and those of the last look.
@@ -119,8 +130,9 @@ impl States {
     }
 }
 
-/// The service in one line: OK, or the first thing that is wrong. It has no numbers that change all the time.
-fn summary(status: &Status, findings: &[Finding]) -> String {
+/// The service in one line: OK, or the first thing that is wrong, with its reason and what to do. Before it comes what the
+/// line is told anew for: its numbers change all the time.
+fn summary(status: &Status, findings: &[Finding]) -> (String, String) {
     let modes: Vec<String> = status
         .drives
         .iter()
@@ -129,14 +141,24 @@ fn summary(status: &Status, findings: &[Finding]) -> String {
     let mut wrong = findings
         .iter()
         .filter(|one| one.severity == Severity::Wrong);
-    let verdict = match wrong.next() {
-        None => "OK".to_owned(),
-        Some(first) => format!("wrong: {} ({})", first.about, first.id),
+    let (id, verdict) = match wrong.next() {
+        None => (String::new(), "OK".to_owned()),
+        Some(first) => {
+            let Finding {
+                about,
+                what,
+                action,
+                ..
+            } = first;
+            (
+                format!("{} of {about}", first.id),
+                format!("wrong: {about}: {what}; {action}"),
+            )
+        }
     };
-    format!(
-        "{verdict}; drives: {}; headtime doctor says more",
-        modes.join(", ")
-    )
+    let modes = modes.join(", ");
+    let line = format!("{verdict}; drives: {modes}; headtime doctor says more");
+    (format!("{id}; {modes}"), line)
 }
 
 #[cfg(test)]
@@ -182,15 +204,22 @@ mod tests {
             ..Status::default()
         };
         let line = |status: &Status| summary(status, &of_status(status));
-        assert_eq!(
-            line(&status),
-            "wrong: drive disk (safe-mode); drives: disk safe mode; headtime doctor says more"
+        status.drives[0].mode_reason = "12 % agree".to_owned();
+        let (state, wrong) = line(&status);
+        assert!(
+            wrong.starts_with("wrong: drive disk: safe mode: 12 % agree; wait a minute"),
+            "{wrong}"
         );
+        let more = "; drives: disk safe mode; headtime doctor says more";
+        assert!(wrong.ends_with(more), "{wrong}");
+        status.drives[0].mode_reason = "13 % agree".to_owned();
+        assert_eq!(line(&status).0, state, "its numbers change");
         status.drives[0].mode = Mode::Learning;
+        let (other, ok) = line(&status);
         assert_eq!(
-            line(&status),
-            "OK; drives: disk learning; headtime doctor says more",
+            ok, "OK; drives: disk learning; headtime doctor says more",
             "a notice is not wrong"
         );
+        assert_ne!(other, state);
     }
 }

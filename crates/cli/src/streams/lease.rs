@@ -93,15 +93,15 @@ impl Lease {
         let summary = pace.summary(Duration::from_secs_f64(self.late_ms / 1e3));
         if self.json {
             let mut value = serde_json::to_value(&summary).map_err(Exit::failed)?;
-            value["events"] = events.said.clone().into();
+            value["events"] = events.lines().into();
             for (key, more) in more {
                 value[key] = more;
             }
             return print(&format!("{value:#}\n"));
         }
         let mut text = summary.describe(accesses);
-        for said in &events.said {
-            text += &format!("  {said}\n");
+        for line in events.lines() {
+            text += &format!("  {line}\n");
         }
         if !self.best_effort {
             text += &events.verdict(accesses);
@@ -114,13 +114,26 @@ impl Lease {
 const FILLING: Duration = Duration::from_secs(60);
 
 /// The events of a stream, as text.
-#[derive(Default)]
 pub(super) struct Events {
+    began: Instant,
     pub(super) lapsed: u64,
     /// Late batches, and failed writes of the service.
     late: u64,
     failed: u64,
-    pub(super) said: Vec<String>,
+    said: Vec<(Duration, String)>,
+}
+
+impl Default for Events {
+    /// No event yet; the time begins.
+    fn default() -> Self {
+        Events {
+            began: Instant::now(),
+            lapsed: 0,
+            late: 0,
+            failed: 0,
+            said: Vec::new(),
+        }
+    }
 }
 
 /// Limit of stored lines. A choice.
@@ -206,8 +219,74 @@ impl Events {
     }
 
     fn say(&mut self, text: String) {
-        if self.said.len() < SAID && self.said.last() != Some(&text) {
-            self.said.push(text);
+        if self.said.len() < SAID && self.said.last().is_none_or(|(_, last)| *last != text) {
+            self.said.push((self.began.elapsed(), text));
         }
+    }
+
+    /// The events with their times.
+    fn lines(&self) -> Vec<String> {
+        let each = self.said.iter();
+        each.map(|(after, text)| format!("after {:.1} s: {text}", after.as_secs_f64()))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guarantee_is_kept_unless_something_was_late_failed_or_lapsed() {
+        let mut events = Events::default();
+        let behind = "behind: written faster than the rate";
+        for event in [
+            StreamUpdate::Serving,
+            StreamUpdate::Behind,
+            StreamUpdate::Behind,
+        ] {
+            events.note(event).expect("it goes on");
+        }
+        let kept = events.verdict("writes");
+        assert!(
+            kept.starts_with("The guarantee was kept: no batch was late. Writes that took longer"),
+            "{kept}"
+        );
+        let lines = events.lines();
+        assert_eq!(
+            lines.len(),
+            2,
+            "the same twice in a row is told once: {lines:?}"
+        );
+        assert!(
+            lines[1].starts_with("after ") && lines[1].contains(behind),
+            "{lines:?}"
+        );
+        let broken = [
+            (
+                StreamUpdate::Late { us: 1500 },
+                "1 batches late, 0 failed, and it lapsed 0 times",
+            ),
+            (
+                StreamUpdate::WriteFailed { from: 0, to: 4096 },
+                "1 batches late, 1 failed, and it lapsed 0 times",
+            ),
+            (
+                StreamUpdate::Lapsed,
+                "1 batches late, 1 failed, and it lapsed 1 times",
+            ),
+        ];
+        for (event, said) in broken {
+            events.note(event).expect("it goes on");
+            let verdict = events.verdict("writes");
+            assert!(
+                verdict.contains("was not kept") && verdict.contains(said),
+                "{verdict}"
+            );
+        }
+        let ended = events.note(StreamUpdate::Ended {
+            reason: "gone".to_owned(),
+        });
+        assert_eq!(ended.expect_err("no more").problem(), "gone");
     }
 }

@@ -17,11 +17,14 @@ use crate::output::{Exit, NewTable, grouped, json, print};
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
     /// The set: a TOML file
-    #[arg(value_name = "FILE", required_unless_present = "drive", conflicts_with_all = ["drive", "play", "record"])]
+    #[arg(value_name = "FILE", required_unless_present_any = ["drive", "service"], conflicts_with_all = ["drive", "service", "play", "record"])]
     file: Option<PathBuf>,
-    /// The drive: a name from `headtime drives`, or a profile file
+    /// The drive: a name from `headtime drives`, or a profile file. With --service the name of its drive
     #[arg(long, value_name = "NAME|FILE")]
     drive: Option<String>,
+    /// The configuration of a service, whose drive, time scale and promise to streams count
+    #[arg(long, value_name = "FILE")]
+    service: Option<PathBuf>,
     /// Players: COUNTxRATE, then buffer=SIZE, memory=SIZE, blocks=FIRST..END; repeat it
     #[arg(long, value_name = "STREAMS", value_parser = players)]
     play: Vec<StreamGroup>,
@@ -44,6 +47,7 @@ pub struct PlanArgs {
 
 const EXAMPLES: &str = "Examples:
   headtime streams plan --drive modern-20tb --record 64x500k,memory=3M --play 4x500k,memory=3M
+  headtime streams plan --service disk.toml --record 4x1MB/s
   headtime streams plan cameras.toml --json
 
 A file has the same words, and the keys of [drive.streams] in a table [streams]:
@@ -99,13 +103,18 @@ pub fn run(arguments: &PlanArgs) -> Result<(), Exit> {
 
 impl PlanArgs {
     fn set(&self) -> Result<StreamSet, Exit> {
-        let mut set = match (&self.file, &self.drive) {
+        let mut set = match (&self.file, &self.service) {
             (Some(file), _) => {
                 let text = text_file::read(file)?;
                 StreamSet::parse(&file.display().to_string(), &text).map_err(Exit::input)?
             }
-            (None, drive) => StreamSet {
-                drive: drive.clone().unwrap_or_default(),
+            (None, Some(service)) => StreamSet {
+                groups: [&self.record[..], &self.play].concat(),
+                ..StreamSet::of_service(service, self.drive.as_deref())?
+            },
+            (None, None) => StreamSet {
+                drive: self.drive.clone().unwrap_or_default(),
+                time_scale: 1.0,
                 promise: StreamsConfig::default(),
                 groups: [&self.record[..], &self.play].concat(),
             },

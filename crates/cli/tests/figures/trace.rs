@@ -321,6 +321,28 @@ fn columns_and_units_are_stated_where_there_is_no_header() {
 }
 
 #[test]
+fn the_last_address_names_the_smallest_drive_that_has_it() {
+    for (end, of_drive) in [
+        (
+            2_000_000_000_u64,
+            "2,000.0 MB is the last address; the smallest shipped drive with it is seagate-barracuda-4lp\n",
+        ),
+        (
+            30_000_000_000_000,
+            "30,000,000.0 MB is the last address; no shipped drive has it\n",
+        ),
+    ] {
+        let trace = format!(
+            "0.0,a,R,0,4096\n0.5,a,W,{},4096\n0.6,a,R,0,4096\n",
+            end - 4096
+        );
+        let scene = Scene::with(&[("t.csv", trace.as_bytes())]);
+        let table = scene.prints(&["stat", "t.csv"]);
+        assert!(table.contains(of_drive), "{table}");
+    }
+}
+
+#[test]
 fn a_dash_is_standard_input_also_of_a_simulation_of_several_policies() {
     let scene = Scene::with(&[]);
     let with_input = |words: &[&str], input: &[u8]| {

@@ -69,13 +69,13 @@ fn status_and_tasks_are_told_to_people_and_to_programs() {
         "14 waiting, 1 at the drive\n",
         "foreground   read 1.3 MB/s 155/s, write 0.6 MB/s 74/s; p50 31.40 p95 96.10 p99 141.70 p99.9 388.90 ms\n",
         "foreground 61.0 %, real-time 4.5 %, free 19.0 %, idle 5.0 %, calibration 0.5 %, lost 5.0 %, unused 5.0 %\n",
-        "impact       1.37 % of 2.00 %\n",
+        "impact       1.37 % of 2.00 %, over about the last 5,000 requests\n",
         "lateness     p50 12 us, p99 74 us, at most 312 us\n",
         "errors       5 reads, 8 writes, 11 flushes\n",
         "heads        2,003 of 91,009 compared reads late, which took 2.25 % more time; head 3 is slow: its reads take 21.",
         "readmore     32,768 bytes wanted, 5,000,192 read in free time, 1,000,448 in idle time, 512 could not be read; 4,001,792 satisfied, 802,816 dropped\n",
         "task 3: scan db, active, 42.6 % of 8,000,000,000 bytes at 2.31 MB/s, 33 minutes left, 4,096 bytes could not be read\n",
-        "    85.1 % in gaps, 12.0 % in idle time, 2.9 % in granted time; the foreground waited at most 38.67 ms for a MB\n",
+        "    85.1 % in gaps, 12.0 % in idle time, 2.9 % in granted time; since it began, the foreground waited at most 38.67 ms for a MB\n",
         "connection 41: nbd from 127.0.0.1:50123 to db (foreground), 27 in flight, 1,234,567 requests\n",
     ] {
         assert!(text.contains(part), "{part} in {text}");

@@ -25,6 +25,7 @@ mod scanned;
 mod schemas;
 mod scrubbed;
 mod serve;
+mod states;
 mod streams;
 mod topped;
 mod two_writers;

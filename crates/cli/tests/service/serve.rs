@@ -2,12 +2,16 @@
 
 use crate::scanned::{BYTES, Service, assembled, config, contents};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 use block::operation::Ask;
 use nbd::Style;
 use nbd::request::Asked;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::mount::{OpenTreeFlags, open_tree};
+
+use crate::two_writers::has_fuse;
 
 #[test]
 fn a_scan_hands_over_every_block_once_and_its_checksum_tells_them_apart() {
@@ -121,6 +125,69 @@ fn a_mount_folder_that_the_service_made_goes_with_it() {
     let folder = Service::start_in(folder, &again).end();
     assert!(folder.path().join("made").exists(), "it was there before");
     assert!(!folder.path().join("made/volumes").exists());
+}
+
+/// A container that began while the files were there has a copy of the mount. A descriptor holds one here: a namespace would
+/// have copies of the mounts of all other tests, too.
+#[test]
+fn a_copy_of_the_mount_does_not_hold_up_the_end() {
+    if !has_fuse() {
+        eprintln!("skipped: no /dev/fuse");
+        return;
+    }
+    let service = Service::start(&[], "[fuse]\nmount = \"volumes\"\n");
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let copy = open_tree(CWD, service.path("volumes"), flags).expect("a copy of the mount");
+    let log = service.path("log");
+    let folder = service.end();
+    let said = std::fs::read_to_string(log).expect("a log");
+    assert!(
+        said.contains("copied into other mount namespaces"),
+        "{said}"
+    );
+    let volumes = folder.path().join("volumes");
+    assert!(
+        !volumes.exists(),
+        "it is unmounted, and the service made it"
+    );
+    let lost = openat(&copy, "small", OFlags::RDONLY, Mode::empty());
+    assert!(lost.is_err(), "nobody serves the files there");
+}
+
+#[test]
+fn a_scan_that_is_interrupted_says_what_it_has_read() {
+    let service = Service::start(&[], "");
+    let scan = Command::new(cargo_bin("headtime"))
+        .args(["scan", "all", "--pace", "1", "--socket", "control.sock"])
+        .current_dir(service.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let has_begun =
+        |tasks: &serde_json::Value| tasks[0]["tasks"][0]["done_bytes"].as_u64() > Some(0);
+    while !has_begun(&service.json(&["ctl", "--json", "tasks"])) {}
+    let interrupt = Command::new("kill")
+        .arg("-INT")
+        .arg(scan.id().to_string())
+        .status();
+    assert!(interrupt.expect("kill").success());
+    let ended = scan.wait_with_output().expect("it ran");
+    let [said, problem] =
+        [ended.stdout, ended.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert_eq!(ended.status.code(), Some(130), "{problem}");
+    assert!(
+        said.contains("of 1,033,261,056 bytes read") && said.contains("up to there: checksum"),
+        "{said}"
+    );
+    assert!(
+        problem.contains("interrupted at ") && problem.contains("--state FILE"),
+        "{problem}"
+    );
+    let tasks = service.json(&["ctl", "--json", "tasks"]);
+    assert_eq!(tasks[0]["tasks"][0]["state"], "aborted", "{tasks}");
+    assert!(service.log().contains("a scan was stopped before its end"));
+    service.end();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What clients do with streams: they attach, move, read, write, leave, and are told.
 
 use block::{Direction, Instant};
-use stream::admission::{Plan, Promises, Refusal};
+use stream::admission::{Plan, Promises, Refusal, Rules};
 use stream::location::{Change, Piece};
 use stream::playout::{AccessId, NotTaken, Standing};
 use stream::quota::Taken;
@@ -43,6 +43,11 @@ impl Guarantees {
     /// How rounds go at present; none without streams.
     pub fn plan(&self) -> Option<Plan> {
         self.promised.as_ref()?.streams.admission().plan()
+    }
+
+    /// What holds for all streams; none if nothing is promised.
+    pub fn rules(&self) -> Option<&Rules> {
+        Some(self.promised.as_ref()?.streams.admission().rules())
     }
 
     /// Whether what streams were promised fits what is known of the drive now; none if nothing is

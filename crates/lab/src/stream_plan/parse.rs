@@ -52,6 +52,7 @@ impl StreamSet {
         }
         Ok(StreamSet {
             drive: root.text("drive", "a drive")?.to_owned(),
+            time_scale: 1.0,
             promise: promise.transpose()?.unwrap_or_default(),
             groups,
         })

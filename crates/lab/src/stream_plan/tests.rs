@@ -9,6 +9,7 @@ use super::*;
 fn set(groups: Vec<StreamGroup>) -> StreamSet {
     StreamSet {
         drive: "quantum-atlas-10k".to_owned(),
+        time_scale: 1.0,
         promise: StreamsConfig::default(),
         groups,
     }

@@ -187,18 +187,27 @@ fn of_impact(drive: &DriveStatus, about: &str) -> Option<Finding> {
 /// lies about it.
 const TOLERATED: f64 = 1.25;
 
-fn of_lateness(drive: &DriveStatus, about: &str) -> Option<Finding> {
+/// In words that times of an emulated drive are those of its machine, because that is too late to keep the drive's; `None`
+/// if it is in time.
+pub fn too_late_to_judge(drive: &DriveStatus) -> Option<String> {
     let late = drive.lateness?;
     let scale = drive.time_scale.unwrap_or(1.0);
     (late.p99_us > LATE_US * scale).then(|| {
+        format!(
+            "the emulated drive ends one command in a hundred {:.1} ms late or more, the latest by {:.1} ms",
+            late.p99_us / 1e3,
+            late.max_us / 1e3
+        )
+    })
+}
+
+fn of_lateness(drive: &DriveStatus, about: &str) -> Option<Finding> {
+    let scale = drive.time_scale.unwrap_or(1.0);
+    too_late_to_judge(drive).map(|late| {
         Finding::wrong(
             "emulation-late",
             about,
-            format!(
-                "the emulated drive ends one command in a hundred {:.1} ms late or more, the latest by {:.1} ms",
-                late.p99_us / 1e3,
-                late.max_us / 1e3
-            ),
+            late,
             "this machine is too busy for the drive's timing: measured times are those of the machine",
             format!(
                 "end other programs, or slow the drive down: time_scale = {} in [drive.back_end]",

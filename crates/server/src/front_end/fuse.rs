@@ -20,8 +20,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use tracing::{info, warn};
 
@@ -154,10 +157,21 @@ impl Drop for Mount {
         let Some(session) = self.session.take() else {
             return;
         };
-        let Err(error) = session.umount_and_join() else {
-            return;
-        };
         let folder = self.place.display();
+        // The device's number is that of the mount, so it is looked up before the mount is gone.
+        let device = mount_table::device(&self.place);
+        let unmounted = match unmount(&self.place, UnmountFlags::empty()) {
+            // An invalid argument: somebody else has unmounted it.
+            Ok(()) | Err(Errno::INVAL) => return end(session, &self.place, device),
+            // The helper of FUSE unmounts for users without the right to.
+            Err(Errno::PERM) => session.umount_and_join(),
+            Err(error) => {
+                // Dropped, it would unmount again.
+                std::mem::forget(session);
+                Err(error.into())
+            }
+        };
+        let Err(error) = unmounted else { return };
         warn!(
             %folder, %error,
             "still in use: the files are gone from the folder, and are served to who has them open \
@@ -167,6 +181,29 @@ impl Drop for Mount {
             warn!(%folder, %error, "cannot be unmounted: `umount -l` on it does so");
         }
     }
+}
+
+/// Waits for the end of an unmounted session. It has none while processes in other mount namespaces keep a copy of the
+/// mount: then it says who they are, and leaves the session to the end of this process.
+fn end(session: BackgroundSession, place: &Path, device: Option<String>) {
+    let until = Instant::now() + LINGER;
+    while !session.guard.is_finished() && Instant::now() < until {
+        thread::sleep(GLANCE);
+    }
+    if session.guard.is_finished() {
+        // Its errors are those of a connection that the kernel has closed.
+        drop(session.join());
+        return;
+    }
+    let holders = device.map(|device| mount_table::holders(&device));
+    let holders = holders.unwrap_or_default().join(", ");
+    warn!(
+        folder = %place.display(), holders,
+        "unmounted here, but copied into other mount namespaces (containers, services with a private /tmp): \
+         who has its files open there gets errors from now on"
+    );
+    // Dropped, it would unmount what is below it now.
+    std::mem::forget(session);
 }
 
 fn check(files: &[ExportedFile]) -> io::Result<()> {
@@ -206,6 +243,13 @@ fn at(place: &Path, error: &io::Error) -> io::Error {
 
 /// The limit of Linux (`NAME_MAX`).
 const LONGEST_NAME: usize = 255;
+
+/// How long an unmounted session may take to end. A choice: the kernel closes it within milliseconds unless somebody else
+/// has the mount.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The pause between two looks whether it has ended. A choice.
+const GLANCE: Duration = Duration::from_millis(2);
 
 /// The largest offset of a file, which is signed (`loff_t`).
 const MOST_BYTES: u64 = i64::MAX as u64;

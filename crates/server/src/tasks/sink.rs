@@ -239,7 +239,7 @@ struct SinkWorker {
 impl SinkWorker {
     fn take(self, program: Option<Program>, outcome: &Outcome, alive: Sender<()>) {
         let (number, events, ledger) = (self.number, Arc::clone(&self.events), self.ledger.clone());
-        let is_enough = Arc::clone(&self.is_enough);
+        let (is_enough, is_cut) = (Arc::clone(&self.is_enough), Arc::clone(&self.is_cut));
         let mut ended = match program {
             Some(program) => self.feed(program),
             None => Ok(self.sum()),
@@ -252,7 +252,10 @@ impl SinkWorker {
             let (Ok(text) | Err(text)) = &mut ended;
             *text += &locked(ledger).close(rest);
         }
-        info!(task = number, ?ended, "a scan has ended");
+        match is_cut.load(Ordering::Acquire) {
+            true => info!(task = number, ?ended, "a scan was stopped before its end"),
+            false => info!(task = number, ?ended, "a scan has ended"),
+        }
         // It is set once: here.
         let _ = outcome.set(ended);
         // A held task waits for this thread no longer.

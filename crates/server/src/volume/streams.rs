@@ -223,6 +223,12 @@ impl VolumeStreams {
 
     /// The streams in the status.
     pub(crate) fn summary(&self, disk: &Disk) -> status::StreamTotals {
+        let guarantees = disk.engine.guarantees();
+        let head_ppm = guarantees.plan().map_or(0, |plan| plan.share / 1_000);
+        let others = guarantees.rules();
+        let left_ppm = others.map_or(0, |rules| {
+            1_000_000_u64.saturating_sub(head_ppm + 1_000 * u64::from(rules.foreground_permille))
+        });
         status::StreamTotals {
             now: self.table.0.len() as u64,
             memory_bytes: self.table.memory(),
@@ -230,7 +236,9 @@ impl VolumeStreams {
             refused_total: self.totals.refused,
             late_total: self.totals.late,
             lapsed_total: self.totals.lapsed,
-            strained: disk.engine.guarantees().promises() == Some(Promises::Strained),
+            strained: guarantees.promises() == Some(Promises::Strained),
+            head_ppm,
+            left_ppm,
         }
     }
 }

@@ -325,6 +325,8 @@ fn drive() -> DriveStatus {
             late_total: 1,
             lapsed_total: 4,
             strained: false,
+            head_ppm: 45_000,
+            left_ppm: 655_000,
         },
         lateness: Some(Lateness {
             p50_us: 12.0,

@@ -171,7 +171,13 @@ impl Service {
                  [drive.streams]\n{keys}{rules}"
             );
         }
-        text += "[[nbd]]\nunix = \"nbd.sock\"\n[control]\nsocket = \"control.sock\"\n";
+        Service::begin(folder, &text)
+    }
+
+    /// A service with these drives.
+    fn begin(folder: TempDir, drives: &str) -> Service {
+        let text =
+            format!("{drives}[[nbd]]\nunix = \"nbd.sock\"\n[control]\nsocket = \"control.sock\"\n");
         std::fs::write(folder.path().join("c.toml"), text).expect("a configuration");
         let words = ["serve", "c.toml"];
         let child = begin(folder.path(), &words, Stdio::inherit(), SERVES).expect("it serves");
@@ -184,17 +190,24 @@ impl Service {
 
     fn plan(&self, set: &str) -> Value {
         std::fs::write(self.folder.path().join("set.toml"), set).expect("a set");
+        let planned = self.plan_with(&["set.toml", "--json"]);
+        let said = planned.unwrap_or_else(|(_, problem)| panic!("{problem}{set}"));
+        serde_json::from_str(&said).expect("JSON")
+    }
+
+    /// What a plan says, or its exit code and its problem.
+    fn plan_with(&self, words: &[&str]) -> Result<String, (Option<i32>, String)> {
         let output = Command::new(cargo_bin("headtime"))
             .current_dir(self.folder.path())
-            .args(["streams", "plan", "set.toml", "--json"])
+            .args(["streams", "plan"])
+            .args(words)
             .output()
             .expect("it runs");
-        let problem = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            matches!(output.status.code(), Some(0 | 3)),
-            "{problem}{set}"
-        );
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        match output.status.code() {
+            Some(0 | 3) => Ok(text(output.stdout)),
+            code => Err((code, text(output.stderr))),
+        }
     }
 
     /// Attaches the streams in order until one is refused. All end with the connection.
@@ -285,6 +298,52 @@ fn a_plan_grants_what_a_running_service_grants() {
     assert!(at_the_border <= 4, "{at_the_border} of {SETS} sets");
     // Both answers occur often, or the sets would show little.
     assert!((30..170).contains(&fitting), "{fitting} of {SETS} sets fit");
+}
+
+/// A stretched second of the drive has more bytes of each client, and the service's memory and promises count.
+#[test]
+fn a_plan_has_drive_time_scale_and_promises_from_the_configuration_of_a_service() {
+    let drive = |name: &str, more: &str| {
+        format!(
+            "[[drive]]\nname = \"{name}\"\npolicy = \"sptf-sw60\"\nbelief = \"emulated\"\n\
+             back_end = {{ kind = \"emulated\", drive = \"quantum-atlas-10k\", image = \"{name}.img\", time_scale = 4 }}\n\
+             volume = [{{ name = \"v{name}\" }}]\nexport = [{{ name = \"e{name}\", volume = \"v{name}\" }}]\n{more}"
+        )
+    };
+    let promise = "[drive.streams]\nforeground_percent = 40\nmemory = \"24 MiB\"\nlatency_ms = 5\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let drives = drive("0", promise) + &drive("1", "");
+    let service = Service::begin(folder, &drives);
+    // 26 MB/s at most are 6.5 in a second of the clients.
+    let (rate, buffer) = (100_000, 128 * 1024);
+    let stream = format!("1x{rate},buffer={buffer}");
+    let words = ["--play", &stream].repeat(6);
+    let words = [&["--service", "c.toml", "--json"][..], &words].concat();
+    let plan: Value =
+        serde_json::from_str(&service.plan_with(&words).expect("a plan")).expect("JSON");
+    let asked = (0..6).map(|number| Asked {
+        terms: Terms {
+            name: format!("player-{number}"),
+            ..Terms::play(rate, buffer)
+        },
+        first: 0,
+        blocks: MODELS[1].1 / 8 * 8,
+    });
+    let (granted, refused) = service.attach(0, 512, &asked.collect::<Vec<_>>());
+    assert!((1..6).contains(&granted.len()), "{refused:?}");
+    assert_eq!(granted_by(&plan), granted.len(), "{plan:#}");
+    compare(&plan, &granted, refused.as_ref(), "");
+    for (words, problem) in [
+        (
+            ["--drive", "1"],
+            "c.toml: drive 1: promises nothing to streams: expected a table [drive.streams]",
+        ),
+        (["--drive", "2"], "c.toml: no drive 2: expected one of 0, 1"),
+    ] {
+        let words = [&["--service", "c.toml", "--play", "1x1M"][..], &words].concat();
+        let (code, said) = service.plan_with(&words).expect_err("refused");
+        assert!(code == Some(2) && said.contains(problem), "{said}");
+    }
 }
 
 /// The number of streams that a plan grants before the first refusal.

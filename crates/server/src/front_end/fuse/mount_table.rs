@@ -62,23 +62,52 @@ fn place(folder: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// The device number of the mount on a place, as the kernel writes it: `0:47`. `None` if nothing of ours is there.
+pub(super) fn device(place: &Path) -> Option<String> {
+    let table = std::fs::read("/proc/self/mountinfo").ok()?;
+    let ours = entries(&table).filter(|entry| entry.place == place && entry.source == SOURCE);
+    ours.last().map(|entry| entry.device)
+}
+
+/// Processes in whose mount namespaces a device is mounted: `4711 (chrome)`, the first few.
+pub(super) fn holders(device: &str) -> Vec<String> {
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let holds = processes.flatten().filter_map(|process| {
+        let number: u32 = process.file_name().to_str()?.parse().ok()?;
+        let table = std::fs::read(process.path().join("mountinfo")).ok()?;
+        entries(&table).find(|entry| entry.device == device)?;
+        let name = std::fs::read_to_string(process.path().join("comm")).ok()?;
+        Some(format!("{number} ({})", name.trim_end()))
+    });
+    holds.take(MOST_NAMED).collect()
+}
+
+/// The most processes that are named. A choice: one tells which container it is.
+const MOST_NAMED: usize = 3;
+
 /// A line of the table.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
+    /// Major and minor number of the file system's device: `0:47`.
+    device: String,
     place: PathBuf,
     kind: String,
     source: String,
 }
 
-/// The lines of `/proc/self/mountinfo` (proc(5)): the mount point is the fifth field, type and source are
-/// the first two after a lone `-`.
+/// The lines of `/proc/self/mountinfo` (proc(5)): the device is the third field, the mount point is the fifth, type and
+/// source are the first two after a lone `-`.
 fn entries(table: &[u8]) -> impl Iterator<Item = Entry> {
     table.split(|&byte| byte == b'\n').filter_map(|line| {
         let mut fields = line.split(|&byte| byte == b' ');
-        let place = fields.nth(4)?;
+        let device = fields.nth(2)?;
+        let place = fields.nth(1)?;
         fields.find(|&field| field == b"-")?;
         let (kind, source) = (fields.next()?, fields.next()?);
         Some(Entry {
+            device: String::from_utf8_lossy(device).into_owned(),
             place: OsString::from_vec(plain(place)).into(),
             kind: String::from_utf8_lossy(kind).into_owned(),
             source: String::from_utf8_lossy(&plain(source)).into_owned(),
@@ -105,7 +134,22 @@ fn plain(field: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, entries};
+    use super::{Entry, MOST_NAMED, entries, holders};
+
+    #[test]
+    fn processes_that_have_a_mount_are_named() {
+        let table = std::fs::read("/proc/self/mountinfo").expect("a table");
+        let root = entries(&table).find(|entry| entry.place.as_os_str() == "/");
+        let found = holders(&root.expect("a root").device);
+        assert!((1..=MOST_NAMED).contains(&found.len()), "{found:?}");
+        assert!(
+            found
+                .iter()
+                .all(|one| one.ends_with(')') && one.contains(" (")),
+            "{found:?}"
+        );
+        assert_eq!(holders("0:0"), Vec::<String>::new());
+    }
 
     #[test]
     fn the_table_is_read_with_its_optional_fields_and_blanks() {
@@ -114,10 +158,11 @@ mod tests {
             garbage\n";
         let found: Vec<Entry> = entries(table).collect();
         let expected = [
-            ("/mnt", "ext3", "/dev/root"),
-            ("/mnt/a b\\c", "fuse", "headtime"),
+            ("98:0", "/mnt", "ext3", "/dev/root"),
+            ("0:47", "/mnt/a b\\c", "fuse", "headtime"),
         ];
-        let expected = expected.map(|(place, kind, source)| Entry {
+        let expected = expected.map(|(device, place, kind, source)| Entry {
+            device: device.to_owned(),
             place: place.into(),
             kind: kind.to_owned(),
             source: source.to_owned(),
