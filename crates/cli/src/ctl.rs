@@ -329,15 +329,7 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
     };
     let shares: Vec<String> = HeadKind::ALL.iter().map(share).collect();
     text += &format!("  head time    {}\n", shares.join(", "));
-    let impact = match drive.impact.measured_percent {
-        Some(percent) => format!("{percent:.2} %"),
-        None => String::from("not measured"),
-    };
-    text += &format!(
-        "  impact       {impact} of {:.2} %, over about the last 5,000 requests{}\n",
-        drive.impact.budget_percent,
-        not_judged(drive)
-    );
+    text += &describe_impact(drive);
     if let Some(late) = drive.lateness {
         text += &format!(
             "  lateness     p50 {}, p99 {}, at most {}\n",
@@ -361,6 +353,18 @@ fn describe_drive(drive: &status::DriveStatus) -> String {
     let tasks = drive.tasks.iter();
     let tasks = tasks.map(|task| format!("  {}", progress::described(task)));
     text + &tasks.collect::<String>()
+}
+
+fn describe_impact(drive: &status::DriveStatus) -> String {
+    let impact = match drive.impact.measured_percent {
+        Some(percent) => format!("{percent:.2} %"),
+        None => String::from("not measured"),
+    };
+    format!(
+        "  impact       {impact} of {:.2} %, over about the last 5,000 requests{}\n",
+        drive.impact.budget_percent,
+        not_judged(drive)
+    )
 }
 
 /// That an impact cannot be judged, if so.

@@ -184,7 +184,7 @@ impl ComparisonSettings {
             policies,
             phases: self.phases.unwrap_or(Phases::Mixed),
             // That of a service, whose drive has a belief.
-            grace: GracePeriod::default().rule(true),
+            grace: GracePeriod::default().with_belief(),
             depth: self.depth,
             requests,
             until,

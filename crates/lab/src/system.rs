@@ -200,7 +200,7 @@ impl SystemFile {
             truth,
             source,
             phases: config.phases,
-            grace: config.grace.rule(true),
+            grace: config.grace.with_belief(),
             depth: flags.depth,
             requests,
             until,

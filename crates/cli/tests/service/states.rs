@@ -1,7 +1,8 @@
 //! States of a drive where people look: status, log, systemd's text, and the begin of a scan.
 
 use std::os::unix::net::UnixDatagram;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use assert_cmd::cargo::cargo_bin;
@@ -132,32 +133,36 @@ fn a_task_that_reads_nothing_says_why() {
     );
 }
 
+/// A service whose drive turns faster than its profile says. It tells systemd and logs in the folder.
+fn with_a_wrong_belief(folder: &Path) -> Child {
+    let truth = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/dec-rz26.toml");
+    let truth = std::fs::read_to_string(truth).expect("a profile");
+    assert!(truth.contains("rpm = 5360"), "{truth}");
+    let wrong = truth.replace("rpm = 5360", "rpm = 4800");
+    std::fs::write(folder.join("wrong.toml"), wrong).expect("a profile");
+    let image = std::fs::File::create(folder.join("disk.img")).expect("an image");
+    image.set_len(1_052_098_560).expect("as long as the drive");
+    let believed = "belief = \"wrong.toml\"\nbelief_unchecked = true";
+    let text = config("").replace("belief = \"emulated\"", believed);
+    std::fs::write(folder.join("c.toml"), text).expect("a configuration");
+    Command::new(cargo_bin("headtime"))
+        .current_dir(folder)
+        .env("NOTIFY_SOCKET", folder.join("notify"))
+        .args(["serve", "c.toml"])
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(folder.join("log")).expect("a log"))
+        .spawn()
+        .expect("it runs")
+}
+
 /// A drive that turns faster than its profile says, under a load: log and systemd tell it, and so does a scan that begins.
 #[test]
 fn a_wrong_belief_is_told_in_the_log_to_systemd_and_by_a_scan() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
-    let truth = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/dec-rz26.toml");
-    let truth = std::fs::read_to_string(truth).expect("a profile");
-    assert!(truth.contains("rpm = 5360"), "{truth}");
-    std::fs::write(at("wrong.toml"), truth.replace("rpm = 5360", "rpm = 4800")).expect("a profile");
-    let image = std::fs::File::create(at("disk.img")).expect("an image");
-    image.set_len(1_052_098_560).expect("as long as the drive");
-    let wrong = config("").replace(
-        "belief = \"emulated\"",
-        "belief = \"wrong.toml\"\nbelief_unchecked = true",
-    );
-    std::fs::write(at("c.toml"), wrong).expect("a configuration");
     let systemd = UnixDatagram::bind(at("notify")).expect("a socket");
     systemd.set_nonblocking(true).expect("a socket");
-    let mut service = Command::new(cargo_bin("headtime"))
-        .current_dir(folder.path())
-        .env("NOTIFY_SOCKET", at("notify"))
-        .args(["serve", "c.toml"])
-        .stdout(Stdio::null())
-        .stderr(std::fs::File::create(at("log")).expect("a log"))
-        .spawn()
-        .expect("it runs");
+    let mut service = with_a_wrong_belief(folder.path());
     let told = || {
         let mut bytes = [0; 4096];
         let length = systemd.recv(&mut bytes).ok()?;

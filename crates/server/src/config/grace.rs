@@ -19,11 +19,18 @@ pub enum GracePeriod {
 }
 
 impl GracePeriod {
-    /// The rule of an engine, for a drive that has a belief or none.
-    pub fn rule(self, is_known: bool) -> Option<Grace> {
+    /// The rule of an engine for a drive with a belief.
+    pub fn with_belief(self) -> Option<Grace> {
         match self {
-            GracePeriod::ByBelief => is_known.then(Grace::default),
-            GracePeriod::Off => None,
+            GracePeriod::ByBelief => Some(Grace::default()),
+            GracePeriod::Off | GracePeriod::Of(_) => self.without_belief(),
+        }
+    }
+
+    /// The rule of an engine for a drive without a belief.
+    pub fn without_belief(self) -> Option<Grace> {
+        match self {
+            GracePeriod::ByBelief | GracePeriod::Off => None,
             GracePeriod::Of(period) => Some(Grace {
                 period,
                 ..Grace::default()
@@ -88,11 +95,12 @@ mod tests {
 
     #[test]
     fn the_background_waits_for_others_where_a_head_is_known_to_move() {
-        assert_eq!(GracePeriod::ByBelief.rule(true), Some(Grace::default()));
-        assert_eq!(GracePeriod::ByBelief.rule(false), None);
-        assert_eq!(GracePeriod::Off.rule(true), None);
+        let by_belief = GracePeriod::ByBelief;
+        assert_eq!(by_belief.with_belief(), Some(Grace::default()));
+        assert_eq!(by_belief.without_belief(), None);
+        assert_eq!(GracePeriod::Off.with_belief(), None);
         let period = Duration::from_millis(30);
-        let rule = GracePeriod::Of(period).rule(false).expect("a period");
+        let rule = GracePeriod::Of(period).without_belief().expect("a period");
         assert_eq!((rule.period, rule.turn), (period, Grace::default().turn));
     }
 }

@@ -287,6 +287,20 @@ pub fn learned() -> LearningReport {
     }
 }
 
+fn streams() -> StreamTotals {
+    StreamTotals {
+        now: 2,
+        memory_bytes: 5 << 20,
+        granted_total: 7,
+        refused_total: 3,
+        late_total: 1,
+        lapsed_total: 4,
+        strained: false,
+        head_ppm: 45_000,
+        left_ppm: 655_000,
+    }
+}
+
 fn drive() -> DriveStatus {
     DriveStatus {
         name: String::from("disk"),
@@ -317,17 +331,7 @@ fn drive() -> DriveStatus {
         },
         tasks: tasks(),
         standing: vec![standing()],
-        streams: StreamTotals {
-            now: 2,
-            memory_bytes: 5 << 20,
-            granted_total: 7,
-            refused_total: 3,
-            late_total: 1,
-            lapsed_total: 4,
-            strained: false,
-            head_ppm: 45_000,
-            left_ppm: 655_000,
-        },
+        streams: streams(),
         lateness: Some(Lateness {
             p50_us: 12.0,
             p99_us: 74.0,

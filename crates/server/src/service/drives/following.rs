@@ -73,7 +73,7 @@ impl Drive {
     pub(in crate::service) fn follow(&self, belief: Profile) -> Result<(), String> {
         let named = |why: &str| format!("drive {}: {why}", self.name);
         let (policy, rule, phases, grace) = self.learned;
-        let limits = limits_of(policy, &belief, phases, grace.rule(true));
+        let limits = limits_of(policy, &belief, phases, grace.with_belief());
         if policy.depth() != Depth::JustInTime {
             let policy = policy.name();
             return Err(named(&format!(

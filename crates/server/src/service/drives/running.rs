@@ -44,7 +44,11 @@ pub(super) fn station(
         None => None,
     };
     let bounds = bounds(limits);
-    let mut limits = limits_of(policy, &belief, config.phases, config.grace.rule(is_known));
+    let grace = match is_known {
+        true => config.grace.with_belief(),
+        false => config.grace.without_belief(),
+    };
+    let mut limits = limits_of(policy, &belief, config.phases, grace);
     if !is_known {
         // Nobody predicts anything: the kernel or the memory may have as much as it takes.
         limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
