@@ -151,9 +151,9 @@ impl Ordering {
             .rules
             .grace
             .filter(|_| level == PriorityLevel::BACKGROUND.index())?;
-        // One at a time: whoever comes next waits for one at most.
+        // One at a time while somebody may come: whoever does waits for one at most.
         if drive == DriveActivity::Busy {
-            return Some(None);
+            return (self.grace.alone_from(grace) > now).then_some(None);
         }
         let opens = self.grace.opens(grace);
         (opens > now).then_some(Some(opens))

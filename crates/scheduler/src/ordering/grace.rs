@@ -17,6 +17,8 @@ pub struct Grace {
     pub period: Duration,
     /// One begins all the same if none has for so long, and no other piece waits.
     pub turn: Duration,
+    /// When the others have been quiet for so long, nobody is there, and the drive has as many as it takes.
+    pub alone: Duration,
 }
 
 impl Default for Grace {
@@ -27,6 +29,8 @@ impl Default for Grace {
             period: Duration::from_millis(10),
             // Linux's BFQ (block/bfq-iosched.c, BFQ_CL_IDLE_TIMEOUT): a fifth of a second.
             turn: Duration::from_millis(200),
+            // A choice: a client that comes once a second meets one command at the drive.
+            alone: Duration::from_secs(1),
         }
     }
 }
@@ -55,6 +59,14 @@ impl GraceClock {
     /// A background piece is chosen, or the first one becomes eligible.
     pub(super) fn note_background(&mut self, now: Instant) {
         self.since = now;
+    }
+
+    /// The moment from which background pieces may begin while a command is at the drive.
+    pub(super) fn alone_from(&self, grace: Grace) -> Instant {
+        match self.others {
+            Instant::ZERO => Instant::ZERO,
+            others => others + grace.alone,
+        }
     }
 
     /// The moment from which a background piece may begin, if no other piece waits then.
@@ -105,7 +117,9 @@ mod tests {
             {
                 return self.given(place);
             }
-            if self.waiting.is_empty() || !self.at_drive.is_empty() {
+            let alone = self.others.map(|others| others + grace.alone);
+            let is_alone = alone.is_none_or(|alone| alone <= now);
+            if self.waiting.is_empty() || !(is_alone || self.at_drive.is_empty()) {
                 return NextPiece::Nothing(None);
             }
             let quiet = self.others.map(|others| others + grace.period);
@@ -134,6 +148,10 @@ mod tests {
         ]
     }
 
+    fn millis() -> impl Strategy<Value = u64> {
+        prop_oneof![9 => 0..40u64, 1 => 900..1200u64]
+    }
+
     fn piece(number: u64, is_background: bool) -> NewPiece {
         NewPiece {
             request_slot: 0,
@@ -158,7 +176,7 @@ mod tests {
         /// First come, first served in each level, so that the naive rule knows which piece comes.
         #[test]
         fn the_background_begins_when_others_were_quiet_or_its_turn_has_come(
-            acts in prop::collection::vec((0..40u64, act()), 1..120),
+            acts in prop::collection::vec((millis(), act()), 1..120),
         ) {
             let policy = find("fcfs").expect("a policy of the table");
             let drive = drive::catalog::find("hp-c2247a").expect("a shipped drive");
