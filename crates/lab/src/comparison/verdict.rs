@@ -6,7 +6,7 @@
 //!   Requests come in bursts: the disk is idle 94 % of the time, yet one finds about 700 ahead of it; try --closed.
 //! ```
 //!
-//! The second sentence states the first finding of [`Finding`] whose condition holds.
+//! The second sentence states the first finding of `Finding` whose condition holds.
 
 mod facts;
 
