@@ -16,6 +16,7 @@ use drive::Profile;
 use engine::guarantees::{BelievedTracks, head_times, zone_over};
 use engine::streams::Promise;
 use serde::Serialize;
+use server::clock::TimeScale;
 use server::config::StreamsConfig;
 use server::service::promise_to_streams;
 use stream::admission::{Plan, Refusal};
@@ -41,7 +42,7 @@ pub struct StreamSet {
     /// The drive: a name from `headtime drives`, or a profile file.
     pub drive: String,
     /// Seconds of the clients in a second of the drive: 1, or that of an emulated drive of a service.
-    pub time_scale: f64,
+    pub time_scale: TimeScale,
     /// The promise of the service to streams, as in `[drive.streams]`.
     pub promise: StreamsConfig,
     /// The streams, in the order in which they come.
@@ -172,9 +173,9 @@ impl StreamSet {
             head_percent,
             promised_percent: f64::from(self.promise.foreground_permille) / 10.0,
             left_percent: 100.0 - head_percent,
-            round_ms: granting
-                .plan
-                .map_or(0.0, |plan| plan.round.as_millis_f64() * self.time_scale),
+            round_ms: granting.plan.map_or(0.0, |plan| {
+                plan.round.as_millis_f64() * self.time_scale.times()
+            }),
             memory: granting.memory,
             memory_left: self.promise.memory - granting.memory,
             nearest: match fits {
@@ -198,7 +199,7 @@ struct PlannedDisk {
     times: HeadTimes,
     promise: Promise,
     memory: MemoryRule,
-    time_scale: f64,
+    time_scale: TimeScale,
 }
 
 /// The granted streams of a set.
@@ -235,7 +236,8 @@ impl PlannedDisk {
             _ => whole.of_actuator(0),
         };
         let belief = Arc::new(belief);
-        let (promise, memory) = promise_to_streams(&set.promise, belief.block_bytes);
+        let (promise, memory) =
+            promise_to_streams(&set.promise, set.time_scale, belief.block_bytes);
         let times = head_times(&belief, promise.beyond);
         Ok(PlannedDisk {
             times: times.map_err(Failure::input)?,
@@ -335,7 +337,7 @@ impl PlannedDisk {
     /// The rate of a stream in the drive's time. A stretched second has more of the client's bytes. Rounded up, as the
     /// service does.
     fn rate(&self, group: &StreamGroup) -> u64 {
-        (group.rate as f64 * self.time_scale).ceil() as u64
+        (group.rate as f64 * self.time_scale.times()).ceil() as u64
     }
 
     /// The refusal of a stream, in the time of clients.
@@ -357,7 +359,7 @@ impl PlannedDisk {
                 None => refused.to_string(),
             },
             largest_rate: refusal.and_then(|refusal| {
-                Some((refusal.largest_rate?.bytes() as f64 / self.time_scale) as u64)
+                Some((refusal.largest_rate?.bytes() as f64 / self.time_scale.times()) as u64)
             }),
             least_memory: refusal.and_then(|refusal| refusal.least_memory),
         }

@@ -8,6 +8,7 @@ use clap::Args;
 use lab::amount::amount;
 use lab::stream_plan::{NearestSets, StreamGroup, StreamPlan, StreamSet, group};
 use lab::text_file;
+use server::clock::TimeScale;
 use server::config::StreamsConfig;
 
 use crate::output::{Exit, NewTable, grouped, json, print};
@@ -114,7 +115,7 @@ impl PlanArgs {
             },
             (None, None) => StreamSet {
                 drive: self.drive.clone().unwrap_or_default(),
-                time_scale: 1.0,
+                time_scale: TimeScale::REAL,
                 promise: StreamsConfig::default(),
                 groups: [&self.record[..], &self.play].concat(),
             },

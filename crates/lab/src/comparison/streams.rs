@@ -4,6 +4,7 @@ use block::{Extent, Instant, Lba, Sectors, Terms};
 use engine::Engine;
 use engine::streams::{NotGranted, Promise};
 use serde::Serialize;
+use server::clock::TimeScale;
 use server::config::StreamsConfig;
 use server::service::promise_to_streams;
 use simulator::streaming::{Applications, AttachedStream, StreamingFigures};
@@ -58,7 +59,7 @@ impl StreamsBeside {
         groups: Vec<StreamGroup>,
         until: Instant,
     ) -> Self {
-        let (promise, memory) = promise_to_streams(promise, block_bytes);
+        let (promise, memory) = promise_to_streams(promise, TimeScale::REAL, block_bytes);
         StreamsBeside {
             promise,
             memory,

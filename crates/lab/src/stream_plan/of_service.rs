@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use server::clock::TimeScale;
 use server::config::{BackEnd, Belief, Config, DriveConfig, DriveModel, Places};
 
 use super::StreamSet;
@@ -34,8 +35,15 @@ impl StreamSet {
                 DriveModel::File(path) => path.display().to_string(),
             },
             time_scale: match &found.back_end {
-                BackEnd::Emulated(emulated) => emulated.time_scale,
-                _ => 1.0,
+                BackEnd::Emulated(emulated) => {
+                    TimeScale::new(emulated.time_scale).ok_or_else(|| {
+                        refused(&format!(
+                            "time scale {}: expected 0.001 to 1000",
+                            emulated.time_scale
+                        ))
+                    })?
+                }
+                _ => TimeScale::REAL,
             },
             promise,
             groups: Vec::new(),

@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use block::StreamMode;
 use document::{Document, DocumentError, Section};
+use server::clock::TimeScale;
 use server::config::{StreamsConfig, bytes};
 
 use super::{MOST_STREAMS, StreamGroup, StreamSet};
@@ -52,7 +53,7 @@ impl StreamSet {
         }
         Ok(StreamSet {
             drive: root.text("drive", "a drive")?.to_owned(),
-            time_scale: 1.0,
+            time_scale: TimeScale::REAL,
             promise: promise.transpose()?.unwrap_or_default(),
             groups,
         })

@@ -9,7 +9,7 @@ use super::*;
 fn set(groups: Vec<StreamGroup>) -> StreamSet {
     StreamSet {
         drive: "quantum-atlas-10k".to_owned(),
-        time_scale: 1.0,
+        time_scale: TimeScale::REAL,
         promise: StreamsConfig::default(),
         groups,
     }
@@ -31,7 +31,7 @@ fn players(count: u32, rate: u64) -> StreamGroup {
 fn granted_by_the_engine(set: &StreamSet) -> Vec<u32> {
     let belief = Arc::new(named::drive(&set.drive).expect("a drive"));
     let policy = named::policy("sptf").expect("a policy");
-    let (promise, rule) = promise_to_streams(&set.promise, belief.block_bytes);
+    let (promise, rule) = promise_to_streams(&set.promise, TimeScale::REAL, belief.block_bytes);
     let limits = Limits::suited_to(policy, &belief);
     let engine = Engine::new(Arc::clone(&belief), &|| policy.make(), limits);
     let mut engine = engine.with_guarantees(promise).expect("a seek curve");

@@ -300,9 +300,8 @@ fn a_plan_grants_what_a_running_service_grants() {
     assert!((30..170).contains(&fitting), "{fitting} of {SETS} sets fit");
 }
 
-/// A stretched second of the drive has more bytes of each client, and the service's memory and promises count.
-#[test]
-fn a_plan_has_drive_time_scale_and_promises_from_the_configuration_of_a_service() {
+/// A service of two drives at a time scale of 4, the first of which promises something to streams.
+fn stretched() -> Service {
     let drive = |name: &str, more: &str| {
         format!(
             "[[drive]]\nname = \"{name}\"\npolicy = \"sptf-sw60\"\nbelief = \"emulated\"\n\
@@ -313,10 +312,22 @@ fn a_plan_has_drive_time_scale_and_promises_from_the_configuration_of_a_service(
     let promise = "[drive.streams]\nforeground_percent = 40\nmemory = \"24 MiB\"\nlatency_ms = 5\n";
     let folder = tempfile::tempdir().expect("a folder");
     let drives = drive("0", promise) + &drive("1", "");
-    let service = Service::begin(folder, &drives);
-    // 26 MB/s at most are 6.5 in a second of the clients.
-    let (rate, buffer) = (100_000, 128 * 1024);
-    let stream = format!("1x{rate},buffer={buffer}");
+    Service::begin(folder, &drives)
+}
+
+/// 26 MB/s of the drive at most are 6.5 in a second of the clients.
+const RATE: u64 = 100_000;
+
+const BUFFER: u64 = 128 * 1024;
+
+/// A file anywhere on the drive.
+const ATLAS_BLOCKS: u64 = MODELS[1].1 / 8 * 8;
+
+/// A stretched second of the drive has more bytes of each client, and the service's memory and promises count.
+#[test]
+fn a_plan_has_drive_time_scale_and_promises_from_the_configuration_of_a_service() {
+    let service = stretched();
+    let stream = format!("1x{RATE},buffer={BUFFER}");
     let words = ["--play", &stream].repeat(6);
     let words = [&["--service", "c.toml", "--json"][..], &words].concat();
     let plan: Value =
@@ -324,10 +335,10 @@ fn a_plan_has_drive_time_scale_and_promises_from_the_configuration_of_a_service(
     let asked = (0..6).map(|number| Asked {
         terms: Terms {
             name: format!("player-{number}"),
-            ..Terms::play(rate, buffer)
+            ..Terms::play(RATE, BUFFER)
         },
         first: 0,
-        blocks: MODELS[1].1 / 8 * 8,
+        blocks: ATLAS_BLOCKS,
     });
     let (granted, refused) = service.attach(0, 512, &asked.collect::<Vec<_>>());
     assert!((1..6).contains(&granted.len()), "{refused:?}");
@@ -344,6 +355,40 @@ fn a_plan_has_drive_time_scale_and_promises_from_the_configuration_of_a_service(
         let (code, said) = service.plan_with(&words).expect_err("refused");
         assert!(code == Some(2) && said.contains(problem), "{said}");
     }
+}
+
+#[test]
+fn the_status_has_the_head_time_of_streams_and_what_is_left_for_more() {
+    let service = stretched();
+    let stream = format!("1x{RATE},buffer={BUFFER}");
+    let one = ["--service", "c.toml", "--json", "--play", &stream];
+    let plan: Value =
+        serde_json::from_str(&service.plan_with(&one).expect("a plan")).expect("JSON");
+    let client = service.client();
+    let length = ATLAS_BLOCKS * 512;
+    let places = Places {
+        length,
+        pieces: vec![FilePiece(0, 0, length)],
+    };
+    let open = client.attach_places("e0", places, &Terms::play(RATE, BUFFER));
+    let open = open.expect("it is granted");
+    let status = Command::new(cargo_bin("headtime"))
+        .current_dir(service.folder.path())
+        .args(["ctl", "status", "--json", "--socket", "control.sock"])
+        .output()
+        .expect("it runs");
+    let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let [head, left] = ["head_ppm", "left_ppm"].map(|key| {
+        status["drives"][0]["streams"][key]
+            .as_u64()
+            .expect("a share")
+    });
+    let planned = plan["head_percent"]
+        .as_f64()
+        .map(|percent| (percent * 1e4) as u64);
+    assert!(is_near(planned, Some(head)), "{status:#}");
+    assert_eq!(left, 1_000_000 - 400_000 - head);
+    drop(open);
 }
 
 /// The number of streams that a plan grants before the first refusal.

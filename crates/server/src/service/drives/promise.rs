@@ -24,9 +24,13 @@ pub(super) fn promised(
     )
 }
 
-/// What a drive of real time promises to streams, and the rule of their memory, for plans without a service.
-pub fn promise_to_streams(config: &StreamsConfig, block_bytes: u32) -> (Promise, MemoryRule) {
-    let (promise, settings) = promised(config, TimeScale::REAL, block_bytes);
+/// What a drive of this time scale promises to streams, and the rule of their memory, for plans without a service.
+pub fn promise_to_streams(
+    config: &StreamsConfig,
+    scale: TimeScale,
+    block_bytes: u32,
+) -> (Promise, MemoryRule) {
+    let (promise, settings) = promised(config, scale, block_bytes);
     (promise, settings.memory_rule())
 }
 
