@@ -11,18 +11,18 @@ use crate::output::Exit;
 
 /// A signal that asks for the end.
 #[derive(Debug)]
-pub struct Stop {
+pub struct StopSignal {
     is_asked: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
 }
 
-impl Stop {
+impl StopSignal {
     /// Notes signals from now on. A second one ends the program at once.
     ///
     /// # Errors
     /// If the system refuses a handler.
     pub fn on_signals() -> Result<Self, Exit> {
-        let stop = Stop {
+        let stop = StopSignal {
             is_asked: Arc::default(),
             signal: Arc::default(),
         };
@@ -53,7 +53,7 @@ impl Stop {
 /// # Errors
 /// If the system refuses a handler.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Exit> {
-    Stop::on_signals().map(|stop| stop.is_asked)
+    StopSignal::on_signals().map(|stop| stop.is_asked)
 }
 
 /// The exit code of a program that a signal has ended is higher by the number of the signal, as in shells.

@@ -12,11 +12,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use server::control::protocol::{Ask, DriveTasks};
 use server::control::{Conversation, Scan, ScanState, Sink, TaskLifetime};
 use server::diagnosis::{of_status, why_stuck};
-use server::status::{Foreground, Status, Task, TaskState};
+use server::status::{DriveStatus, Foreground, Status, Task, TaskState};
 use server::tasks::Steer;
 
 use crate::bar::ProgressLines;
-use crate::interrupt::Stop;
+use crate::interrupt::StopSignal;
 use crate::output::{Exit, grouped, note, print_answer, time_left};
 use crate::service::{failure, understood};
 use crate::settings::units::{MOST_SECONDS, whole_in, within};
@@ -82,7 +82,7 @@ pub fn run(arguments: &ScanArgs) -> Result<(), Exit> {
     if !arguments.json {
         note(&states(&socket, &mut service, number)?);
     }
-    let stop = Stop::on_signals()?;
+    let stop = StopSignal::on_signals()?;
     let task = followed((&mut service, &socket), number, &stop)?;
     let text = match arguments.json {
         true => serde_json::to_string_pretty(&task).map_err(Exit::failed)? + "\n",
@@ -90,15 +90,16 @@ pub fn run(arguments: &ScanArgs) -> Result<(), Exit> {
     };
     print_answer(&text)?;
     match (&task.problem, task.state) {
-        // A program that was ended with its task is no problem of the scan.
-        (Some(problem), _) if !stop.is_asked() => Err(Exit::failed(format!("scan: {problem}"))),
-        (_, TaskState::Aborted) => Err(given_up(arguments, &task, &stop)),
-        _ => Ok(()),
+        // That its program was ended with it is no problem of an interrupted scan.
+        (Some(_), TaskState::Aborted) if stop.is_asked() => Err(given_up(arguments, &task, &stop)),
+        (Some(problem), _) => Err(Exit::failed(format!("scan: {problem}"))),
+        (None, TaskState::Aborted) => Err(given_up(arguments, &task, &stop)),
+        (None, _) => Ok(()),
     }
 }
 
 /// What a scan says that somebody has ended: by a signal here, or by `headtime ctl abort`.
-fn given_up(arguments: &ScanArgs, task: &Task, stop: &Stop) -> Exit {
+fn given_up(arguments: &ScanArgs, task: &Task, stop: &StopSignal) -> Exit {
     let percent = task.done_bytes as f64 * 100.0 / task.asked_bytes.max(1) as f64;
     let next = match &arguments.state {
         Some(file) => format!(
@@ -169,7 +170,7 @@ pub fn state(file: Option<&Path>, every_s: u64) -> Result<Option<ScanState>, Exi
 fn followed(
     (service, socket): (&mut Conversation, &Path),
     number: u64,
-    stop: &Stop,
+    stop: &StopSignal,
 ) -> Result<Task, Exit> {
     let mut is_aborted = false;
     let target = bar_target(4);
@@ -216,11 +217,10 @@ fn followed(
 /// What is to be known of the task's drive before its rate is understood: safe mode, learning, over budget, late.
 fn states(socket: &Path, service: &mut Conversation, number: u64) -> Result<String, Exit> {
     let status: Status = understood(socket, service.ask(&Ask::Status).map_err(failure)?)?;
-    let mut drives = status.drives.iter();
-    let drive = drives.find(|drive| drive.tasks.iter().any(|task| task.id == number));
-    let Some(about) = drive.map(|drive| format!("drive {}", drive.name)) else {
+    let Some((drive, _)) = task_of(&status, number) else {
         return Ok(String::new());
     };
+    let about = format!("drive {}", drive.name);
     let findings = of_status(&status).into_iter();
     let lines = findings
         .filter(|finding| finding.about == about)
@@ -236,12 +236,17 @@ fn states(socket: &Path, service: &mut Conversation, number: u64) -> Result<Stri
 /// Why a task reads nothing, if it has read nothing for a while.
 fn stuck(service: &mut Conversation, socket: &Path, number: u64) -> Result<String, Exit> {
     let status: Status = understood(socket, service.ask(&Ask::Status).map_err(failure)?)?;
-    let mut drives = status.drives.iter();
-    let reason = drives.find_map(|drive| {
-        let task = drive.tasks.iter().find(|task| task.id == number)?;
-        why_stuck(task, drive)
-    });
+    let reason = task_of(&status, number).and_then(|(drive, task)| why_stuck(task, drive));
     Ok(reason.map_or_else(String::new, |reason| format!(": {reason}")))
+}
+
+/// A task, and its drive.
+fn task_of(status: &Status, number: u64) -> Option<(&DriveStatus, &Task)> {
+    let mut drives = status.drives.iter();
+    drives.find_map(|drive| {
+        let task = drive.tasks.iter().find(|task| task.id == number)?;
+        Some((drive, task))
+    })
 }
 
 fn report(task: &Task) -> String {

@@ -19,7 +19,7 @@ use block::{Extent, Instant, Lba, Sectors};
 use document::DocumentError;
 use scheduler::freeblock::WantedBlocks;
 use scheduler::policy::NamedPolicy;
-use server::config::{Config, DriveConfig, Places, Volume};
+use server::config::{Belief, Config, DriveConfig, Places, Volume};
 use server::service::{VirtualBelief, VirtualParts, in_virtual_time};
 use simulator::run::PastEnd;
 use simulator::scenario::Background;
@@ -200,7 +200,10 @@ impl SystemFile {
             truth,
             source,
             phases: config.phases,
-            grace: config.grace.with_belief(),
+            grace: match config.belief {
+                Belief::Nothing => config.grace.without_belief(),
+                Belief::Emulated | Belief::Profile(_) => config.grace.with_belief(),
+            },
             depth: flags.depth,
             requests,
             until,

@@ -13,8 +13,7 @@ pub(super) fn list(drives: &[DriveTasks], status: &Status) -> String {
         let at = status.drives.iter().find(|one| one.name == drive.drive);
         for task in &drive.tasks {
             text += &format!("{}: {}", drive.drive, described(task));
-            let is_slow = task.mb_per_s == 0.0;
-            if let Some(reason) = at.filter(|_| is_slow).and_then(|at| why_stuck(task, at)) {
+            if let Some(reason) = at.and_then(|at| why_stuck(task, at)) {
                 text += &format!("    it reads nothing: {reason}\n");
             }
         }

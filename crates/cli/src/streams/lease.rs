@@ -123,9 +123,12 @@ pub(super) struct Events {
     said: Vec<(Duration, String)>,
 }
 
-impl Default for Events {
+/// Limit of stored lines. A choice.
+const SAID: usize = 100;
+
+impl Events {
     /// No event yet; the time begins.
-    fn default() -> Self {
+    pub(super) fn begin() -> Self {
         Events {
             began: Instant::now(),
             lapsed: 0,
@@ -134,12 +137,7 @@ impl Default for Events {
             said: Vec::new(),
         }
     }
-}
 
-/// Limit of stored lines. A choice.
-const SAID: usize = 100;
-
-impl Events {
     /// Waits until the buffer is full.
     pub(super) fn wait_until_served(&mut self, stream: &Stream) -> Result<(), Exit> {
         let until = Instant::now() + FILLING;
@@ -238,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_guarantee_is_kept_unless_something_was_late_failed_or_lapsed() {
-        let mut events = Events::default();
+        let mut events = Events::begin();
         let behind = "behind: written faster than the rate";
         for event in [
             StreamUpdate::Serving,

@@ -91,7 +91,7 @@ pub fn run(arguments: &PlayArgs) -> Result<(), Exit> {
         },
     )?;
     let stream = attached.as_ref().map(|(_, stream)| stream);
-    let mut events = Events::default();
+    let mut events = Events::begin();
     if let Some(stream) = stream.filter(|_| !arguments.lease.best_effort) {
         events.wait_until_served(stream)?;
     }

@@ -54,7 +54,7 @@ pub fn run(arguments: &RecordArgs) -> Result<(), Exit> {
     let total = check(arguments)?;
     let path = &arguments.file;
     let file = preallocated(arguments, total)?;
-    let mut events = Events::default();
+    let mut events = Events::begin();
     let terms = Terms {
         name: String::from("record"),
         mode: match arguments.sync {

@@ -57,6 +57,42 @@ fn json(folder: &Path, words: &str) -> (Value, String) {
     (value, problems)
 }
 
+/// A reader of runs who thinks between requests, beside a background reader that never pauses.
+#[test]
+fn the_background_waits_for_a_grace_period_in_a_simulation_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for (name, more) in [("reader", "think_ms = 3"), ("audit", "")] {
+        let load = format!(
+            "name = \"{name}\"\nread_fraction = 1.0\n[arrivals]\nmodel = \"closed\"\ntasks = 1\n{more}\n\
+             [size]\nkind = \"fixed\"\nkib = 64\n[placement]\nkind = \"sequential\"\nmean_run = 6\nalign_kib = 4\n"
+        );
+        fs::write(folder.join(format!("{name}.toml")), load).expect("a load");
+    }
+    let mean_ms = |keys: &str| {
+        let system = format!(
+            "[[drive]]\nname = \"disk\"\n{keys}\n\
+             back_end = {{ kind = \"emulated\", drive = \"quantum-atlas-10k\", image = \"disk.img\", bus_mb_s = 80 }}\n\
+             volume = [{{ name = \"db\", size = \"4 GiB\" }}, {{ name = \"cold\", offset = \"4 GiB\", size = \"4 GiB\" }}]\n\
+             export = [{{ name = \"db\", volume = \"db\" }}, {{ name = \"cold\", volume = \"cold\", class = \"background\" }}]\n\
+             [[nbd]]\nunix = \"nbd.sock\"\n[control]\nsocket = \"control.sock\"\n\
+             [[load]]\nexport = \"db\"\nworkload = \"reader.toml\"\n[[load]]\nexport = \"cold\"\nworkload = \"audit.toml\"\n"
+        );
+        fs::write(folder.join("system.toml"), system).expect("a system");
+        let (simulated, _) = json(folder, "simulate system.toml --seconds 20 --json");
+        let reader = &simulated["results"][0]["parts"][0];
+        assert_eq!(reader["name"], "db", "{simulated:#}");
+        reader["response"]["mean_ms"].as_f64().expect("a mean")
+    };
+    let [usual, off] = ["", "background_grace_ms = 0"].map(mean_ms);
+    assert!(1.5 * usual < off, "{usual} ms, and {off} ms without it");
+    // Without a belief nobody knows whether a head moves.
+    let plain = "belief = \"nothing\"\npolicy = \"c-look\"\n";
+    let [usual, off] =
+        [plain.to_owned(), format!("{plain}background_grace_ms = 0")].map(|keys| mean_ms(&keys));
+    assert_eq!(usual, off);
+}
+
 /// A service without a belief has no free blocks and no guarantees: neither has its simulation.
 #[test]
 fn tasks_and_streams_without_a_belief_are_refused() {

@@ -111,7 +111,10 @@ fn a_served_run_replays_to_the_same_decisions_with_its_load_and_its_scan() {
     let folder = folder.path();
     let back_end = "{ kind = \"emulated\", drive = \"dec-rz26\", image = \"disk.img\", \
                     time_scale = 0.01, look_ahead = false, write_cache = false }";
-    let config = config(back_end, "policy = \"sptf-sw60\"\nimpact_percent = 3");
+    let config = config(
+        back_end,
+        "policy = \"sptf-sw60\"\nimpact_percent = 3\nbackground_grace_ms = 25",
+    );
     let (code, said) = recorded(folder, &config, || {
         let scan = ["scan", "--socket", "control.sock", "--detach", "v"];
         let scan = headtime(folder, &scan);
@@ -142,6 +145,8 @@ fn a_served_run_replays_to_the_same_decisions_with_its_load_and_its_scan() {
     };
     let learned = scheduler::freeblock::Caution::Learned { impact_ppm: 30_000 };
     assert_eq!((rules.caution, setting.tracking), (learned, Tracking::On));
+    let grace = setting.limits.grace.expect("a grace period");
+    assert_eq!(grace.period, block::Duration::from_millis(25));
 }
 
 /// At the drive's own speed requests wait on any machine, so that policies have something to decide.

@@ -19,7 +19,7 @@ use super::preempt::Stepped;
 use super::scan::ScanFigures;
 use super::streams::StreamsFigures;
 use super::truth::Stated;
-use super::verdict::Verdict;
+use super::verdict::ComparisonVerdict;
 use crate::Label;
 use crate::plot::{Bar, BarPart, Curve, Ink, Panel};
 
@@ -252,7 +252,7 @@ pub struct Comparison<'a> {
     scan: Option<&'a ScanFigures>,
     results: Vec<ComparisonFigures<'a>>,
     /// What dominated the best mean, and what is unusual; `None` for drives without accounts.
-    verdict: Option<Verdict>,
+    verdict: Option<ComparisonVerdict>,
 }
 
 #[derive(Serialize)]
@@ -378,9 +378,9 @@ impl<'a> Comparison<'a> {
 }
 
 /// The verdict on runs of a setup.
-pub fn verdict(setup: &ComparisonSetup, runs: &[PolicyRun]) -> Option<Verdict> {
+pub fn verdict(setup: &ComparisonSetup, runs: &[PolicyRun]) -> Option<ComparisonVerdict> {
     let each = runs.iter().map(|run| (run.name.as_str(), &run.report));
-    Verdict::new(&setup.source, each)
+    ComparisonVerdict::new(&setup.source, each)
 }
 
 fn load(source: &LoadSource) -> StatedLoad<'_> {

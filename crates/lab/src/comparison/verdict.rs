@@ -18,7 +18,7 @@ use facts::{Facts, OpenLoad, Pace, Part};
 
 /// The verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct ComparisonVerdict {
     /// The policy with the shortest mean response time.
     pub policy: String,
     /// The largest part of that mean: waiting, seek, rotation, transfer, electronics, bus or unaccounted.
@@ -87,22 +87,22 @@ const TAIL_FACTOR: f64 = 2.0;
 /// The share of a second part that is worth its words. A choice.
 const WORTH_SAYING: f64 = 0.1;
 
-impl Verdict {
+impl ComparisonVerdict {
     /// The verdict on runs of one load, each with its policy's name; `None` if a run has no account.
     pub fn new<'a>(
         source: &LoadSource,
         runs: impl Iterator<Item = (&'a str, &'a RunReport)>,
-    ) -> Option<Verdict> {
+    ) -> Option<ComparisonVerdict> {
         let facts = runs.map(|(name, report)| Facts::of(name, report));
-        Verdict::on(Pace::of(source), facts.collect::<Option<_>>()?)
+        ComparisonVerdict::on(Pace::of(source), facts.collect::<Option<_>>()?)
     }
 
-    fn on(pace: Pace, mut runs: Vec<Facts>) -> Option<Verdict> {
+    fn on(pace: Pace, mut runs: Vec<Facts>) -> Option<ComparisonVerdict> {
         runs.sort_by(|one, other| one.mean_ms.total_cmp(&other.mean_ms));
         let (best, others) = runs.split_first()?;
         let &(part, ms) = best.parts.first()?;
         let finding = Finding::of(pace, best, others);
-        Some(Verdict {
+        Some(ComparisonVerdict {
             policy: best.name.clone(),
             dominant: part.name(),
             dominant_percent: (ms / best.mean_ms.max(f64::MIN_POSITIVE) * 1e5).round() / 1e3,

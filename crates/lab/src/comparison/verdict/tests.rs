@@ -38,8 +38,8 @@ fn waiting(name: &str, mean_ms: f64) -> Facts {
 
 const TRACE: Pace = Pace::Open(OpenLoad::Trace);
 
-fn verdict(pace: Pace, runs: Vec<Facts>) -> Verdict {
-    let verdict = Verdict::on(pace, runs).expect("a verdict");
+fn verdict(pace: Pace, runs: Vec<Facts>) -> ComparisonVerdict {
+    let verdict = ComparisonVerdict::on(pace, runs).expect("a verdict");
     assert_eq!(verdict.sentences.len(), 2);
     for sentence in &verdict.sentences {
         let words = sentence.split_whitespace().count();
