@@ -19,7 +19,7 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::verbosity::is_quiet;
-pub use drawing::DrawingFile;
+pub use drawing::{DrawingFile, write_beside};
 pub use table::NewTable;
 
 /// Prints a sentence beside a progress bar, on standard error, unless the command is quiet.

@@ -13,7 +13,7 @@ use lab::paper::{
 use lab::plot;
 
 use crate::bar::Bar;
-use crate::output::{Exit, NewFile, json, print};
+use crate::output::{Exit, json, print, write_beside};
 
 /// The arguments of `headtime paper`.
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub struct PaperArgs {
     /// Print the findings as JSON
     #[arg(long)]
     json: bool,
-    /// Draw the paper's figures, one file for each
+    /// Draw the paper's figures into this folder: an SVG and a PNG for each
     #[arg(long, value_name = "FOLDER")]
     svg_dir: Option<PathBuf>,
 }
@@ -66,8 +66,7 @@ pub fn run(arguments: &PaperArgs) -> Result<(), Exit> {
     bar.finish();
     if let Some(folder) = &arguments.svg_dir {
         for drawing in &results.drawings {
-            let file = NewFile::begin(&folder.join(format!("{}.svg", drawing.name)))?;
-            file.write(&plot::page(&drawing.panels))?;
+            write_beside(folder, &drawing.name, &plot::page(&drawing.panels))?;
         }
     }
     match arguments.json {

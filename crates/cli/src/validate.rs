@@ -11,7 +11,7 @@ use lab::validate::table::judgements;
 use simulator::trace::OnBad;
 
 use crate::bar::Bar;
-use crate::output::{Exit, NewTable, json, note, print, write_file};
+use crate::output::{Exit, NewTable, json, note, print, write_beside};
 
 /// The arguments of `headtime validate`.
 #[derive(Debug, Args)]
@@ -35,7 +35,8 @@ pub struct ValidateArgs {
     /// Write the rows to this file: .parquet or .arrow
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Draw the distributions (measured, DiskSim, ours), one file for each drive
+    /// Draw the distributions (measured, DiskSim, ours) into this folder: an SVG and a PNG for each
+    /// drive
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
 }
@@ -82,7 +83,7 @@ pub fn run(arguments: &ValidateArgs) -> Result<(), Exit> {
     }
     if let Some(folder) = &arguments.svg {
         for (drive, panel) in validation.drawings {
-            write_file(&folder.join(format!("{drive}.svg")), &plot::page(&[panel]))?;
+            write_beside(folder, &drive, &plot::page(&[panel]))?;
         }
     }
     let remarks = &validation.remarks;

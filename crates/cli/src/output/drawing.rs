@@ -1,12 +1,13 @@
-//! The file of a drawing: SVG, or PNG if its name says so.
+//! The file of a drawing: SVG, or PNG if its name says so; in a folder of drawings both.
 
+use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
 
-use super::{Exit, NewFile};
+use super::{Exit, NewFile, warn, write_file};
 
 /// A drawing's file, opened before the measurement.
 #[derive(Debug)]
@@ -43,6 +44,26 @@ impl DrawingFile {
         match self.file.write_all(&png) {
             Ok(()) => self.file.finish(),
             Err(error) => Err(self.file.failed(&error)),
+        }
+    }
+}
+
+/// Writes a drawing into a folder, which is created: `NAME.svg`, and `NAME.png` beside it, for slides. Without a font on
+/// this machine there is no PNG, and a warning.
+///
+/// # Errors
+/// If the file system refuses.
+pub fn write_beside(folder: &Path, name: &str, svg: &str) -> Result<(), Exit> {
+    write_file(&folder.join(format!("{name}.svg")), svg)?;
+    let path = folder.join(format!("{name}.png"));
+    match png(svg) {
+        Ok(png) => {
+            let written = fs::write(&path, png);
+            written.map_err(|error| Exit::failed(format!("{}: {error}", path.display())))
+        }
+        Err(reason) => {
+            warn(&format!("{}: not written: {reason}", path.display()));
+            Ok(())
         }
     }
 }

@@ -238,6 +238,8 @@ fn the_figures_of_virtual_io_are_drawn_and_the_same_again() {
             "{name}"
         );
         assert_eq!(svg, read("again").expect(name), "{name}");
+        let png = std::fs::read(folder.path().join(format!("once/{name}.png"))).expect(name);
+        assert!(png.starts_with(b"\x89PNG\r\n"), "{name}");
     }
 }
 

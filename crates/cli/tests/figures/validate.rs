@@ -311,6 +311,8 @@ fn a_trace_of_ones_own_is_scored_as_text_and_plot_too() {
         "{text}"
     );
     assert!(scene.read("plots/dec-rz26.svg").starts_with("<svg"));
+    let png = std::fs::read(scene.path("plots/dec-rz26.png")).expect("a PNG beside it");
+    assert!(png.starts_with(b"\x89PNG\r\n"));
     assert_eq!(scene.prints(command), scene.prints(command));
 }
 

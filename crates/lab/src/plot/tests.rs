@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod placed;
+
 fn series(name: &str, scale: f64) -> Series {
     let square = |i: u32| f64::from(i * i) / 1e4 * scale;
     Series {
