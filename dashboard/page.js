@@ -1,5 +1,5 @@
-// The status page; its tables are in panels.js. It asks /api/status once, then listens to /api/events; with `?still` in the
-// address it stays with the first picture. What the service says is only ever put in as text.
+// The status page; its tables are in panels.js. It asks /api/history and /api/status once, then listens to /api/events; with
+// `?still` in the address it stays with the first picture. What the service says is only ever put in as text.
 "use strict";
 
 // Kinds of head time, and what they mean.
@@ -165,7 +165,7 @@ function drawTimeline(root, time) {
   }));
 }
 
-// What the page has seen of each drive: samples of the last ten minutes.
+// Samples of each drive in the last ten minutes: what the service remembers, then what the page has seen.
 const history = new Map();
 
 const LINES = [
@@ -177,6 +177,17 @@ const LINES = [
   ["background reads", "the rate of all scans, scrubs and other tasks", (drive) => drive.tasks.reduce((all, task) => all + task.mb_per_s, 0),
     (value) => `${decimals(value, 1)} MB/s`],
 ];
+
+// Takes what the service remembers; its values are in the order of LINES.
+function recall(samples) {
+  const now = Date.now();
+  for (const { ago_ms: ago, drives } of samples) {
+    for (const { drive, p99_us: latency, impact_percent: impact, task_mb_per_s: rate } of drives) {
+      if (!history.has(drive)) history.set(drive, []);
+      history.get(drive).push({ at: now - ago, values: [latency, impact, rate] });
+    }
+  }
+}
 
 function remember(drive) {
   const now = Date.now();
@@ -395,6 +406,8 @@ function gone() {
 }
 
 async function first() {
+  const past = await fetch("api/history");
+  if (past.ok) recall(await past.json());
   const response = await fetch("api/status");
   if (!response.ok) throw new Error(`status ${response.status}`);
   draw(await response.json());

@@ -10,6 +10,7 @@
 
 mod client;
 mod desk;
+mod history;
 mod http;
 mod learning;
 mod lease;

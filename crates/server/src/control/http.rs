@@ -6,6 +6,7 @@
 //! | `GET /api/status` | [`crate::status::Status`] |
 //! | `GET /api/tasks` | tasks by drive |
 //! | `GET /api/findings` | what is wrong or notable, as `headtime doctor` says it |
+//! | `GET /api/history` | latency, impact and rate of tasks in the last ten minutes, every five seconds |
 //! | `GET /api/events` | a status four times a second, as server-sent events |
 //! | `GET /metrics` | for Prometheus |
 //! | `POST /api` | a request of the control socket's, without its version |
@@ -35,8 +36,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::desk::{BREATH, Desk};
+use super::history::History;
 use super::protocol::{Answer, Ask, LONGEST_LINE};
 use super::rights::reaches_files;
 use super::{metrics, page};
@@ -51,8 +54,15 @@ pub(super) async fn serve(listener: TcpListener, desk: Desk) {
     let places = Arc::new(Semaphore::new(desk.bounds.connections));
     let patience = desk.bounds.patience;
     let mut ended = desk.ended.clone();
-    let router = router(desk, address);
+    let history = History::default();
     let mut clients = tokio::task::JoinSet::new();
+    clients.spawn(history.clone().follow(desk.clone()));
+    let shared = Shared {
+        desk,
+        address,
+        history,
+    };
+    let router = router(shared);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -99,10 +109,10 @@ const LIFETIME: Duration = Duration::from_secs(600);
 struct Shared {
     desk: Desk,
     address: SocketAddr,
+    history: History,
 }
 
-fn router(desk: Desk, address: SocketAddr) -> Router {
-    let shared = Shared { desk, address };
+fn router(shared: Shared) -> Router {
     let mut router = Router::new();
     for file in page::FILES {
         router = router.route(file.path, get(move || async move { file.into_response() }));
@@ -111,6 +121,7 @@ fn router(desk: Desk, address: SocketAddr) -> Router {
         .route("/api/status", get(status))
         .route("/api/tasks", get(tasks))
         .route("/api/findings", get(findings))
+        .route("/api/history", get(history))
         .route("/api/events", get(events))
         .route("/api", post(ask))
         .route("/metrics", get(prometheus))
@@ -205,6 +216,13 @@ async fn findings(State(shared): State<Shared>) -> Response {
     match text {
         Some(Ok(text)) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
         _ => unanswered(),
+    }
+}
+
+async fn history(State(shared): State<Shared>) -> Response {
+    match shared.history.text(Instant::now()) {
+        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(_) => unanswered(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The status page in headless Chromium, over a fake service: what it shows is what the service says.
 
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -11,6 +12,15 @@ use server::status::{Mode, Status};
 /// What Chromium has of the page after its scripts, or nothing where there is no Chromium; with
 /// `CI=true` there has to be one.
 fn page(status: Status, flags: &[&str]) -> Option<String> {
+    page_after(status, flags, |_| ())
+}
+
+/// The same for a page that is opened after something was done at its address.
+fn page_after(
+    status: Status,
+    flags: &[&str],
+    before: impl FnOnce(std::net::SocketAddr),
+) -> Option<String> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let found = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
     let Some(chromium) = names.iter().find(found) else {
@@ -29,6 +39,7 @@ fn page(status: Status, flags: &[&str]) -> Option<String> {
     let fake = Fake::new(status);
     let service = Arc::new(fake.clone());
     let _plane = Plane::begin(service, listeners, Bounds::default()).unwrap();
+    before(address);
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(chromium)
         .args([
@@ -225,6 +236,40 @@ fn the_page_works_without_anything_to_show() {
     }
 }
 
+/// What the service answers to a GET.
+fn get(address: std::net::SocketAddr, path: &str) -> String {
+    let mut client = TcpStream::connect(address).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    client.write_all(head.as_bytes()).unwrap();
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    text.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn a_page_that_is_opened_late_has_what_came_before() {
+    // The page takes no sample within a second of the last: until then its line would be a point.
+    let a_while = |address| {
+        let is_past = |text: &str| {
+            let samples: serde_json::Value = serde_json::from_str(text).unwrap();
+            samples[0]["ago_ms"].as_u64().is_some_and(|ago| ago > 2000)
+        };
+        while !is_past(&get(address, "/api/history")) {
+            std::thread::yield_now();
+        }
+    };
+    let Some(dom) = page_after(fake::status(), &[], a_while) else {
+        println!("{SKIPPED}");
+        return;
+    };
+    let history = &dom[dom.find("data-field=\"history\"").unwrap()..];
+    let paths: Vec<&str> = history.split(" d=\"").skip(1).take(3).collect();
+    for path in paths {
+        let path = path.split('"').next().unwrap();
+        assert!(path.starts_with('M') && path.contains('L'), "{path}");
+    }
+}
+
 /// A service whose drive does nothing.
 fn idle() -> Status {
     let mut status = fake::status();
@@ -270,28 +315,47 @@ fn with_a_refusal() -> Status {
     status
 }
 
-/// `make screenshots` keeps the pictures of the book: states, widths and colours.
+/// The width and height of a PNG: the first two fields of its first chunk, IHDR.
+fn size(png: &[u8]) -> (u32, u32) {
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
+    let field = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    (field(16), field(20))
+}
+
+/// `make screenshots` keeps the pictures that the book has: each state, width and scheme of colours is in one of them.
 #[test]
 fn pictures_of_the_page_can_be_taken() {
     let folder = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("HEADTIME_SCREENSHOTS");
-    let folder = kept.as_ref().map_or(folder.path(), std::path::Path::new);
+    let kept = kept.as_ref().map_or(folder.path(), std::path::Path::new);
     let (light, dark) = (1, 0);
-    for (name, status, size, scheme) in [
-        ("busy", fake::status(), "1400,1500", light),
-        ("idle", idle(), "1400,900", dark),
-        ("safe-mode", in_safe_mode(), "400,1500", dark),
-        ("stream-refused", with_a_refusal(), "400,1750", light),
+    let (wide, narrow) = (1400, 400);
+    for (name, status, heights, in_book) in [
+        ("busy", fake::status(), (1500, 3600), (wide, light)),
+        ("idle", idle(), (900, 1500), (wide, dark)),
+        ("safe-mode", in_safe_mode(), (900, 1500), (narrow, dark)),
+        (
+            "stream-refused",
+            with_a_refusal(),
+            (1100, 1750),
+            (narrow, light),
+        ),
     ] {
-        let file = folder.join(format!("page-{name}.png"));
-        let shot = format!("--screenshot={}", file.display());
-        let size = format!("--window-size={size}");
-        let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
-        if page(status, &[&shot, &size, &scheme]).is_some() {
-            let bytes = std::fs::read(&file).unwrap();
-            assert!(bytes.starts_with(b"\x89PNG"));
-        } else {
-            println!("{SKIPPED}");
+        for (width, height) in [(wide, heights.0), (narrow, heights.1)] {
+            for scheme in [light, dark] {
+                let file = match (width, scheme) == in_book {
+                    true => kept.join(format!("page-{name}.png")),
+                    false => folder.path().join("page.png"),
+                };
+                let shot = format!("--screenshot={}", file.display());
+                let window = format!("--window-size={width},{height}");
+                let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
+                if page(status.clone(), &[&shot, &window, &scheme]).is_none() {
+                    println!("{SKIPPED}");
+                    return;
+                }
+                assert_eq!(size(&std::fs::read(&file).unwrap()), (width, height));
+            }
         }
     }
 }

@@ -335,6 +335,16 @@ fn http_says_the_same() {
         (code, serde_json::from_str(&body).ok()),
         (200, Some(findings))
     );
+    // The first sample comes as soon as the plane is there.
+    let told = (0..10_000).find_map(|_| {
+        let (code, body) = scene.http("GET /api/history HTTP/1.1\r\nOURS\r\n\r\n");
+        assert_eq!(code, 200);
+        (body != "[]").then_some(body)
+    });
+    let told: Value = serde_json::from_str(&told.unwrap()).unwrap();
+    let drive = &told[0]["drives"][0];
+    assert_eq!(drive["drive"], fake::status().drives[0].name);
+    assert_eq!(drive["impact_percent"], 1.37);
     // The page has no users, and lists no streams.
     assert_eq!(
         scene.http("GET /api/streams HTTP/1.1\r\nOURS\r\n\r\n").0,
