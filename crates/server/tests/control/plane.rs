@@ -342,9 +342,7 @@ fn http_says_the_same() {
         (body != "[]").then_some(body)
     });
     let told: Value = serde_json::from_str(&told.unwrap()).unwrap();
-    let drive = &told[0]["drives"][0];
-    assert_eq!(drive["drive"], fake::status().drives[0].name);
-    assert_eq!(drive["impact_percent"], 1.37);
+    assert_eq!(told[0]["drives"][0]["impact_percent"], 1.37);
     // The page has no users, and lists no streams.
     assert_eq!(
         scene.http("GET /api/streams HTTP/1.1\r\nOURS\r\n\r\n").0,
