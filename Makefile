@@ -53,6 +53,9 @@ UNITS := headtime@.service headtime@.socket headtime-scrub@.service headtime-scr
 # Documentation beside the command: examples, dashboards, alerts.
 DOC = $(DESTDIR)$(PREFIX)/share/doc/headtime
 
+# How the command is compiled: `make deb` takes the profile `dist`, which is smaller and takes longer.
+PROFILE := release
+
 # What `make package` generates for both.
 PACKAGE := $(CURDIR)/target/package
 
@@ -83,18 +86,18 @@ demo: setup ## The service live for a minute, OLTP with and without a scan: repo
 	cargo run --profile demo --locked --package headtime -- demo
 
 package: setup
-	cargo build --release --locked --package headtime
+	cargo build --profile $(PROFILE) --locked --package headtime
 	rm -rf "$(PACKAGE)"
 	mkdir -p "$(PACKAGE)/man"
-	target/release/headtime man-pages "$(PACKAGE)/man"
+	target/$(PROFILE)/headtime man-pages "$(PACKAGE)/man"
 	gzip -9 -n "$(PACKAGE)"/man/*.1
-	target/release/headtime completions bash > "$(PACKAGE)/headtime.bash"
-	target/release/headtime completions zsh > "$(PACKAGE)/_headtime"
-	target/release/headtime completions fish > "$(PACKAGE)/headtime.fish"
-	target/release/headtime serve --print-default > "$(PACKAGE)/emulated.toml"
+	target/$(PROFILE)/headtime completions bash > "$(PACKAGE)/headtime.bash"
+	target/$(PROFILE)/headtime completions zsh > "$(PACKAGE)/_headtime"
+	target/$(PROFILE)/headtime completions fish > "$(PACKAGE)/headtime.fish"
+	target/$(PROFILE)/headtime serve --print-default > "$(PACKAGE)/emulated.toml"
 
 install: package ## The command, manual pages, completions, units, examples and dashboards under PREFIX (/usr/local)
-	install -D -m 755 target/release/headtime "$(DESTDIR)$(PREFIX)/bin/headtime"
+	install -D -m 755 target/$(PROFILE)/headtime "$(DESTDIR)$(PREFIX)/bin/headtime"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man1" "$(PACKAGE)"/man/*
 	install -D -m 644 "$(PACKAGE)/headtime.bash" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/headtime"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/zsh/site-functions" "$(PACKAGE)/_headtime"
@@ -117,8 +120,9 @@ uninstall: ## Remove what `make install` installed
 	  "$(DESTDIR)$(PREFIX)/lib/udev/rules.d/61-headtime.rules"
 	rm -rf "$(DOC)"
 
+deb: PROFILE = dist
 deb: package $(CARGO_DEB) ## A Debian package in target/debian
-	PATH="$(TOOLS)/bin:$$PATH" cargo deb --package headtime --no-build --strip --locked
+	PATH="$(TOOLS)/bin:$$PATH" cargo deb --package headtime --profile $(PROFILE) --no-build --strip --locked
 
 try-deb: deb ## That package in a fresh Debian 12 without a compiler: install, demo, purge (root, 2 minutes)
 	@.ci/packages debootstrap
