@@ -1,9 +1,10 @@
-//! `headtime top --once` and `headtime ctl status --watch` over a fake service.
+//! `headtime top` in a terminal, `headtime top --once` and `headtime ctl status --watch` over a fake service.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use crate::known::known_service;
+use crate::fake::{self, Fake};
+use crate::known::{known_service, served};
 use assert_cmd::cargo::cargo_bin;
 use server::status::Status;
 
@@ -44,6 +45,62 @@ fn one_picture_is_text_of_the_size_that_is_asked_for() {
 }
 
 #[test]
+fn keys_that_are_pressed_in_a_terminal_reach_the_service() {
+    let fake = Fake::new(fake::status());
+    let (_folder, socket, _plane) = served(&fake);
+    let top = format!(
+        "stty cols 100 rows 30; {} top --socket {}",
+        cargo_bin("headtime").display(),
+        socket.display()
+    );
+    let mut child = Command::new("script")
+        .args(["-qec", &top, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script of bsdutils");
+    let mut keyboard = child.stdin.take().expect("it is piped");
+    let mut screen = child.stdout.take().expect("it is piped");
+    let mut picture = Vec::new();
+    let has =
+        |picture: &[u8], word: &str| picture.windows(word.len()).any(|at| at == word.as_bytes());
+    // A key means nothing before there is something to choose.
+    while !has(&picture, "scan db") {
+        let mut part = [0; 4096];
+        let read = screen.read(&mut part).expect("it is drawn");
+        assert!(read > 0, "{}", String::from_utf8_lossy(&picture));
+        picture.extend_from_slice(&part[..read]);
+    }
+    // The selected task is suspended, the next one is resumed; the budget becomes 0.5 %.
+    keyboard.write_all(b"sjsb0.5\r").expect("it reads");
+    let told = ["steer 3 Suspend", "steer 4 Resume", "impact disk 5000"];
+    // Its slowest requests are asked for with each picture.
+    let orders = || {
+        let told = fake.told().into_iter();
+        told.filter(|ask| !ask.starts_with("why"))
+            .collect::<Vec<_>>()
+    };
+    let rest = std::thread::spawn(move || {
+        screen.read_to_end(&mut picture).expect("it is drawn");
+        picture
+    });
+    while orders().len() < told.len() && child.try_wait().expect("its state").is_none() {
+        std::thread::yield_now();
+    }
+    keyboard.write_all(b"q").expect("it reads");
+    let ended = child.wait().expect("it ends");
+    let picture = rest.join().expect("no panic");
+    let picture = String::from_utf8_lossy(&picture);
+    assert_eq!(orders(), told, "{picture}");
+    assert!(ended.success(), "{picture}");
+    // The picture was on the other screen of the terminal, which was left.
+    assert!(
+        picture.contains("\u{1b}[?1049h") && picture.contains("\u{1b}[?1049l"),
+        "{picture}"
+    );
+}
+
+#[test]
 fn a_watched_status_is_printed_until_nobody_reads_it() {
     let (_folder, socket, _plane) = known_service();
     let mut child = Command::new(cargo_bin("headtime"))
@@ -56,7 +113,7 @@ fn a_watched_status_is_printed_until_nobody_reads_it() {
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     for line in lines.take(2) {
         let status: Status = serde_json::from_str(&line.expect("a line")).expect("a status");
-        assert_eq!(status, crate::fake::status());
+        assert_eq!(status, fake::status());
     }
     // The pipe is closed now: the next print ends it well.
     assert!(child.wait().expect("it ends").success());
