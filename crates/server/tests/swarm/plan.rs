@@ -17,7 +17,7 @@ use crate::streams::{Pace, StreamStep};
 
 mod inserted;
 
-use inserted::{with_hangs, with_moments, with_passes, with_reloads, with_restarts};
+use inserted::{with_hangs, with_moments, with_passes, with_reloads, with_renames, with_restarts};
 
 /// The dice of one run.
 pub struct Dice(Pcg64Mcg);
@@ -243,6 +243,7 @@ impl Plan {
         with_restarts(&mut steps, &setting, &mut Dice::new(seed.rotate_left(24)));
         with_passes(&mut steps, &setting, &mut of_checksums);
         with_reloads(&mut steps, &setting, &mut Dice::new(seed.rotate_left(56)));
+        with_renames(&mut steps, &setting, &mut Dice::new(seed.rotate_left(36)));
         Plan { setting, steps }
     }
 }

@@ -29,6 +29,8 @@ pub enum ReloadStep {
     },
     /// The volume has another export, of this class.
     Export(Class),
+    /// The name of the exports belongs to another volume of the drive from now on.
+    Rename,
     /// The impact budget in parts per million.
     Impact(u32),
     /// A belief is followed from now on.
@@ -116,6 +118,11 @@ impl Reloads {
                 let first = event_loop.exports()[0].clone();
                 let added = event_loop.add_export(Export { class, ..first });
                 tell(&told, Told::Added(added));
+            }),
+            ReloadStep::Rename => order(mailbox, |event_loop| {
+                let first = event_loop.exports()[0].clone();
+                let offset = first.offset + BLOCKS * BLOCK;
+                event_loop.add_export(Export { offset, ..first });
             }),
             ReloadStep::Impact(ppm) => order(mailbox, move |event_loop| {
                 let now = event_loop.now();

@@ -56,6 +56,13 @@ pub(super) fn with_reloads(steps: &mut Vec<Step>, setting: &Setting, dice: &mut 
     }
 }
 
+/// In some runs with streams a reload gives the name of their export to another volume.
+pub(super) fn with_renames(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if setting.streams && dice.percent(20) {
+        insert(steps, Action::Reload(ReloadStep::Rename), dice);
+    }
+}
+
 /// In some runs scrubs begin beside the load.
 pub(super) fn with_passes(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
     if !setting.checksums || !dice.percent(50) {
