@@ -66,7 +66,7 @@ pub fn run(arguments: &PaperArgs) -> Result<(), Exit> {
     bar.finish();
     if let Some(folder) = &arguments.svg_dir {
         for drawing in &results.drawings {
-            write_beside(folder, &drawing.name, &plot::page(&drawing.panels))?;
+            write_beside(folder, drawing.name, &plot::page(&drawing.panels))?;
         }
     }
     match arguments.json {
