@@ -101,7 +101,11 @@ impl DriveSample {
             drive: drive.name.clone(),
             p99_us: latency.map(|latency| latency.p99_us),
             impact_percent: drive.impact.measured_percent,
-            task_mb_per_s: drive.tasks.iter().map(|task| task.mb_per_s).sum(),
+            // A sum of nothing would be -0.0.
+            task_mb_per_s: drive
+                .tasks
+                .iter()
+                .fold(0.0, |all, task| all + task.mb_per_s),
         }
     }
 }
