@@ -1,6 +1,5 @@
 //! The file of a drawing: SVG, or PNG if its name says so; in a folder of drawings both.
 
-use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -36,15 +35,20 @@ impl DrawingFile {
     ///
     /// # Errors
     /// If the file system refuses, or this machine has no font for a PNG.
-    pub fn write(mut self, svg: &str) -> Result<(), Exit> {
+    pub fn write(self, svg: &str) -> Result<(), Exit> {
         if !self.is_png {
             return self.file.write(svg);
         }
         let png = png(svg).map_err(Exit::failed)?;
-        match self.file.write_all(&png) {
-            Ok(()) => self.file.finish(),
-            Err(error) => Err(self.file.failed(&error)),
-        }
+        write_png(self.file, &png)
+    }
+}
+
+/// Writes a rendered drawing, whole or not at all.
+fn write_png(mut file: NewFile, png: &[u8]) -> Result<(), Exit> {
+    match file.write_all(png) {
+        Ok(()) => file.finish(),
+        Err(error) => Err(file.failed(&error)),
     }
 }
 
@@ -57,10 +61,7 @@ pub fn write_beside(folder: &Path, name: &str, svg: &str) -> Result<(), Exit> {
     write_file(&folder.join(format!("{name}.svg")), svg)?;
     let path = folder.join(format!("{name}.png"));
     match png(svg) {
-        Ok(png) => {
-            let written = fs::write(&path, png);
-            written.map_err(|error| Exit::failed(format!("{}: {error}", path.display())))
-        }
+        Ok(png) => write_png(NewFile::begin(&path)?, &png),
         Err(reason) => {
             warn(&format!("{}: not written: {reason}", path.display()));
             Ok(())
