@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::{Arc, LazyLock};
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
@@ -69,16 +70,25 @@ pub fn write_beside(folder: &Path, name: &str, svg: &str) -> Result<(), Exit> {
     }
 }
 
+/// The fonts of this machine, looked for once for all drawings; nothing if it has none.
+static FONTS: LazyLock<Option<Arc<fontdb::Database>>> = LazyLock::new(|| {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_system_fonts();
+    let family = family(&fonts)?;
+    fonts.set_sans_serif_family(family);
+    Some(Arc::new(fonts))
+});
+
 /// Renders a drawing with the fonts of this machine.
 fn png(svg: &str) -> Result<Vec<u8>, String> {
-    let mut options = Options::default();
-    let fonts = options.fontdb_mut();
-    fonts.load_system_fonts();
-    let family = family(fonts).ok_or(
+    let fonts = FONTS.as_ref().ok_or(
         "no font on this machine for a PNG: expected one, such as `apt install fonts-dejavu-core`, or a file \
          that ends with .svg",
     )?;
-    fonts.set_sans_serif_family(family);
+    let options = Options {
+        fontdb: Arc::clone(fonts),
+        ..Options::default()
+    };
     let tree = Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
     let size = tree.size();
     let [width, height] = [size.width(), size.height()].map(|side| (side * ENLARGED).ceil() as u32);

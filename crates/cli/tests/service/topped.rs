@@ -71,27 +71,16 @@ fn keys_that_are_pressed_in_a_terminal_reach_the_service() {
         assert!(read > 0, "{}", String::from_utf8_lossy(&picture));
         picture.extend_from_slice(&part[..read]);
     }
-    // The selected task is suspended, the next one is resumed; the budget becomes 0.5 %.
-    keyboard.write_all(b"sjsb0.5\r").expect("it reads");
-    let told = ["steer 3 Suspend", "steer 4 Resume", "impact disk 5000"];
-    // Its slowest requests are asked for with each picture.
-    let orders = || {
-        let told = fake.told().into_iter();
-        told.filter(|ask| !ask.starts_with("why"))
-            .collect::<Vec<_>>()
-    };
-    let rest = std::thread::spawn(move || {
-        screen.read_to_end(&mut picture).expect("it is drawn");
-        picture
-    });
-    while orders().len() < told.len() && child.try_wait().expect("its state").is_none() {
-        std::thread::yield_now();
-    }
-    keyboard.write_all(b"q").expect("it reads");
+    // The selected task is suspended, the next one is resumed; the budget becomes 0.5 %. Each is done before the next key.
+    keyboard.write_all(b"sjsb0.5\rq").expect("it reads");
+    screen.read_to_end(&mut picture).expect("it is drawn");
     let ended = child.wait().expect("it ends");
-    let picture = rest.join().expect("no panic");
     let picture = String::from_utf8_lossy(&picture);
-    assert_eq!(orders(), told, "{picture}");
+    // Its slowest requests are asked for with each picture.
+    let mut orders = fake.told();
+    orders.retain(|ask| !ask.starts_with("why"));
+    let expected = ["steer 3 Suspend", "steer 4 Resume", "impact disk 5000"];
+    assert_eq!(orders, expected, "{picture}");
     assert!(ended.success(), "{picture}");
     // The picture was on the other screen of the terminal, which was left.
     assert!(

@@ -213,16 +213,18 @@ async fn tasks(State(shared): State<Shared>) -> Response {
 async fn findings(State(shared): State<Shared>) -> Response {
     let status = shared.desk.status().await;
     let text = status.map(|status| serde_json::to_string(&of_status(&status)));
-    match text {
-        Some(Ok(text)) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
-        _ => unanswered(),
-    }
+    written(text.and_then(Result::ok))
 }
 
 async fn history(State(shared): State<Shared>) -> Response {
-    match shared.history.text(Instant::now()) {
-        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
-        Err(_) => unanswered(),
+    written(shared.history.text(Instant::now()).ok())
+}
+
+/// JSON that was written, if it could be.
+fn written(text: Option<String>) -> Response {
+    match text {
+        Some(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        None => unanswered(),
     }
 }
 

@@ -30,7 +30,8 @@ pub use slow_request::slow;
 /// What it was told, in words.
 #[derive(Clone, Debug)]
 pub struct Fake {
-    status: Status,
+    /// How it is. It may become another one.
+    pub status: Arc<Mutex<Status>>,
     told: Arc<Mutex<Vec<String>>>,
     /// Holds the next `drain` back: it sends that it has begun, and waits for leave to return.
     pub gate: Arc<Mutex<Option<Gate>>>,
@@ -43,7 +44,7 @@ impl Fake {
     /// One that is like this.
     pub fn new(status: Status) -> Self {
         Fake {
-            status,
+            status: Arc::new(Mutex::new(status)),
             told: Arc::default(),
             gate: Arc::default(),
         }
@@ -61,7 +62,7 @@ impl Fake {
 
 impl Service for Fake {
     fn status(&self) -> Status {
-        self.status.clone()
+        self.status.lock().unwrap().clone()
     }
 
     fn scan(&self, order: Scan) -> Result<u64, String> {

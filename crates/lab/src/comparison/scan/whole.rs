@@ -60,7 +60,7 @@ const POINTS: usize = 14;
 ///
 /// If each is left out in turn, the estimates of the small drives at 30 % are 0.79 to 1.22 times the truth, and those
 /// of modern-20tb from the small drives alone 0.71. The set was chosen after estimates by other sets had been seen. Four
-/// drives outside of it that nobody had looked at have 0.77 to 1.22 (`docs/how-to/plan-a-scrub.md`).
+/// drives outside of it, whose scans nobody had run before, have 0.77 to 1.22 (`docs/how-to/plan-a-scrub.md`).
 const SHAPES: [[f64; POINTS]; 9] = [
     [
         0.0, 0.44, 4.71, 9.15, 13.62, 18.11, 22.73, 27.85, 33.66, 40.87, 51.30, 59.90, 75.09, 100.0,

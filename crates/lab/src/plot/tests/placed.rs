@@ -67,7 +67,7 @@ fn upper_end(svg: &str, names: &[&str]) -> f64 {
     upper
 }
 
-/// Half the height of a legend's letters: 12 units, of which a page has eight pixels each.
+/// Half the height of a legend's letters: 12 pixels, of which the SVG has eight units each.
 const HALF: f64 = 48.0;
 
 fn assert_above(svg: &str, names: &[&str]) {
