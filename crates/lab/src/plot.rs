@@ -23,6 +23,7 @@ mod multiples;
 mod units;
 
 use canvas::Canvas;
+use cdf::Shares;
 
 /// Named values of one kind, such as the response times under one policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +79,15 @@ pub enum Ink {
 pub enum Panel {
     /// Cumulative distributions: points are (value, share from 0 to 1).
     Cdf {
+        /// The title above the plot.
+        title: String,
+        /// The label below the horizontal axis.
+        x_label: String,
+        /// The distributions.
+        curves: Vec<Curve>,
+    },
+    /// Tails of distributions, both axes logarithmic: points are (value, share above it, from 1 to 0).
+    Tail {
         /// The title above the plot.
         title: String,
         /// The label below the horizontal axis.
@@ -222,7 +232,10 @@ impl Series {
 impl Panel {
     /// The panel with further curves. Bars have none.
     pub fn with(mut self, further: Vec<Curve>) -> Panel {
-        if let Panel::Cdf { curves, .. } | Panel::Lines { curves, .. } = &mut self {
+        if let Panel::Cdf { curves, .. }
+        | Panel::Tail { curves, .. }
+        | Panel::Lines { curves, .. } = &mut self
+        {
             curves.extend(further);
         }
         self
@@ -230,7 +243,7 @@ impl Panel {
 
     fn height(&self) -> f64 {
         match self {
-            Panel::Cdf { .. } | Panel::Lines { .. } => 400.0,
+            Panel::Cdf { .. } | Panel::Tail { .. } | Panel::Lines { .. } => 400.0,
             Panel::Measures { charts, .. } => {
                 let shared = self.shared();
                 shared.map_or(0.0, |shared| multiples::height(&shared, charts.len()))
@@ -264,7 +277,24 @@ impl Panel {
                 title,
                 x_label,
                 curves,
-            } => cdf::draw(canvas, top, self.height(), title, x_label, curves),
+            } => cdf::draw(
+                canvas,
+                (top, self.height()),
+                (title, x_label),
+                Shares::Upto,
+                curves,
+            ),
+            Panel::Tail {
+                title,
+                x_label,
+                curves,
+            } => cdf::draw(
+                canvas,
+                (top, self.height()),
+                (title, x_label),
+                Shares::Above,
+                curves,
+            ),
             Panel::Lines {
                 title,
                 x_label,

@@ -198,11 +198,20 @@ pub fn panels(setup: &ComparisonSetup, runs: &[PolicyRun]) -> Vec<Panel> {
                 .collect(),
         }
     });
+    let tails = runs.iter().map(|run| Curve {
+        name: run.name.clone(),
+        points: tail(&run.distribution),
+    });
     vec![
         Panel::Cdf {
             title: format!("{subject}: response times"),
             x_label: format!("response time, ms; {}", setup.truth.label()),
             curves: curves.collect(),
+        },
+        Panel::Tail {
+            title: format!("{subject}: requests that take longer"),
+            x_label: format!("response time, ms; {}", setup.truth.label()),
+            curves: tails.collect(),
         },
         Panel::Bars {
             title: format!("{subject}: head time per request"),
@@ -233,6 +242,27 @@ fn cumulative(distribution: &[(Duration, u64)]) -> Vec<(f64, f64)> {
 
 /// The step of a drawn distribution: a third of a pixel.
 const FINEST_SHARE: f64 = 0.001;
+
+/// The points (milliseconds, share of requests that take longer), thinned to visible ones. The last is the greatest
+/// response time, with the share of the requests that have it.
+fn tail(distribution: &[(Duration, u64)]) -> Vec<(f64, f64)> {
+    let total: u64 = distribution.iter().map(|step| step.1).sum();
+    let (mut above, mut drawn) = (total, f64::INFINITY);
+    let mut points = Vec::new();
+    for (number, &(within, count)) in distribution.iter().enumerate() {
+        let is_last = number + 1 == distribution.len();
+        above -= if is_last { 0 } else { count };
+        let share = above as f64 / total as f64;
+        if is_last || share <= drawn * FINEST_RATIO {
+            points.push((within.as_millis_f64(), share));
+            drawn = share;
+        }
+    }
+    points
+}
+
+/// The ratio of a drawn tail's steps: a third of a pixel where six decades have 300 pixels.
+const FINEST_RATIO: f64 = 0.985;
 
 /// A comparison as a typed table. The same seed gives the same values.
 #[derive(Serialize)]
@@ -421,5 +451,26 @@ fn load(source: &LoadSource) -> StatedLoad<'_> {
                 clients: clients.collect(),
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_ends_with_the_slowest_requests_and_their_share() {
+        let step = |ms, count| (Duration::from_millis(ms), count);
+        let distribution = [step(1, 900), step(2, 90), step(5, 9), step(80, 1)];
+        assert_eq!(
+            tail(&distribution),
+            [(1.0, 0.1), (2.0, 0.01), (5.0, 0.001), (80.0, 0.001)]
+        );
+        assert_eq!(tail(&[step(3, 7)]), [(3.0, 1.0)]);
+        assert_eq!(tail(&[]), []);
+        let many: Vec<_> = (1..100_000).map(|ms| step(ms, 1)).collect();
+        let thinned = tail(&many);
+        assert!(thinned.len() < 1_000, "{}", thinned.len());
+        assert_eq!(thinned.last(), Some(&(99_999.0, 1.0 / 99_999.0)));
     }
 }

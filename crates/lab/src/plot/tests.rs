@@ -62,6 +62,7 @@ fn nothing_one_value_and_strange_values_are_drawn_too() {
         &[1e-9, 1e12],
     ] {
         assert!(cdf("t", "x", &[values(strange)]).contains("</svg>"));
+        assert!(tails("x", &[values(strange)]).contains("</svg>"));
         let curve = Curve {
             name: "c".to_owned(),
             points: strange.iter().map(|&v| (v, v)).collect(),
@@ -69,6 +70,7 @@ fn nothing_one_value_and_strange_values_are_drawn_too() {
         assert!(lines("t", "x", "y", &[curve]).contains("</svg>"));
     }
     assert!(cdf("t", "x", &[]).contains("</svg>"));
+    assert!(tails("x", &[]).contains("</svg>"));
     assert!(bars("t", "x", &[]).contains("</svg>"));
     assert!(bars("t", "x", &[bar("zero", 0.0)]).contains("</svg>"));
 }
@@ -79,6 +81,46 @@ fn a_distribution_rises_from_nothing_to_all() {
     assert_eq!(curve.points.first().map(|p| p.1), Some(0.0));
     assert_eq!(curve.points.last().map(|p| p.1), Some(1.0));
     assert!(curve.points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1));
+}
+
+/// The tails of the series: at each value the share above it.
+fn tails(x_label: &str, series: &[Series]) -> String {
+    let above = |curve: Curve| Curve {
+        points: curve
+            .points
+            .iter()
+            .map(|&(x, upto)| (x, 1.0 - upto))
+            .collect(),
+        ..curve
+    };
+    page(&[Panel::Tail {
+        title: "t".to_owned(),
+        x_label: x_label.to_owned(),
+        curves: series
+            .iter()
+            .map(|each| above(each.distribution()))
+            .collect(),
+    }])
+}
+
+#[test]
+fn a_tail_has_a_line_for_each_decade_and_the_greatest_value() {
+    let svg = tails(
+        "response time, ms",
+        &[series("fcfs", 3.0), series("sptf", 1.0)],
+    );
+    for text in [
+        "100 %",
+        "10 %",
+        "1 %",
+        "0.1 %",
+        "fcfs",
+        "most 299",
+        "most 99.8",
+    ] {
+        assert!(svg.lines().any(|line| line == text), "{text}: {svg}");
+    }
+    assert!(!svg.lines().any(|line| line == "0.01 %"), "{svg}");
 }
 
 /// Two series over these values, with repeats, and a place without a figure.

@@ -93,6 +93,7 @@ fn legends_are_above_or_beside_what_they_name() {
     let told: Vec<&str> = names.iter().map(String::as_str).collect();
     let each: Vec<Series> = told.iter().map(|name| series(name, 1.0)).collect();
     assert_above(&cdf("t", "x, ms", &each), &told);
+    assert_above(&tails("x, ms", &each), &told);
     let curves: Vec<Curve> = each.iter().map(Series::distribution).collect();
     // A line has its name at its end, beside the plot.
     let svg = lines("t", "x", "y", &curves);
