@@ -1,25 +1,38 @@
-//! The shipped drives: every file of `drives/`, built in.
+//! The shipped drives: every file of `drives/`, built in, and compressed by the build script.
+
+use std::sync::OnceLock;
 
 use document::{DocumentError, most_similar};
 
 use crate::profile::Profile;
 
 /// A shipped drive.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct CatalogEntry {
     /// The name.
     pub name: &'static str,
-    /// The text of the profile file.
-    pub text: &'static str,
+    /// The profile file as a stream of DEFLATE (RFC 1951).
+    compressed: &'static [u8],
+    /// What it holds, once somebody has asked.
+    text: OnceLock<String>,
 }
 
 impl CatalogEntry {
+    /// The text of the profile file.
+    pub fn text(&self) -> &str {
+        self.text.get_or_init(|| {
+            let bytes = miniz_oxide::inflate::decompress_to_vec(self.compressed);
+            let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            text.expect("the build script has compressed it")
+        })
+    }
+
     /// Parses the profile.
     ///
     /// # Errors
     /// If the file is not a profile, which the tests exclude.
     pub fn profile(&self) -> Result<Profile, DocumentError> {
-        Profile::parse(self.text, &format!("drives/{}.toml", self.name))
+        Profile::parse(self.text(), &format!("drives/{}.toml", self.name))
     }
 }
 
@@ -58,14 +71,17 @@ macro_rules! drive {
     ($name:literal) => {
         CatalogEntry {
             name: $name,
-            text: include_str!(concat!("../../../drives/", $name, ".toml")),
+            compressed: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".toml.deflate")),
+            text: OnceLock::new(),
         }
     };
 }
 
 /// All shipped drives, in the order of their names. A static: each crate that names a constant would have a copy of the
-/// texts, 1.3 MB.
-pub static ALL: &[CatalogEntry] = &[
+/// texts.
+pub static ALL: &[CatalogEntry] = &SHIPPED;
+
+static SHIPPED: [CatalogEntry; 22] = [
     drive!("dec-rz26"),
     drive!("hitachi-travelstar-80gn"),
     drive!("hp-c2247a"),

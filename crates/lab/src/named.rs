@@ -24,7 +24,7 @@ pub fn drive_text(name: &str) -> Result<String, Failure> {
         return text_file::read(name.as_ref());
     }
     let entry = catalog::find(name).map_err(Failure::input)?;
-    Ok(entry.text.to_owned())
+    Ok(entry.text().to_owned())
 }
 
 /// Whether a drive's name is the path of a file.

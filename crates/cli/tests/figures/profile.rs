@@ -383,7 +383,7 @@ align_kib = 4
 /// works as if it were alone, and a service takes it.
 #[test]
 fn two_actuators_are_profiled_into_one_belief() {
-    let one = drive::catalog::find("dec-rz26").expect("a drive").text;
+    let one = drive::catalog::find("dec-rz26").expect("a drive").text();
     // Each arm has a whole stroke of its own.
     let ranges = [one.to_owned(), one.to_owned()];
     let two = profiler::belief::of_ranges("two", &ranges);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn drive(name: &str) -> &'static str {
-        crate::catalog::find(name).expect("a shipped drive").text
+        crate::catalog::find(name).expect("a shipped drive").text()
     }
 
     fn parsed(ranges: &[String]) -> Result<Profile, DocumentError> {

@@ -205,7 +205,7 @@ fn the_second_half_has_no_part_in_the_fit() {
 
 /// The profile's text with a table of what was fitted, read again.
 fn read_again(name: &str, table: &str) -> Profile {
-    let text = drive::catalog::find(name).expect("a shipped drive").text;
+    let text = drive::catalog::find(name).expect("a shipped drive").text();
     let text = document::replaced(text, table);
     Profile::parse(&text, "fitted.toml").unwrap_or_else(|error| panic!("{error}\n{table}"))
 }
@@ -221,8 +221,8 @@ fn every_shipped_fit_is_written_as_it_was_read() {
         assert_eq!(origin.table, "fitted", "{}", entry.name);
         let table = document::table(&profile.published(), &profile, &origin.text);
         assert_eq!(
-            document::replaced(entry.text, &table),
-            entry.text,
+            document::replaced(entry.text(), &table),
+            entry.text(),
             "{}",
             entry.name
         );

@@ -284,7 +284,7 @@ impl Model {
         let entry = catalog::find(self.name()).map_err(Failure::failed)?;
         let profile = match self {
             Model::Modern20tbWideMargin => {
-                let mut text = entry.text.to_owned();
+                let mut text = entry.text().to_owned();
                 for (shipped, shorter) in SHORTER_SWITCH {
                     text = text.replace(shipped, shorter);
                 }

@@ -114,7 +114,7 @@ pub(super) fn lower(
         SimulatedDisk::Elevator => one_at_a_time(&settings.drive)?,
         SimulatedDisk::Engine => {
             let entry = drive::catalog::find(&settings.drive).map_err(Failure::input)?;
-            entry.text.to_owned()
+            entry.text().to_owned()
         }
     };
     std::fs::write(path("drive.toml"), profile).map_err(Failure::failed)?;
@@ -146,10 +146,13 @@ pub(super) fn lower(
 /// The text of a profile whose drive takes one command at a time, as the simulator's does.
 fn one_at_a_time(drive: &str) -> Result<String, Failure> {
     let entry = drive::catalog::find(drive).map_err(Failure::input)?;
-    let lines = entry.text.lines().map(|line| match line.split(' ').next() {
-        Some("depth") => "depth = 1",
-        _ => line,
-    });
+    let lines = entry
+        .text()
+        .lines()
+        .map(|line| match line.split(' ').next() {
+            Some("depth") => "depth = 1",
+            _ => line,
+        });
     let text = lines.collect::<Vec<_>>().join("\n");
     let profile = drive::Profile::parse(&text, drive).map_err(Failure::failed)?;
     match profile.queue.depth {

@@ -51,7 +51,7 @@ fn text(model: &DriveModel) -> Result<String, String> {
     match model {
         DriveModel::Shipped(name) => {
             let entry = drive::catalog::find(name).map_err(|error| error.to_string())?;
-            Ok(entry.text.to_owned())
+            Ok(entry.text().to_owned())
         }
         DriveModel::File(path) => {
             std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
