@@ -5,6 +5,6 @@ mod bytes;
 mod levels;
 mod lost;
 mod power;
-mod process;
+pub mod process;
 mod proxy;
 mod tls;

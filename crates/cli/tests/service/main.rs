@@ -29,6 +29,7 @@ mod states;
 mod streams;
 mod topped;
 mod two_writers;
+mod unplugged;
 mod users;
 mod verbose;
 mod why;
