@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use document::quantity::Unit;
 use headtime_client::{Listed, default_socket};
 use server::control::Changes;
-use server::control::protocol::{Ask, DriveTasks};
+use server::control::protocol::{Ask, BegunDrain, DriveTasks};
 use server::diagnosis::{of_status, too_late_to_judge};
 use server::status::{self, HeadKind, Status};
 use server::tasks::Steer;
@@ -211,7 +211,7 @@ pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
         CtlAction::Streams => streams::table(&understood::<Vec<Listed>>(&socket, outcome)?),
         CtlAction::Task(_) => task::begun(&outcome),
         CtlAction::Reload => report(&understood::<Changes>(&socket, outcome)?),
-        CtlAction::Drain => String::from("draining: it stops when what was begun has ended\n"),
+        CtlAction::Drain => drained(&understood(&socket, outcome)?),
         CtlAction::Stop => String::from("stopping\n"),
         CtlAction::Impact { drive, percent } => {
             let status: Status = understood(&socket, asked(&socket, &Ask::Status)?)?;
@@ -246,6 +246,15 @@ enum Format {
     Text,
     /// For programs.
     Json,
+}
+
+/// What a drain waits for.
+fn drained(begun: &BegunDrain) -> String {
+    let waits = begun.waits_for.iter().map(|device| {
+        format!("it waits for {device}: `umount` it first; `headtime ctl stop` loses what is in its page cache\n")
+    });
+    let text = String::from("draining: it stops when what was begun has ended\n");
+    waits.fold(text, |text, line| text + &line)
 }
 
 fn describe(status: &Status) -> String {

@@ -66,6 +66,7 @@ pub const ALL: &[Schema] = schemas![
     "ctl-bitmap-list",
     "ctl-checkpoint-create",
     "ctl-checkpoint-list",
+    "ctl-drain",
     "ctl-profile",
     "ctl-reload",
     "ctl-status",

@@ -169,8 +169,9 @@ pub trait Service: Send + Sync + 'static {
     /// The first error of the new configuration, which then changes nothing.
     fn reload(&self) -> Result<Changes, String>;
 
-    /// Refuses new clients, finishes and flushes pending operations, and stops.
-    fn drain(&self);
+    /// Refuses new clients, finishes and flushes pending operations, and stops. Before that it waits for file systems on
+    /// loop devices over its files, which are returned: `/dev/loop0 (mounted on /srv)`.
+    fn drain(&self) -> Vec<String>;
 
     /// Stops now, as after SIGTERM: finishes pending operations, and does not wait for clients.
     fn stop(&self);

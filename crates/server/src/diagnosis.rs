@@ -133,7 +133,7 @@ fn of_state(status: &Status) -> Option<Finding> {
         ),
         ServiceState::Draining => (
             "it is draining: it ends what was begun, and then stops",
-            "wait; `headtime ctl stop` stops it at once",
+            "wait, and unmount file systems on loop devices over its files; `headtime ctl stop` stops it at once",
         ),
         ServiceState::Stopping => ("it is stopping", "start it again if that was not wanted"),
     };

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use document::DocumentError;
 use headtime_client::wire;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::checkpoint::marks::BitmapStatus;
 use crate::checkpoint::moment::CheckpointStatus;
@@ -133,7 +133,7 @@ const MOST_IMPACT_PPM: u32 = 1_000_000;
 /// The longest time that a loop may take to answer. A loop that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The pause between two looks whether the threads of scans have ended. A choice.
+/// The pause between two looks whether the threads of scans have ended, or file systems are unmounted. A choice.
 const BREATH: Duration = Duration::from_millis(20);
 
 impl Running {
@@ -206,6 +206,7 @@ impl Running {
         drop(state);
         let doors = std::mem::take(&mut *locked(&self.doors));
         drop((doors.watch, doors.listeners));
+        self.wait_for_file_systems(&doors.mounts);
         drop(doors.mounts);
         for folder in doors.mount_folders.iter().rev() {
             // One that is in use, or has files now, stays.
@@ -228,6 +229,27 @@ impl Running {
         locked(&self.sinks).iter().for_each(SinkThread::leave);
         info!("all drives have stopped");
         ended
+    }
+
+    /// Waits while file systems on loop devices over our files are mounted, until `ctl stop`. The kernel has acknowledged
+    /// writes to their programs that it has not sent yet.
+    fn wait_for_file_systems(&self, mounts: &[fuse::Mount]) {
+        let mut told = Vec::new();
+        loop {
+            let now: Vec<String> = mounts.iter().flat_map(fuse::Mount::mounted_loops).collect();
+            if now.is_empty() || *locked(&self.state) != status::ServiceState::Draining {
+                return;
+            }
+            if now != told {
+                warn!(
+                    devices = now.join(", "),
+                    "waits, because they are in use: expected `umount`, which writes what is in the page cache; \
+                     `headtime ctl stop` or a second signal ends the service without it"
+                );
+                told = now;
+            }
+            thread::sleep(BREATH);
+        }
     }
 
     /// Ends the programs of scans at once: for a service that does not end in order.
@@ -479,8 +501,13 @@ impl control::Service for Running {
         Ok(changes)
     }
 
-    fn drain(&self) {
+    fn drain(&self) -> Vec<String> {
+        let doors = locked(&self.doors);
+        let mounted = doors.mounts.iter().flat_map(fuse::Mount::mounted_loops);
+        let mounted = mounted.collect();
+        drop(doors);
         self.turn(status::ServiceState::Draining);
+        mounted
     }
 
     fn stop(&self) {

@@ -222,6 +222,42 @@ fn btrfs_is_made_worked_on_trimmed_and_checked() {
     holds_a_file_system("mkfs.btrfs -q DEV", "btrfs check --readonly DEV");
 }
 
+/// The kernel has acknowledged writes to a file system that the service does not have yet.
+#[test]
+fn a_drain_waits_until_a_file_system_is_unmounted() {
+    if !can(&["mkfs.ext4", "debugfs"]) {
+        return;
+    }
+    let mut device = Device::of(&file(64 << 20, WHOLE));
+    device.prints("mkfs.ext4 -q DEV");
+    let mounted = device.mount();
+    let [before, after] = [7, 8].map(|byte| vec![byte; 8 << 20]);
+    std::fs::write(mounted.at.join("before"), &before).expect("a file");
+    let headtime = assert_cmd::cargo::cargo_bin!("headtime")
+        .display()
+        .to_string();
+    let said = device.prints(&format!("{headtime} ctl --socket control.sock drain"));
+    let name = &device.name;
+    let expected = format!("it waits for {name} (mounted on {})", mounted.at.display());
+    assert!(said.contains(&expected), "{said}");
+    std::fs::write(mounted.at.join("after"), &after).expect("a file");
+    drop(mounted);
+    device.prints("losetup --detach DEV");
+    let mut service = device.service.take().expect("it was not stopped");
+    service.ends();
+    assert!(service.log().contains("waits, because they are in use"));
+    for (file, bytes) in [("before", before), ("after", after)] {
+        // The image of the drive has the file system from its first byte on.
+        let dumped = Command::new("debugfs")
+            .args(["-R", &format!("dump {file} dumped"), "image"])
+            .current_dir(service.folder())
+            .output();
+        assert!(dumped.expect("it runs").status.success());
+        let found = std::fs::read(service.path("dumped")).expect("a file");
+        assert!(found == bytes, "{file}: {} bytes", found.len());
+    }
+}
+
 /// The page cache of a reader that reads each of its blocks once keeps what its group may have, and no
 /// request is lost on the way: `bench caches` fails if fio reads fewer than were written for it.
 #[test]

@@ -103,6 +103,11 @@ impl Service {
         let id = self.process.id().to_string();
         let told = Command::new("kill").args(["-TERM", &id]).status();
         assert!(told.expect("kill runs").success());
+        self.ends();
+    }
+
+    /// Waits for its end; nothing went wrong.
+    pub fn ends(&mut self) {
         let status = self.process.wait().expect("it ends");
         let log = self.log();
         assert!(status.success(), "{status}: {log}");

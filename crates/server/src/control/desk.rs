@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use super::protocol::{Answer, Ask, DriveTasks};
+use super::protocol::{Answer, Ask, BegunDrain, DriveTasks};
 use super::rights::UserRights;
 use super::{Lease, Scan, Service};
 use crate::config::{Actions, MemberRights};
@@ -140,10 +140,9 @@ fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
             Ok(changes) => serde_json::to_value(changes),
             Err(problem) => return Answer::refusal(problem),
         },
-        Ask::Drain => {
-            service.drain();
-            Ok(Value::Null)
-        }
+        Ask::Drain => serde_json::to_value(BegunDrain {
+            waits_for: service.drain(),
+        }),
         Ask::Stop => {
             service.stop();
             Ok(Value::Null)

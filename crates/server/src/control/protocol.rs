@@ -198,6 +198,13 @@ impl ReadClass {
     }
 }
 
+/// What is to end before the service does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BegunDrain {
+    /// Loop devices with file systems over files of the service: `/dev/loop0 (mounted on /srv)`.
+    pub waits_for: Vec<String>,
+}
+
 /// A checkpoint whose moment has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -36,6 +36,7 @@ use block::operation::Ask;
 
 mod folder;
 mod gate;
+mod loops;
 mod mount_table;
 mod zeroes;
 
@@ -144,6 +145,12 @@ impl Mount {
         {
             warn!(name, %error, "the kernel does not hear that a file has become longer");
         }
+    }
+
+    /// Loop devices over its files that a file system or another device uses: `/dev/loop0 (mounted on /srv)`. The kernel
+    /// may have acknowledged writes to them that have not come here yet.
+    pub fn mounted_loops(&self) -> Vec<String> {
+        loops::claimed(&self.place)
     }
 
     /// The folder.

@@ -12,9 +12,7 @@
 //! The driver keeps a mark with each device: hashes of the service, of the export and of its contents.
 //! The mark lives as long as the device, so the service needs no file for it.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,6 +22,7 @@ use tracing::{info, warn};
 use super::ServeError;
 use super::drives::Drive;
 use crate::config::{BackEnd, Config};
+use crate::disk::back_end::disk::sysfs::is_claimed;
 use crate::front_end::ublk::{
     Control, Device, DeviceCounters, DeviceSetting, DeviceShape, DeviceState, Exported,
     FixedProperties, ListedDevice, Orphans, UblkError,
@@ -160,7 +159,7 @@ impl Drop for ExportedDevices {
 impl ServedDevice {
     fn stop(self) {
         let device = path(self.device.number());
-        let claimed = is_claimed(&device);
+        let claimed = is_claimed(device.as_ref());
         match self.device.stop() {
             Ok(()) => info!(device, export = self.export, "the device has ended"),
             Err(error) => {
@@ -351,16 +350,6 @@ fn remove(control: &mut Control, found: &ListedDevice) -> Result<(), UblkError> 
         ),
     }
     Ok(())
-}
-
-/// Whether a file system or another device uses the device.
-fn is_claimed(device: &str) -> bool {
-    // Devices that are claimed cannot be opened exclusively (open(2), O_EXCL without O_CREAT).
-    let opened = File::options()
-        .read(true)
-        .custom_flags(libc::O_EXCL)
-        .open(device);
-    opened.is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
 }
 
 fn path(number: u32) -> String {

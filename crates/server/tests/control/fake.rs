@@ -218,12 +218,13 @@ impl Service for Fake {
         })
     }
 
-    fn drain(&self) {
+    fn drain(&self) -> Vec<String> {
         self.hear("drain");
         if let Some((begun, open)) = self.gate.lock().unwrap().take() {
             begun.send(()).unwrap();
             open.recv().unwrap();
         }
+        Vec::new()
     }
 
     fn stop(&self) {

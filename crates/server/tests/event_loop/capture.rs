@@ -25,7 +25,7 @@ use crate::station::Served;
 const BYTES: u64 = 8 << 30;
 
 fn setting(tasks: Tasks) -> EngineSetting {
-    let text = find("seagate-cheetah-9lp").expect("it is shipped").text;
+    let text = find("seagate-cheetah-9lp").expect("it is shipped").text();
     let belief = Belief::plain(text);
     let policy = scheduler::policy::find("sptf").expect("a policy");
     let limits = Limits::suited_to(policy, &belief.profile().expect("a profile"));

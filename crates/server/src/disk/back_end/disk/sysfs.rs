@@ -2,6 +2,7 @@
 //! that are refused by them.
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::disk::back_end::scsi::PositioningRange;
@@ -183,6 +184,16 @@ pub fn users(folder: &Path, mounts: &str) -> Vec<String> {
         }
     }
     users
+}
+
+/// Whether a file system or another device uses a block device.
+pub fn is_claimed(device: &Path) -> bool {
+    // Devices that are claimed cannot be opened exclusively (open(2), O_EXCL without O_CREAT).
+    let opened = fs::File::options()
+        .read(true)
+        .custom_flags(libc::O_EXCL)
+        .open(device);
+    opened.is_err_and(|error| error.kind() == std::io::ErrorKind::ResourceBusy)
 }
 
 /// The independent access ranges of a disk with blocks of `block_bytes` bytes, in their order; none if the
