@@ -52,7 +52,7 @@ def test_a_stream_is_granted_serves_and_ends(socket):
 def test_a_refusal_has_what_would_be_granted(socket):
     with headtime.Client(socket) as client:
         pieces = [(0, 0, 8 * MIB)]
-        with pytest.raises(headtime.Refused, match="bytes in a second would be granted now") as refused:
+        with pytest.raises(headtime.Refused, match="would be granted now") as refused:
             client.attach_pieces("e", pieces, 150_000_000, 65_536, memory=2 * MIB)
         client.attach_pieces("e", pieces, refused.value.largest_rate, 65_536, memory=2 * MIB).close()
         with pytest.raises(headtime.Refused, match="no export f"):

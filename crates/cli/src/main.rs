@@ -95,7 +95,7 @@ enum HeadtimeCommand {
     Play(Box<streams::play::PlayArgs>),
     /// Find a drive's profile from block numbers and completion times alone.
     Profile(Box<profile::ProfileArgs>),
-    /// Write a new file at a guaranteed rate, and log the delay of every write.
+    /// Write a test pattern to a new file at a guaranteed rate, and log the delay of every write.
     Record(Box<streams::record::RecordArgs>),
     /// Replay a captured live run in virtual time, and compare every decision.
     Replay(replay::ReplayArgs),

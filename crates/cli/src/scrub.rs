@@ -70,7 +70,10 @@ pub fn run(arguments: &ScrubArgs) -> Result<(), Exit> {
         asked(&socket, &Ask::Scrub(order))?;
     }
     if arguments.detach {
-        return Ok(());
+        return match arguments.used {
+            true => has_map(&socket, &arguments.volume),
+            false => Ok(()),
+        };
     }
     if !arguments.status && io::stderr().is_terminal() {
         let volume = &arguments.volume;
@@ -95,6 +98,23 @@ pub fn run(arguments: &ScrubArgs) -> Result<(), Exit> {
         (None, count) => Err(Exit::failed(format!(
             "{count} places of the volume are damaged"
         ))),
+    }
+}
+
+/// Waits until a scrub knows which blocks are in use.
+///
+/// # Errors
+/// Why it does not.
+fn has_map(socket: &Path, volume: &str) -> Result<(), Exit> {
+    loop {
+        let report = looked(socket, volume)?;
+        if report.used.is_some() || report.state == ScrubState::Finished {
+            return Ok(());
+        }
+        if let Some(problem) = report.problem {
+            return Err(Exit::failed(format!("scrub: {problem}")));
+        }
+        thread::sleep(LOOK_AGAIN);
     }
 }
 

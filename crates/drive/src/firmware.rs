@@ -94,6 +94,13 @@ impl Bus {
             write_block: block,
         }
     }
+
+    /// The rates of reads and writes in megabytes (10^6 bytes) a second, for blocks of `block_bytes` bytes; infinite
+    /// for a bus that takes no time.
+    pub fn rates(&self, block_bytes: u32) -> [f64; 2] {
+        [self.read_block, self.write_block]
+            .map(|block| f64::from(block_bytes) / block.as_secs_f64() / 1e6)
+    }
 }
 
 /// The end of the drive's look-ahead after a read.

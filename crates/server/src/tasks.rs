@@ -339,6 +339,7 @@ impl Tasks {
                 task.pace = (now, done, rate);
             }
             let rate = task.pace.2;
+            let is_open = matches!(progress.state, TaskPhase::Active | TaskPhase::Suspended);
             Some(Task {
                 id: task.number,
                 name: task.name.clone(),
@@ -362,7 +363,7 @@ impl Tasks {
                 elapsed_s: task.ended.unwrap_or(now).since(task.began).as_secs_f64(),
                 impact: task.beside.until(company, losses),
                 mb_per_s: rate * block as f64 / 1e6,
-                eta_s: (rate > 0.0).then(|| missing as f64 / rate),
+                eta_s: (is_open && rate > 0.0).then(|| missing as f64 / rate),
                 hastened: task.is_hastened,
                 pieces: task.progress.set().pieces().len() as u64,
                 pieces_needed: task.progress.set().needed() as u64,

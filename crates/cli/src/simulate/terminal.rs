@@ -71,6 +71,21 @@ pub fn report(setup: &ComparisonSetup, runs: &[PolicyRun], width: usize) -> Stri
     wrapped(&text, width)
 }
 
+/// The bus of the system on which a drive was measured.
+fn bus(drive: &drive::profile::Profile) -> String {
+    let [read, write] = drive.bus.rates(drive.block_bytes);
+    let rates = match read == write {
+        true => format!("{read:.1}"),
+        false => format!("{read:.1} (reads) and {write:.1} (writes)"),
+    };
+    match read.is_finite() && write.is_finite() {
+        true => {
+            format!("  bus     {rates} MB/s, as the drive was measured; --bus-mb-s sets another\n")
+        }
+        false => String::new(),
+    }
+}
+
 fn heading(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
     let drive = &setup.drive;
     let mut text = format!("{} on {}\n", setup.source.name(), drive.name);
@@ -96,6 +111,9 @@ fn heading(setup: &ComparisonSetup, runs: &[PolicyRun]) -> String {
         drive.rpm(),
         drive.provenance.name()
     );
+    if setup.truth.bus_mb_s().is_none() {
+        text.push_str(&bus(drive));
+    }
     if let Some(switches) = setup.truth.switches() {
         let _ = writeln!(text, "          {switches}");
     }

@@ -94,10 +94,15 @@ impl Lease {
         if self.json {
             let mut value = serde_json::to_value(&summary).map_err(Exit::failed)?;
             value["events"] = events.lines().into();
+            value["kept"] = (!self.best_effort).then(|| events.is_kept()).into();
+            value["late_batches"] = events.late.into();
+            value["failed_writes"] = events.failed.into();
+            value["lapsed"] = events.lapsed.into();
             for (key, more) in more {
                 value[key] = more;
             }
-            return print(&format!("{value:#}\n"));
+            print(&format!("{value:#}\n"))?;
+            return self.judged(events);
         }
         let mut text = summary.describe(accesses);
         for line in events.lines() {
@@ -106,9 +111,26 @@ impl Lease {
         if !self.best_effort {
             text += &events.verdict(accesses);
         }
-        print(&text)
+        print(&text)?;
+        self.judged(events)
+    }
+
+    /// An exit code of its own for a guarantee that was not kept.
+    fn judged(&self, events: &Events) -> Result<(), Exit> {
+        match self.best_effort || events.is_kept() {
+            true => Ok(()),
+            false => Err(Exit::verdict(
+                NOT_KEPT,
+                String::from(
+                    "the guarantee was not kept: `headtime doctor` tells whether the disk, its profile or this machine was late",
+                ),
+            )),
+        }
     }
 }
+
+/// The exit code of a stream whose guarantee was not kept.
+const NOT_KEPT: u8 = 3;
 
 /// Limit of the time to fill a buffer. A choice: 256 MB at the rate of a slow disk.
 const FILLING: Duration = Duration::from_secs(60);
@@ -116,7 +138,7 @@ const FILLING: Duration = Duration::from_secs(60);
 /// The events of a stream, as text.
 pub(super) struct Events {
     began: Instant,
-    pub(super) lapsed: u64,
+    lapsed: u64,
     /// Late batches, and failed writes of the service.
     late: u64,
     failed: u64,
@@ -202,9 +224,13 @@ impl Events {
         Ok(())
     }
 
+    fn is_kept(&self) -> bool {
+        self.late + self.failed + self.lapsed == 0
+    }
+
     /// Whether the guarantee was kept, in a sentence.
     fn verdict(&self, accesses: &str) -> String {
-        if self.late + self.failed + self.lapsed == 0 {
+        if self.is_kept() {
             return format!(
                 "The guarantee was kept: no batch was late. {} that took longer waited in the file system or the kernel, or came faster than the rate.\n",
                 accesses[..1].to_uppercase() + &accesses[1..]

@@ -96,7 +96,7 @@ pub fn run(arguments: &PlayArgs) -> Result<(), Exit> {
         events.wait_until_served(stream)?;
     }
     let pace = play(arguments, &file, stream, &mut events)?;
-    let mut more = vec![("lapsed", events.lapsed.into())];
+    let mut more = Vec::new();
     if let Some(stream) = stream {
         let granted = serde_json::to_value(stream.granted()).map_err(Exit::failed)?;
         more.push(("granted", granted));

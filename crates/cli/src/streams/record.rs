@@ -17,7 +17,7 @@ use super::pace::PacedRun;
 use crate::output::Exit;
 use crate::settings::units::{bytes_per_second, in_unit};
 
-/// Write a new file at a guaranteed rate, and log the delay of every write.
+/// Write a test pattern to a new file at a guaranteed rate, and log the delay of every write.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct RecordArgs {
@@ -44,7 +44,10 @@ pub struct RecordArgs {
 }
 
 const EXAMPLE: &str = "Example: a camera of 4 Mbit/s for a minute
-  headtime record /mnt/camera-7.ts --rate 500k --seconds 60 --name camera-7";
+  headtime record /mnt/camera-7.ts --rate 500k --seconds 60 --name camera-7
+
+Each eight bytes of the pattern are their own offset, little-endian. A program that records something else
+attaches its file by the libraries for Rust, C and Python.";
 
 /// Runs the command.
 ///
@@ -136,7 +139,13 @@ fn preallocated(arguments: &RecordArgs, total: u64) -> Result<File, Exit> {
         .create_new(true)
         .custom_flags(OFlags::DIRECT.bits() as i32)
         .open(path)
-        .map_err(|error| at(path, &error))?;
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Exit::input(format!(
+                "{}: there is such a file: expected a new name, or remove it",
+                path.display()
+            )),
+            _ => at(path, &error),
+        })?;
     let made = fallocate(&file, FallocateFlags::empty(), 0, total);
     let made = made
         .map_err(std::io::Error::from)

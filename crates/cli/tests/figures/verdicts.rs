@@ -65,6 +65,26 @@ fn a_steady_trace_has_another_sentence() {
 }
 
 #[test]
+fn a_slow_bus_is_named_and_another_one_helps() {
+    // 32 KiB, which take 6.3 ms on the bus of 5.2 MB/s and 0.4 ms on one of 80.
+    let large = trace((0..500).map(|number| number * 40)).replace(",4096\n", ",32768\n");
+    let scene = Scene::with(&[("load.csv", &large)]);
+    let command = "simulate --drive quantum-atlas-10k --trace load.csv --fit wrap";
+    let text = scene.prints(command);
+    assert!(
+        text.contains("\n  bus     5.2 (reads) and 4.5 (writes) MB/s, as the drive was measured;"),
+        "{text}"
+    );
+    let (finding, _, second) = verdict(&large, "--fit wrap");
+    assert_eq!(finding, "bus", "{second}");
+    assert!(second.contains("try --bus-mb-s 80"), "{second}");
+    let (finding, ..) = verdict(&large, "--fit wrap --bus-mb-s 80");
+    assert_ne!(finding, "bus");
+    let text = scene.prints(&format!("{command} --bus-mb-s 80"));
+    assert!(!text.contains("\n  bus "), "{text}");
+}
+
+#[test]
 fn an_overload_says_by_how_much_and_how_to_slow_the_trace_down() {
     // One every 4 ms: twice as many as the drive serves in order.
     let fast = trace((0..1000).map(|number| number * 4));

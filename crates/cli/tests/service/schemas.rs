@@ -214,4 +214,5 @@ fn what_a_service_prints_is_what_its_schemas_say() {
     // A second start is refused, because the first one uses the sockets.
     let check = headtime(&service.path(""), "serve --check c.toml --json");
     judge("serve-check", &String::from_utf8_lossy(&check.stdout));
+    says("ctl-drain", &["ctl", "--json", "drain"]);
 }

@@ -296,6 +296,9 @@ fn a_scrub_of_used_blocks_leaves_out_free_ones_and_a_file_system_in_use() {
         problem.contains("expected an unmounted file system"),
         "{refused}"
     );
+    // Who does not follow the scrub hears of it, too.
+    let said = service.refuses(&["scrub", "--used", "--detach", "small"]);
+    assert!(said.contains("expected an unmounted file system"), "{said}");
 }
 
 /// The bytes of an empty ext4 as long as the small volume; `None` if its program is not installed.

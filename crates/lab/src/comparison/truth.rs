@@ -364,6 +364,11 @@ impl Truth {
         }
     }
 
+    /// The bus, if the host sets one, in MB/s.
+    pub fn bus_mb_s(&self) -> Option<f64> {
+        self.given.bus_mb_s
+    }
+
     /// The host's switches and bus, if set.
     pub fn switches(&self) -> Option<String> {
         let given = &self.given;

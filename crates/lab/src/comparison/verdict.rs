@@ -25,7 +25,7 @@ pub struct ComparisonVerdict {
     pub dominant: &'static str,
     /// Its share of the mean.
     pub dominant_percent: f64,
-    /// What is unusual: overload, one-burst, bursts, others-overloaded, long-tail, busy, buffered, transfer, idle,
+    /// What is unusual: overload, one-burst, bursts, others-overloaded, long-tail, busy, buffered, transfer, bus, idle,
     /// closed-queue or nothing.
     pub finding: &'static str,
     /// The sentences.
@@ -51,6 +51,8 @@ enum Finding<'a> {
     Buffered,
     /// The head mostly transfers.
     Transfer,
+    /// A slow bus is much of the mean.
+    Bus,
     /// The drive has little to do.
     Idle(Pace),
     /// The queue is that of the load's own clients.
@@ -126,13 +128,10 @@ fn first_sentence(best: &Facts, others: &[Facts]) -> String {
     let margins = best.margin_ms.zip(next.margin_ms);
     match margins.map(|(one, other)| one.hypot(other)) {
         Some(noise) if next.mean_ms - best.mean_ms <= noise => format!(
-            "{name} and {other} have equal means within the noise: {mean} and {}, ± {}; {parts}.",
+            "{name} and {other} have equal means within the noise: {mean} and {}, {lead:.1} % apart (noise {:.1} %); \
+             {parts}.",
             time(next.mean_ms),
-            time(
-                best.margin_ms
-                    .unwrap_or(0.0)
-                    .max(next.margin_ms.unwrap_or(0.0))
-            )
+            noise / next.mean_ms * 100.0
         ),
         Some(noise) => format!(
             "{name} has the shortest mean response, {mean}: {lead:.1} % below {other} (noise {:.1} %); {parts}.",
@@ -179,6 +178,7 @@ impl<'a> Finding<'a> {
             Pace::Open(load) if is_waiting && best.idle <= BUSY_IDLE => Finding::Busy(load),
             _ if best.buffered >= DOMINANT => Finding::Buffered,
             _ if best.transfer >= DOMINANT => Finding::Transfer,
+            _ if best.share(Part::Bus) >= WORTH_SAYING => Finding::Bus,
             _ if best.idle >= LITTLE_TO_DO => Finding::Idle(pace),
             Pace::ClosedLoad(most) | Pace::ClosedTrace(most) if is_waiting => {
                 Finding::ClosedQueue(most)
@@ -215,6 +215,7 @@ impl<'a> Finding<'a> {
             Finding::Busy(_) => "busy",
             Finding::Buffered => "buffered",
             Finding::Transfer => "transfer",
+            Finding::Bus => "bus",
             Finding::Idle(_) => "idle",
             Finding::ClosedQueue(_) => "closed-queue",
             Finding::Nothing => "nothing",
@@ -268,6 +269,10 @@ impl<'a> Finding<'a> {
                 "Transfer is {} of the busy time: requests are large or sequential; try --preempt for small requests \
                  beside them.",
                 percent(best.transfer)
+            ),
+            Finding::Bus => format!(
+                "The bus is {} of the mean, and holds up requests behind it; try --bus-mb-s 80, or what your host has.",
+                percent(best.share(Part::Bus))
             ),
             Finding::Idle(pace) => format!(
                 "The disk is idle {idle} of the time, so a policy has little to choose from; {}.",

@@ -116,7 +116,7 @@ fn seek_tables_are_found_over_scsi_commands() {
 fn the_ranges_of_two_actuators_lead_to_one_belief() {
     let one = catalog::find("dec-rz26")
         .expect("a shipped drive")
-        .text
+        .text()
         .to_owned();
     let text = belief::of_ranges("two", &[one.clone(), one]);
     let truth = Arc::new(Profile::parse(&text, "two.toml").expect("a profile"));

@@ -37,7 +37,7 @@ fn a_file_is_played_from_memory_and_logged() {
         return;
     };
     film(&mounted.at.join("film"), 4 * MIB + 1000);
-    let said = service.json(&[
+    let said = service.streamed(&[
         "play",
         "mounted/film",
         "--rate",
@@ -172,7 +172,7 @@ fn what_is_recorded_is_in_the_file() {
             "--json",
         ];
         words.extend(more);
-        let said = service.json(&words);
+        let said = service.streamed(&words);
         let length = 3_000_000u64.next_multiple_of(65_536);
         assert_eq!(said["bytes"], length, "{said}");
         // All of it went through the stream, and nothing was lost.

@@ -199,7 +199,7 @@ fn the_program_refuses_in_one_line() {
         (vec!["play", "film", "--rate", "1M"], "name the export"),
         (
             vec!["record", "film", "--rate", "1M", "--seconds", "1"],
-            "exists",
+            "expected a new name",
         ),
         (
             vec!["record", "new", "--rate", "1M", "--seconds", "0"],

@@ -109,6 +109,20 @@ impl Service {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
+    /// The report of a stream, whose guarantee a busy machine may not keep. The exit code agrees with the report.
+    pub fn streamed(&self, words: &[&str]) -> serde_json::Value {
+        let output = self.command(words).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let said: serde_json::Value =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        let lost = ["late_batches", "failed_writes", "lapsed"].map(|key| said[key].as_u64());
+        let is_kept = lost == [Some(0); 3];
+        assert_eq!(said["kept"], is_kept, "{said}");
+        let code = if is_kept { 0 } else { 3 };
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        said
+    }
+
     /// Waits until so many streams are left.
     pub fn wait_for_streams(&self, left: usize) {
         let client = self.client();

@@ -237,7 +237,8 @@ pub(super) fn in_real_time(
         .map(|rate| (rate.bytes() as f64 / scale) as u64);
     let mut reason = refusal.reason.to_string();
     if let Some(rate) = largest {
-        reason += &format!("; {rate} bytes in a second would be granted now");
+        let mb_s = rate as f64 / 1e6;
+        reason += &format!("; {mb_s:.3} MB/s ({rate} bytes in a second) would be granted now");
     }
     if let Some(memory) = refusal.least_memory {
         reason += &format!("; {memory} bytes of memory would be enough");
