@@ -1,9 +1,9 @@
 """Medians and spread of the turns, as a table and as JSON."""
 
 import os
-import statistics
 
 from arms import UNAUDITED
+from tables import aligned, over, shown, spread
 
 KERNEL = ("mq-deadline", "bfq")
 COLUMNS = ("p50_ms", "p99_ms", "p999_ms")
@@ -16,10 +16,6 @@ def line(figures):
         f"p50 / p99 / p99.9 {times} ms, {figures['operations']} operations, {figures['failed']} failed, "
         f"audited {figures['audited_mb_s']:.2f} MB/s"
     )
-
-
-def spread(values):
-    return {"median": statistics.median(values), "least": min(values), "most": max(values)}
 
 
 def document(turns, arguments):
@@ -57,14 +53,8 @@ def summary(arm, turns):
 
 def ratio(turns, arm, others):
     """The p99 over the least p99 of the others, round by round."""
-    others = [other for other in others if other in turns]
-    if not others:
-        return None
-    rounds = [
-        own["p99_ms"] / min(turn["p99_ms"] for turn in beside)
-        for own, *beside in zip(turns[arm], *(turns[other] for other in others))
-    ]
-    return spread(rounds) if rounds else None
+    beside = [[turn["p99_ms"] for turn in turns[other]] for other in others if other in turns]
+    return over([turn["p99_ms"] for turn in turns[arm]], beside)
 
 
 def table(turns, arguments):
@@ -83,8 +73,7 @@ def table(turns, arguments):
                 str(each["failed"]),
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    lines = aligned(rows)
     lines.append(
         f"\nMedians, with the least and the most of {arguments.repeats} turns of {arguments.seconds:.0f} s; "
         f"{found['rate']} operations/s; load of the machine {found['load_average']:.1f}.\n"
@@ -92,9 +81,3 @@ def table(turns, arguments):
         "over kernel: over the better p99 of mq-deadline and bfq beside the auditor (goal 0.7), round by round."
     )
     return "\n".join(lines)
-
-
-def shown(values, digits):
-    if values is None:
-        return "-"
-    return f"{values['median']:.{digits}f} ({values['least']:.{digits}f}-{values['most']:.{digits}f})"

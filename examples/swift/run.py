@@ -13,20 +13,19 @@ All state is in one folder. /etc is not changed.
 import argparse
 import json
 import os
-import shutil
-import signal
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "stores"))
 
 import arms
 import load
 import processes
 import report
-from disks import Disks, NAMES
-from processes import Failure
+import session
+from disks import NAMES
+from mounts import Mounts
+from session import say
 from store import PROXY, Store
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
 
 # About what a scrub verified in the gaps at the default load, so that the arms compare at one audited rate. Swift's own
 # default is 10.
@@ -48,20 +47,9 @@ PROGRAMS = {
 def flags():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("up", "down", "measure"))
-    parser.add_argument("--folder", default="/var/tmp/headtime-swift", help="all state, about 8 GB [%(default)s]")
-    parser.add_argument("--headtime", default=os.path.join(ROOT, "target", "release", "headtime"), help="[%(default)s]")
-    parser.add_argument("--drive", default=os.path.join(ROOT, "drives", "quantum-atlas-10k.toml"), help="[%(default)s]")
-    parser.add_argument("--volume-mib", type=int, default=1800, help="size of each volume [%(default)s]")
-    parser.add_argument("--time-scale", type=float, default=1, help="times slower than the drive [%(default)s]")
-    parser.add_argument("--preemption", action="store_true", help="large requests may be interrupted (Headtime's arms)")
+    session.add_flags(parser, "swift", arms.ARMS, volume_mib=1800, size="8 GB")
     parser.add_argument("--audit-mb-s", type=float, default=AUDIT_MB_S, help="limit of an auditor, MB/s [%(default)s]")
     parser.add_argument("--audit-files", type=float, default=20, help="limit of each auditor, files/s [%(default)s]")
-    parser.add_argument("--arm", action="append", choices=list(arms.ARMS), help="only this arm; repeat it for several")
-    parser.add_argument("--mode", default="headtime", choices=("headtime", "kernel"), help="up: how drives are served")
-    parser.add_argument("--repeats", type=int, default=5, help="turns of each arm [%(default)s]")
-    parser.add_argument("--keep", action="store_true", help="measure: keep the filled drives for the next time")
-    parser.add_argument("--json", action="store_true", help="measure: print JSON instead of a table")
-    parser.add_argument("--out", help="measure: write JSON to this file, too, after each turn")
     load.add_flags(parser)
     arguments = parser.parse_args()
     arguments.client = arms.client
@@ -69,28 +57,15 @@ def flags():
     return arguments
 
 
-def need(arguments):
-    """Says at once what is missing."""
-    if os.geteuid() != 0:
-        raise Failure("root is needed for FUSE, loop devices, mounts and I/O priorities")
-    missing = sorted({package for program, package in PROGRAMS.items() if not shutil.which(program)})
-    if missing:
-        raise Failure(f"missing: apt-get install --no-install-recommends {' '.join(missing)}")
-    if not os.path.exists(arguments.headtime):
-        raise Failure(f"{arguments.headtime}: no such file: cargo build --release -p headtime, or --headtime FILE")
-    if not os.path.exists(arguments.drive):
-        raise Failure(f"{arguments.drive}: no such file: expected a profile (--drive FILE)")
-
-
 def settings(arguments):
     names = ("headtime", "drive", "volume_mib", "time_scale", "preemption", "audit_mb_s", "audit_files")
-    return {name: getattr(arguments, name) for name in names}
+    # Its arms compare schedulers on the medium, as they were first measured.
+    return {**session.chosen(arguments, names), "write_cache": False}
 
 
 def filled_with(arguments):
-    """What the images hold. Another answer fills them anew."""
     names = ("drive", "volume_mib", "objects", "written", "sizes")
-    return {name: getattr(arguments, name) for name in names}
+    return session.Filled(arguments.folder, session.chosen(arguments, names))
 
 
 def prepare(arguments, disks, store):
@@ -99,12 +74,10 @@ def prepare(arguments, disks, store):
         os.makedirs(os.path.join(arguments.folder, part), exist_ok=True)
     store.configure()
     store.begin_front()
-    mark = os.path.join(arguments.folder, "filled.json")
-    if os.path.exists(mark):
-        with open(mark, encoding="utf-8") as file:
-            if json.load(file) == filled_with(arguments):
-                return
-        os.remove(mark)
+    filled = filled_with(arguments)
+    if filled.is_so():
+        return
+    filled.forget()
     for name in os.listdir(os.path.join(arguments.folder, "images")):
         os.remove(os.path.join(arguments.folder, "images", name))
     say("the drive's profile")
@@ -124,85 +97,51 @@ def prepare(arguments, disks, store):
     for name in NAMES:
         disks.ask("scrub", name)
     disks.down()
-    with open(mark, "w", encoding="utf-8") as file:
-        json.dump(filled_with(arguments), file)
+    filled.mark()
 
 
 def measure(arguments, disks, store):
+    prepare(arguments, disks, store)
     chosen = arguments.arm or list(arms.ARMS)
     turns = {arm: [] for arm in chosen}
-    for repeat in range(arguments.repeats):
-        # Another arm begins each round, and all arms of a round have the same operations.
-        order = chosen[repeat % len(chosen) :] + chosen[: repeat % len(chosen)]
-        arguments.seed += 1
-        for arm in order:
-            figures = arms.turn(arm, arguments, disks, store)
-            turns[arm].append(figures)
-            say(f"{repeat + 1}/{arguments.repeats} {arm}: {report.line(figures)}")
-            if arguments.out:
-                with open(arguments.out, "w", encoding="utf-8") as file:
-                    json.dump(report.document(turns, arguments), file, indent=2)
+    first_seed = arguments.seed
+    for repeat, arm in session.rounds(chosen, arguments.repeats):
+        # All arms of a round have the same operations.
+        arguments.seed = first_seed + repeat + 1
+        figures = arms.turn(arm, arguments, disks, store)
+        turns[arm].append(figures)
+        say(f"{repeat + 1}/{arguments.repeats} {arm}: {report.line(figures)}")
+        if arguments.out:
+            session.write(report.document(turns, arguments), arguments.out)
     print(json.dumps(report.document(turns, arguments), indent=2) if arguments.json else report.table(turns, arguments))
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 def up(arguments, disks, store):
     """Leaves a store with all its daemons."""
-    try:
-        prepare(arguments, disks, store)
-        disks.up(arguments.mode)
-        store.begin_objects()
-        for kind in ("auditor", "replicator", "reconstructor"):
-            store.begin_daemons(kind)
-    except BaseException:
-        down(arguments, disks, store)
-        raise
+    prepare(arguments, disks, store)
+    disks.up(arguments.mode)
+    store.begin_objects()
+    for kind in ("auditor", "replicator", "reconstructor"):
+        store.begin_daemons(kind)
     say(f"http://127.0.0.1:{PROXY}/auth/v1.0, user test:tester, key testing; `run.py down` ends it")
-
-
-def down(arguments, disks, store):
-    """Ends everything, also what an earlier run left."""
-    store.down()
-    disks.down()
-    processes.end_left_over(arguments.folder)
-
-
-def stopped(number, _):
-    # As after Ctrl-C: `finally` cleans up.
-    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def main():
     arguments = flags()
-    signal.signal(signal.SIGTERM, stopped)
-    signal.signal(signal.SIGHUP, stopped)
-    disks, store = Disks(arguments.folder, settings(arguments)), Store(arguments.folder, settings(arguments))
-    need(arguments)
-    processes.end_left_over(arguments.folder)
-    if arguments.what == "down":
-        shutil.rmtree(arguments.folder, ignore_errors=True)
-        return
-    if arguments.what == "up":
-        up(arguments, disks, store)
-        return
-    try:
-        prepare(arguments, disks, store)
-        measure(arguments, disks, store)
-    except Failure as failure:
-        # The folder has the logs.
-        arguments.keep = True
-        raise Failure(f"{failure}\n{arguments.folder} stays for its logs: remove it by `run.py down`") from failure
-    finally:
-        down(arguments, disks, store)
-        if not arguments.keep:
-            shutil.rmtree(arguments.folder, ignore_errors=True)
+    session.need(PROGRAMS, arguments)
+    disks, store = Mounts(arguments.folder, settings(arguments)), Store(arguments.folder, settings(arguments))
+
+    def down():
+        store.down()
+        disks.down()
+
+    session.run(
+        arguments,
+        up=lambda: up(arguments, disks, store),
+        measure=lambda: measure(arguments, disks, store),
+        down=down,
+    )
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failure as failure:
-        sys.exit(f"run.py: {failure}")
+    session.main(main)

@@ -1,12 +1,11 @@
-"""Three emulated drives, served by `headtime serve`, as mounted block devices.
+"""Three emulated drives, served by `headtime serve`, as block devices.
 
-    image file -> headtime serve (drive's timing) -> FUSE file -> loop device [scheduler] -> XFS
+    image file -> headtime serve (drive's timing) -> FUSE file -> loop device [scheduler]
 """
 
 import json
 import os
 import re
-import subprocess
 import time
 
 from processes import Failure, call, run
@@ -39,10 +38,6 @@ class Disks:
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
 
-    def mount_point(self, name):
-        """Swift's folder of devices of one object server has one device."""
-        return self.path("srv", name, name)
-
     def fuse_file(self, name):
         """A service of several drives has a folder for each."""
         return self.path("fuse", name, name)
@@ -71,6 +66,7 @@ class Disks:
         fast = mode in ("fill", "sums")
         ours = mode in ("headtime", "scrub")
         checksums = mode in ("sums", "scrub")
+        write_cache = str(self.settings["write_cache"]).lower()
         preemption = ours and self.settings["preemption"]
         scale = FAST if fast else self.settings["time_scale"]
         belief = "emulated" if fast else self.path("belief.toml") if ours else "nothing"
@@ -82,7 +78,7 @@ class Disks:
                 f"[[drive]]\nname = \"{name}\"\nbelief = \"{belief}\"\n"
                 f"policy = \"{'drive' if mode == 'kernel' else 'sptf-sw60'}\"\n"
                 f"[drive.back_end]\nkind = \"emulated\"\ndrive = \"{self.path('drive.toml')}\"\n"
-                f"image = \"{image}\"\ntime_scale = {scale}\nwrite_cache = false\nbus_mb_s = {BUS_MB_S}\n"
+                f"image = \"{image}\"\ntime_scale = {scale}\nwrite_cache = {write_cache}\nbus_mb_s = {BUS_MB_S}\n"
                 + ("[drive.preemption]\n" if preemption else "")
                 + f"[[drive.volume]]\nname = \"{name}\"\nsize = \"{self.settings['volume_mib']} MiB\"\n{sums}\n"
                 f"[[drive.export]]\nname = \"{name}\"\nvolume = \"{name}\"\n"
@@ -95,7 +91,7 @@ class Disks:
         return "\n".join(parts)
 
     def up(self, mode, scheduler=None):
-        """Serves the drives in a mode, and mounts them."""
+        """Serves the drives in a mode, as block devices."""
         config = self.path("run", "headtime.toml")
         with open(config, "w", encoding="utf-8") as file:
             file.write(self.toml(mode))
@@ -104,8 +100,6 @@ class Disks:
         for name in NAMES:
             self.wait_for(lambda: os.path.exists(self.fuse_file(name)))
             self.attach(name, scheduler)
-        for name in NAMES:
-            self.mount(name)
         if mode in ("headtime", "scrub"):
             self.wait_for(self.watched)
 
@@ -121,18 +115,8 @@ class Disks:
             with open(f"/sys/block/{os.path.basename(device)}/queue/{key}", "w", encoding="ascii") as file:
                 file.write(value)
 
-    def mount(self, name):
-        device, at = self.loops[name], self.mount_point(name)
-        if subprocess.run(["blkid", "-p", device], stdout=subprocess.DEVNULL, check=False).returncode != 0:
-            call("mkfs.xfs", "-q", device)
-        os.makedirs(at, exist_ok=True)
-        call("mount", "-o", "noatime", device, at)
-
     def down(self):
-        """Unmounts, detaches and stops."""
-        for name in NAMES:
-            if os.path.ismount(self.mount_point(name)):
-                call("umount", self.mount_point(name))
+        """Detaches and stops."""
         for device in self.loops.values():
             call("losetup", "--detach", device)
         self.loops = {}
@@ -154,15 +138,3 @@ class Disks:
     def watched(self):
         drives = self.ask("ctl", "status")["drives"]
         return all(export["devices"] for drive in drives for export in drive["classified"])
-
-    def used_share(self):
-        """The share of the volumes' bytes that files use."""
-        found = [os.statvfs(self.mount_point(name)) for name in NAMES]
-        return sum(1 - each.f_bfree / each.f_blocks for each in found) / len(found)
-
-    def begin_scrubs(self):
-        for name in NAMES:
-            call(self.headtime, "scrub", name, "--detach", "--socket", self.path("run", "control"))
-
-    def scrubs(self):
-        return {name: self.ask("scrub", name, "--status") for name in NAMES}
