@@ -244,9 +244,14 @@ impl Storage {
         }
     }
 
-    /// What serves an image.
-    fn drive(&self, setting: &Setting, image: &Path, seed: u64) -> Box<dyn BackEnd> {
-        let drive = drive(setting, image, self.blocks, seed);
+    /// What serves an image, below what `fickle` puts around the drive.
+    fn drive(
+        &self,
+        setting: &Setting,
+        (image, seed): (&Path, u64),
+        fickle: impl FnOnce(Box<dyn BackEnd>) -> Box<dyn BackEnd>,
+    ) -> Box<dyn BackEnd> {
+        let drive = fickle(drive(setting, image, self.blocks, seed));
         match setting.is_volatile {
             true => {
                 let (setting, lost) = ((setting.sector, seed), Arc::clone(&self.lost));
@@ -260,18 +265,27 @@ impl Storage {
     fn back_end(&self, setting: &Setting, world: &World, dice: &mut Dice) -> Box<dyn BackEnd> {
         let seed = dice.below(u64::MAX);
         let broken = world.broken();
-        let (path, drive) = match &self.images {
-            Stored::One(path) => (path, self.drive(setting, path, seed)),
+        let path = match &self.images {
+            Stored::One(path) => path,
             Stored::Mirror(legs) => {
-                return legs.mirror(|path| self.drive(setting, path, seed), &broken, dice);
+                let leg = |path: &Path| self.drive(setting, (path, seed), |drive| drive);
+                return legs.mirror(leg, &broken, dice);
             }
         };
-        let drive: Box<dyn BackEnd> = match setting.faults == Faults::Errors || setting.hangs {
-            true => {
-                let mood = Arc::clone(&broken[0]);
-                Box::new(Fickle::new(drive, mood, world.failures()))
+        let is_fickle = setting.faults == Faults::Errors || setting.hangs;
+        let fickle = |drive: Box<dyn BackEnd>| -> Box<dyn BackEnd> {
+            match is_fickle {
+                true => {
+                    let mood = Arc::clone(&broken[0]);
+                    Box::new(Fickle::new(drive, mood, world.failures()))
+                }
+                false => drive,
             }
-            false => drive,
+        };
+        let drive = match setting.checksums {
+            // What an alarm means for a write that the drive has lost and told is open: it loses none.
+            true => fickle(self.drive(setting, (path, seed), |drive| drive)),
+            false => self.drive(setting, (path, seed), fickle),
         };
         match world.regions() {
             Some(regions) => {

@@ -1,9 +1,10 @@
-//! A drive whose write cache keeps everything until a flush: the most that a power cut may take.
+//! A drive whose write cache keeps everything until a flush: the most that a power cut or a failed flush may take.
 //!
 //! ```text
 //!   write  --> the image has the new bytes, the journal the old ones
 //!   flush  --> forgets what had ended before it
 //!   cut    --> each sector gets what one of its writes, or none, has left
+//!   a flush that fails --> the same, but for sectors that a command is changing
 //! ```
 
 #![allow(unsafe_code, reason = "a back end is given memory by address")]
@@ -37,7 +38,7 @@ pub struct VolatileCache {
     journal: Vec<Sector>,
     ended: u64,
     dice: Dice,
-    /// Changes of sectors that cuts have taken.
+    /// Changes of sectors that cuts and failed flushes have taken.
     lost: Arc<AtomicU64>,
 }
 
@@ -127,6 +128,27 @@ impl VolatileCache {
         self.journal.retain(|sector| !sector.overlaps(from, to));
     }
 
+    /// A flush has failed. What a command is changing stays in the cache.
+    fn lose_beside(&mut self) {
+        let mut changing: Vec<(u64, u64)> = Vec::new();
+        for what in self.under_way.values() {
+            if let UnderWay::Write { sectors, .. } = what {
+                let ends = sectors.iter().map(|sector| {
+                    let length = sector.old.len() as u64;
+                    (sector.offset, sector.offset + length)
+                });
+                changing.extend(ends);
+            }
+        }
+        let punches = self.punches.values();
+        changing.extend(punches.map(|span| (span.offset, span.offset + span.length)));
+        let is_changing =
+            |sector: &mut Sector| changing.iter().any(|&(from, to)| sector.overlaps(from, to));
+        let kept: Vec<Sector> = self.journal.extract_if(.., is_changing).collect();
+        self.lose();
+        self.journal = kept;
+    }
+
     /// Each sector goes back to what it had before some of its writes, or keeps what it has.
     fn lose(&mut self) {
         let mut by_place: BTreeMap<u64, Vec<Sector>> = BTreeMap::new();
@@ -196,10 +218,11 @@ impl BackEnd for VolatileCache {
 
     fn poll(&mut self, now: Instant) -> Option<Ended> {
         let ended = self.inner.poll(now)?;
-        if let Some(what) = self.under_way.remove(&ended.id)
-            && ended.result.is_ok()
-        {
-            self.has_ended(what);
+        match (self.under_way.remove(&ended.id), &ended.result) {
+            (Some(what), Ok(_)) => self.has_ended(what),
+            // Drives drop what they could not write, and say so once.
+            (Some(UnderWay::Flush { .. }), Err(_)) => self.lose_beside(),
+            _ => (),
         }
         Some(ended)
     }
@@ -223,6 +246,9 @@ impl BackEnd for VolatileCache {
 
     fn power_cut(&mut self, now: Instant, ring: &mut Ring) -> Option<Lost> {
         let lost = self.inner.power_cut(now, ring)?;
+        // Flushes at the drive end with the power.
+        self.under_way
+            .retain(|_, what| !matches!(what, UnderWay::Flush { .. }));
         self.lose();
         Some(lost)
     }
