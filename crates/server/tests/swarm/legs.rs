@@ -17,6 +17,7 @@ use server::mirror::{DATA_OFFSET, storage};
 use crate::fickle::{Fails, Fickle, Mood};
 use crate::plan::{Dice, PLACE, Setting};
 use crate::run::{BLOCK, BLOCKS};
+use crate::world::{Tell, Told, tell};
 
 /// What each leg fails.
 pub type Broken = [Mood; 2];
@@ -34,6 +35,59 @@ pub fn break_leg(leg: usize, broken: &Broken, mailbox: &Mailbox) {
         }
     });
     posted.expect("it runs");
+}
+
+/// How long the end of a run waits for a leg that is filled, in nanoseconds. A choice: far more than two legs of 2 MiB
+/// take beside nothing.
+const PATIENCE_NS: u64 = 30_000_000_000;
+
+/// The time between two looks at the legs, in nanoseconds. A choice.
+const LOOK_NS: u64 = 100_000_000;
+
+/// The end of a run waits until both legs have all data, if they are to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Refill {
+    /// When that begins, and when to look next.
+    begun: Option<u64>,
+    look: Option<u64>,
+}
+
+impl Refill {
+    pub fn begin(now: u64) -> Refill {
+        Refill {
+            begun: Some(now),
+            look: Some(now),
+        }
+    }
+
+    /// When to look next.
+    pub fn next_time(&self) -> Option<u64> {
+        self.look
+    }
+
+    /// Looks, if it is time. The answer is whether it was.
+    pub fn look(&mut self, now: u64, (mailbox, told): (&Mailbox, &Tell)) -> bool {
+        if self.look.is_none_or(|look| now < look) {
+            return false;
+        }
+        self.look = None;
+        let told = Arc::clone(told);
+        let posted = mailbox.call(move |event_loop: &mut EventLoop| {
+            let legs = event_loop.picture().mirror.expect("a mirror").legs;
+            let is = |record: LegRecord| legs.iter().any(|leg| leg.state == record.name());
+            let is_filled = is(LegRecord::Filling) || is(LegRecord::Doubtful);
+            tell(&told, Told::Filled(is_filled));
+        });
+        posted.expect("it runs");
+        true
+    }
+
+    /// What was seen: whether a leg is being filled. The answer is whether the wait is over.
+    pub fn seen(&mut self, now: u64, is_filled: bool) -> bool {
+        let is_over = !is_filled || self.begun.is_none_or(|begun| now > begun + PATIENCE_NS);
+        self.look = (!is_over).then_some(now + LOOK_NS);
+        is_over
+    }
 }
 
 /// The images of a mirror's legs, which outlive a service.

@@ -15,8 +15,10 @@ use crate::reload::ReloadStep;
 use crate::run::{BLOCK, BLOCKS};
 use crate::streams::{Pace, StreamStep};
 
+mod beside;
 mod inserted;
 
+use beside::{with_failed_flushes, with_followers, with_refills, with_takes};
 use inserted::{with_hangs, with_moments, with_passes, with_reloads, with_renames, with_restarts};
 
 /// The dice of one run.
@@ -244,6 +246,10 @@ impl Plan {
         with_passes(&mut steps, &setting, &mut of_checksums);
         with_reloads(&mut steps, &setting, &mut Dice::new(seed.rotate_left(56)));
         with_renames(&mut steps, &setting, &mut Dice::new(seed.rotate_left(36)));
+        with_refills(&mut steps, &setting, &mut Dice::new(seed.rotate_left(44)));
+        with_failed_flushes(&mut steps, &setting, &mut Dice::new(seed.rotate_left(6)));
+        with_takes(&mut steps, &setting, &mut Dice::new(seed.rotate_left(52)));
+        with_followers(&mut steps, &setting, &mut Dice::new(seed.rotate_left(60)));
         Plan { setting, steps }
     }
 }
@@ -427,13 +433,19 @@ fn asked(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> (Ask, u64, 
         }
         _ => (first, count),
     };
+    let (first, count) = rounded(setting, first, count);
+    (ask, first, count)
+}
+
+/// The blocks as clients may name them.
+fn rounded(setting: &Setting, first: u64, count: u64) -> (u64, u64) {
     if !setting.in_sectors {
-        return (ask, first, count);
+        return (first, count);
     }
     let sector = u64::from(setting.sector) / BLOCK;
     let (first, end) = (
         first / sector * sector,
         (first + count).next_multiple_of(sector),
     );
-    (ask, first, end.min(BLOCKS) - first)
+    (first, end.min(BLOCKS) - first)
 }

@@ -45,11 +45,7 @@ impl StreamStep {
                     1 => StreamMode::Record,
                     _ => StreamMode::RecordSync,
                 },
-                layout: Layout {
-                    first: dice.below(4) * 2,
-                    second: 10 + dice.below(4) * 2,
-                    pages: 1 + dice.below(4),
-                },
+                layout: Layout::draw(dice),
                 memory_pages: 8 + dice.below(20),
             },
             3..6 => StreamStep::Position(who, dice.below(16)),
@@ -60,6 +56,25 @@ impl StreamStep {
 }
 
 impl Layout {
+    pub fn draw(dice: &mut Dice) -> Layout {
+        Layout {
+            first: dice.below(4) * 2,
+            second: 10 + dice.below(4) * 2,
+            pages: 1 + dice.below(4),
+        }
+    }
+
+    /// The blocks of its pieces, in a run with streams of this pace.
+    pub fn blocks(self, pace: Pace) -> [(u64, u64); 2] {
+        let Layout {
+            first,
+            second,
+            pages,
+        } = self.scaled(pace.scale);
+        let blocks = |pages: u64| pages * PAGE / BLOCK;
+        [first, second].map(|page| (blocks(page), blocks(pages)))
+    }
+
     fn scaled(self, scale: u64) -> Layout {
         Layout {
             first: self.first * scale,

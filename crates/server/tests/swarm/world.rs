@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::failures::KnownFailures;
 use crate::fickle::Fails;
 use crate::history::{History, Moment};
-use crate::legs::{Broken, break_leg};
+use crate::legs::{Broken, Refill, break_leg};
 use crate::model::{Change, Stamp};
 use crate::moments::Moments;
 use crate::plan::{Action, Belief, Plan, Setting};
@@ -76,6 +76,8 @@ pub enum Told {
     Resized(Result<u64, String>),
     /// The volume has another export.
     Added(usize),
+    /// Whether a leg of the mirror is being filled.
+    Filled(bool),
     /// A look at a scrub.
     Looked(PassLook),
 }
@@ -107,6 +109,7 @@ pub struct World {
     phase: Phase,
     setting: Setting,
     broken: Broken,
+    refill: Refill,
     /// Commands that the drive failed.
     failures: Arc<AtomicUsize>,
     failing_until: Option<u64>,
@@ -147,6 +150,7 @@ impl World {
             phase: Phase::Running,
             setting: plan.setting.clone(),
             broken: Broken::default(),
+            refill: Refill::default(),
             failures: Arc::default(),
             failing_until: None,
             posters: KnownFailures::default(),
@@ -224,6 +228,7 @@ impl World {
         let checked = self.checked.iter();
         let checked = checked.flat_map(|(regions, scrub)| [regions.next_time(), scrub.next_time()]);
         let times = times.chain(reader).chain(checked.flatten());
+        let times = times.chain(self.refill.next_time());
         times.min()
     }
 
@@ -322,6 +327,7 @@ impl World {
                 Told::Present(numbers) => self.see(&numbers),
                 Told::Resized(resized) => self.resized(resized),
                 Told::Added(export) => self.reloads.added(export),
+                Told::Filled(is_filled) => self.filled(now, is_filled),
                 Told::Looked(look) => self.looked(now, &look),
             }
         }
@@ -370,9 +376,8 @@ impl World {
             Action::Stream(step) => {
                 self.numbers += 1;
                 let written = self.streams.act(step, self.numbers, &self.mailbox);
-                if let Some((first, count)) = written {
-                    let durability = Durability::Volatile;
-                    self.post(Ask::Write { durability }, first, count, now);
+                if let Some(blocks) = written {
+                    self.record(blocks, now);
                 }
             }
             Action::Moment(step) => {
@@ -425,6 +430,18 @@ impl World {
         self.failing_until = Some(until);
         if what == Fails::Hangs {
             self.hung_until = until;
+        }
+    }
+
+    /// A page is recorded: over NBD or by a front end, by turns.
+    fn record(&mut self, (first, count): (u64, u64), now: u64) {
+        let write = Ask::Write {
+            durability: Durability::Volatile,
+        };
+        let who = (self.numbers / 2).checked_rem(self.clients.len() as u64);
+        match who.filter(|_| self.numbers.is_multiple_of(2)) {
+            Some(who) => self.submit(who as usize, write, (first, count), now),
+            None => self.post(write, first, count, now),
         }
     }
 

@@ -5,6 +5,7 @@ use nbd::Style;
 use server::event_loop::EventLoop;
 
 use super::World;
+use crate::legs::Refill;
 use crate::run::BLOCKS;
 use crate::scrub::{self, Next, PassLook};
 
@@ -17,6 +18,8 @@ pub(super) enum Phase {
     Running,
     /// All clients leave.
     Leaving,
+    /// A leg of a mirror is filled.
+    Filling,
     /// All blocks from this one on are read.
     Reading(u64),
     /// A service for a scrub.
@@ -47,11 +50,16 @@ impl World {
                 self.phase = Phase::Leaving;
                 true
             }
-            Phase::Leaving if self.are_all_gone() => {
-                self.connect(Style::Structured);
-                self.phase = Phase::Reading(0);
+            Phase::Leaving if self.are_all_gone() && self.setting.mirrored => {
+                self.refill = Refill::begin(now);
+                self.phase = Phase::Filling;
                 true
             }
+            Phase::Leaving if self.are_all_gone() => {
+                self.read_all();
+                true
+            }
+            Phase::Filling => self.refill.look(now, (&self.mailbox, &self.told)),
             // A late power cut has cut the reader off.
             Phase::Reading(_) if self.clients.is_empty() => {
                 self.phase = Phase::Leaving;
@@ -71,6 +79,19 @@ impl World {
             }
             Phase::Scrubbing => self.scrub(now),
             _ => false,
+        }
+    }
+
+    /// A client reads all blocks.
+    fn read_all(&mut self) {
+        self.connect(Style::Structured);
+        self.phase = Phase::Reading(0);
+    }
+
+    /// Whether a leg of the mirror is being filled was told.
+    pub(super) fn filled(&mut self, now: u64, is_filled: bool) {
+        if self.refill.seen(now, is_filled) && self.phase == Phase::Filling {
+            self.read_all();
         }
     }
 
