@@ -10,12 +10,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use document::DocumentError;
 use headtime_client::wire;
-use tracing::{info, warn};
 
 use crate::checkpoint::marks::BitmapStatus;
 use crate::checkpoint::moment::CheckpointStatus;
@@ -30,8 +28,8 @@ use crate::front_end::fuse;
 use crate::listener::{Listener, Shown};
 use crate::status::{self, Status};
 use crate::tasks::Steer;
+use crate::tasks::sink::SinkThread;
 use crate::tasks::sink::hooks::Hooks;
-use crate::tasks::sink::{self, SinkThread};
 use crate::volume::Release;
 use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
@@ -42,6 +40,7 @@ mod devices;
 mod doors;
 mod drives;
 pub mod dry_run;
+mod ending;
 mod learning;
 pub mod mirrors;
 mod reload;
@@ -133,9 +132,6 @@ const MOST_IMPACT_PPM: u32 = 1_000_000;
 /// The longest time that a loop may take to answer. A loop that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The pause between two looks whether the threads of scans have ended, or file systems are unmounted. A choice.
-const BREATH: Duration = Duration::from_millis(20);
-
 impl Running {
     /// Starts the drives, then opens the front ends.
     ///
@@ -191,70 +187,6 @@ impl Running {
         });
         running.begin_schedules();
         Ok(running)
-    }
-
-    /// Waits until the service is to end. It ends front ends first, then pending operations, then drives.
-    ///
-    /// # Errors
-    /// If a drive's event loop has failed, or its acknowledged data could not be written: the first of them.
-    pub fn wait(&self) -> Result<(), ServeError> {
-        let mut state = locked(&self.state);
-        while *state == status::ServiceState::Serving {
-            let woken = self.changed.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
-        }
-        drop(state);
-        let doors = std::mem::take(&mut *locked(&self.doors));
-        drop((doors.watch, doors.listeners));
-        self.wait_for_file_systems(&doors.mounts);
-        drop(doors.mounts);
-        for folder in doors.mount_folders.iter().rev() {
-            // One that is in use, or has files now, stays.
-            let _ = std::fs::remove_dir(folder);
-        }
-        doors.devices.stop();
-        let mut ended = Ok(());
-        for drive in &self.drives {
-            let name = drive.name().to_owned();
-            let stopped = drive.stop();
-            ended = ended.and(stopped.map_err(|error| ServeError::Ended { name, error }));
-        }
-        // Scans save the blocks that their programs have acknowledged.
-        locked(&self.sinks).iter().for_each(SinkThread::cut);
-        let until = Instant::now() + sink::PATIENCE;
-        // The lock is free meanwhile: a second signal may want it.
-        while !locked(&self.sinks).iter().all(SinkThread::has_ended) && Instant::now() < until {
-            thread::sleep(BREATH);
-        }
-        locked(&self.sinks).iter().for_each(SinkThread::leave);
-        info!("all drives have stopped");
-        ended
-    }
-
-    /// Waits while file systems on loop devices over our files are mounted, until `ctl stop`. The kernel has acknowledged
-    /// writes to their programs that it has not sent yet.
-    fn wait_for_file_systems(&self, mounts: &[fuse::Mount]) {
-        let mut told = Vec::new();
-        loop {
-            let now: Vec<String> = mounts.iter().flat_map(fuse::Mount::mounted_loops).collect();
-            if now.is_empty() || *locked(&self.state) != status::ServiceState::Draining {
-                return;
-            }
-            if now != told {
-                warn!(
-                    devices = now.join(", "),
-                    "waits, because they are in use: expected `umount`, which writes what is in the page cache; \
-                     `headtime ctl stop` or a second signal ends the service without it"
-                );
-                told = now;
-            }
-            thread::sleep(BREATH);
-        }
-    }
-
-    /// Ends the programs of scans at once: for a service that does not end in order.
-    pub fn kill_programs(&self) {
-        locked(&self.sinks).iter().for_each(SinkThread::kill);
     }
 
     /// Changes the lengths of volumes to those of the new configuration: all or none. The answer is a
@@ -502,12 +434,8 @@ impl control::Service for Running {
     }
 
     fn drain(&self) -> Vec<String> {
-        let doors = locked(&self.doors);
-        let mounted = doors.mounts.iter().flat_map(fuse::Mount::mounted_loops);
-        let mounted = mounted.collect();
-        drop(doors);
         self.turn(status::ServiceState::Draining);
-        mounted
+        self.mounted_loops()
     }
 
     fn stop(&self) {

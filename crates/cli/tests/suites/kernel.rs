@@ -240,6 +240,9 @@ fn a_drain_waits_until_a_file_system_is_unmounted() {
     let name = &device.name;
     let expected = format!("it waits for {name} (mounted on {})", mounted.at.display());
     assert!(said.contains(&expected), "{said}");
+    // Who asks again is told again.
+    let said = device.prints(&format!("{headtime} ctl --socket control.sock drain"));
+    assert!(said.contains(&expected), "{said}");
     std::fs::write(mounted.at.join("after"), &after).expect("a file");
     drop(mounted);
     device.prints("losetup --detach DEV");
