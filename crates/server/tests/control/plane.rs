@@ -197,9 +197,9 @@ fn one_request_a_line_one_answer_a_line() {
     };
     let begun = ask(&mut client, &protocol::request(&Ask::Scan(scan.clone())));
     assert_eq!(begun["ok"], json!({ "task": 9 }));
-    for ask in [Ask::Drain, Ask::Stop] {
-        assert_eq!(scene.ask(&protocol::request(&ask))["ok"], true);
-    }
+    let drained = scene.ask(&protocol::request(&Ask::Drain));
+    assert_eq!(drained["ok"], json!({ "waits_for": [] }));
+    assert_eq!(scene.ask(&protocol::request(&Ask::Stop))["ok"], true);
     let told = [
         String::from("reload"),
         String::from("steer 3 Promote { priority: 7 }"),
