@@ -81,9 +81,9 @@ $(DENY):
 	  --target-dir $(TOOLS)/build
 	rm -rf $(TOOLS)/build
 
-demo: setup ## The service live for a minute, OLTP with and without a scan: report, page, plot in out/
+demo: setup ## The service live for half a minute, OLTP with and without a scan: report, page, plot in out/
 	mkdir -p out
-	cargo run --profile demo --locked --package headtime -- demo
+	cargo run --profile demo --locked --package headtime -- demo --seconds 30
 
 package: setup
 	cargo build --profile $(PROFILE) --locked --package headtime
