@@ -277,24 +277,19 @@ impl Panel {
                 title,
                 x_label,
                 curves,
-            } => cdf::draw(
-                canvas,
-                (top, self.height()),
-                (title, x_label),
-                Shares::Upto,
-                curves,
-            ),
-            Panel::Tail {
+            }
+            | Panel::Tail {
                 title,
                 x_label,
                 curves,
-            } => cdf::draw(
-                canvas,
-                (top, self.height()),
-                (title, x_label),
-                Shares::Above,
-                curves,
-            ),
+            } => {
+                let shares = match self {
+                    Panel::Tail { .. } => Shares::Above,
+                    _ => Shares::Upto,
+                };
+                let place = (top, self.height());
+                cdf::draw(canvas, place, (title, x_label), shares, curves);
+            }
             Panel::Lines {
                 title,
                 x_label,

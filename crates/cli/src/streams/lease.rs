@@ -313,4 +313,29 @@ mod tests {
         });
         assert_eq!(ended.expect_err("no more").problem(), "gone");
     }
+
+    #[test]
+    fn a_guarantee_that_was_not_kept_has_an_exit_code_unless_none_was_asked_for() {
+        let lease = |best_effort| Lease {
+            memory: None,
+            late_ms: 8.0,
+            log: None,
+            best_effort,
+            name: None,
+            export: None,
+            json: false,
+            socket: None,
+        };
+        let mut events = Events::begin();
+        assert!(lease(false).judged(&events).is_ok());
+        events
+            .note(StreamUpdate::Late { us: 1 })
+            .expect("it goes on");
+        assert!(lease(true).judged(&events).is_ok());
+        let judged = lease(false).judged(&events);
+        assert!(
+            matches!(judged, Err(Exit::Verdict { code: 3, .. })),
+            "{judged:?}"
+        );
+    }
 }
