@@ -96,6 +96,7 @@ impl Pass {
 impl Profile {
     /// The time from one track to another: the longer of seek and head switch, plus a write's
     /// settling if anything moved.
+    #[inline]
     pub fn reposition(&self, from: Position, to: Position, direction: Direction) -> Duration {
         if from == to {
             return Duration::ZERO;

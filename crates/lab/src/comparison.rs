@@ -321,7 +321,7 @@ impl ComparisonSetup {
         scenario: &Scenario,
         options: &Options,
         watch: &mut dyn Watch,
-        audience: &mut impl Audience,
+        audience: &mut dyn Audience,
     ) -> Result<(ScenarioResult, Option<TraceCounts>), Failure> {
         let capacity = self.drive.geometry.sectors().0;
         let mut load = self.source.begin(self.drive.block_bytes, capacity)?;

@@ -83,7 +83,7 @@ pub trait Watch {
         Ok(())
     }
 
-    /// Whether the observer wants [`Watch::command`].
+    /// Whether the observer wants [`Watch::command`]. It is asked once, when the run begins.
     fn wants_commands(&self) -> bool {
         false
     }
@@ -208,12 +208,12 @@ impl Default for Options {
 /// # Panics
 /// If the engine or the drive breaks its contract: a wakeup that is not in the future, or a
 /// request that never ends.
-pub fn run<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized>(
+pub fn run<D: SimulatedDrive>(
     driver: &mut Driver<D>,
-    load: &mut L,
+    load: &mut dyn Load,
     options: &Options,
     ledger: &mut Ledger,
-    watch: &mut W,
+    watch: &mut dyn Watch,
 ) -> Result<RunTotals, RunError> {
     run_beside(driver, load, options, ledger, watch, &mut ())
 }
@@ -225,19 +225,20 @@ pub fn run<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized>(
 ///
 /// # Panics
 /// As [`run`].
-pub fn run_beside<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Audience>(
+pub fn run_beside<D: SimulatedDrive>(
     driver: &mut Driver<D>,
-    load: &mut L,
+    load: &mut dyn Load,
     options: &Options,
     ledger: &mut Ledger,
-    watch: &mut W,
-    audience: &mut A,
+    watch: &mut dyn Watch,
+    audience: &mut dyn Audience,
 ) -> Result<RunTotals, RunError> {
     let capacity = driver.engine().profile().geometry.sectors();
     let arms = driver.engine().arms().count();
     let mut host = LoadHost {
         arrivals: Arrivals::new(load, options, capacity)?,
         ledger,
+        wants_commands: watch.wants_commands(),
         watch,
         audience,
         outside: RequestTable::default(),
@@ -263,11 +264,13 @@ pub fn run_beside<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Aud
 }
 
 /// The host of a run: submits the arrivals of a load and records their ends.
-struct LoadHost<'a, L: ?Sized, W: ?Sized, A> {
-    arrivals: Arrivals<'a, L>,
+struct LoadHost<'a> {
+    arrivals: Arrivals<'a>,
     ledger: &'a mut Ledger,
-    watch: &'a mut W,
-    audience: &'a mut A,
+    watch: &'a mut dyn Watch,
+    /// What the observer answered when the run began.
+    wants_commands: bool,
+    audience: &'a mut dyn Audience,
     outside: RequestTable,
     heads: Heads,
     /// The commands at the drive, if the observer wants them.
@@ -298,13 +301,13 @@ struct Arrived {
     part: LoadPart,
 }
 
-impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, W, A> {
+impl Host for LoadHost<'_> {
     type Error = RunError;
 
     fn command_ended(&mut self, _: Instant, engine: &Engine, outcome: &Outcome) {
         let began = self.heads.end(outcome);
         self.ledger.record_command(began, outcome.at);
-        if self.watch.wants_commands() {
+        if self.wants_commands {
             self.show(engine, began, outcome);
         }
         if let Some(transfer) = engine.stream_of(outcome.id) {
@@ -351,7 +354,7 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, 
 
     fn dispatched(&mut self, now: Instant, command: &Command) {
         self.heads.begin(now, command.id);
-        if self.watch.wants_commands() {
+        if self.wants_commands {
             self.watched.push(*command);
         }
     }
@@ -388,7 +391,7 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, 
     }
 }
 
-impl<L: Load + ?Sized, W: Watch + ?Sized, A> LoadHost<'_, L, W, A> {
+impl LoadHost<'_> {
     /// Shows the observer a command.
     #[cold]
     fn show(&mut self, engine: &Engine, began: Instant, outcome: &Outcome) {
@@ -410,12 +413,7 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A> LoadHost<'_, L, W, A> {
             outcome: *outcome,
         });
     }
-}
 
-impl<L: Load + ?Sized, W, A> LoadHost<'_, L, W, A>
-where
-    W: ?Sized,
-{
     /// Gives the engine what is due, until it is full.
     fn submit(&mut self, now: Instant, engine: &mut Engine) -> Result<(), RunError> {
         while engine.has_room(Class::default()) && self.arrivals.due().is_some_and(|due| due <= now)

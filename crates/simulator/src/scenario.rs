@@ -144,16 +144,16 @@ impl Scenario {
         }
     }
 
-    /// Runs the scenario from the beginning.
+    /// Runs the scenario from the beginning. The loop of the run is compiled in this crate, and not for each caller.
     ///
     /// # Errors
     /// If the load is bad or does not fit the drive, the observer cannot write, or the background
     /// task is refused.
-    pub fn play<L: Load + ?Sized, W: Watch + ?Sized>(
+    pub fn play(
         &self,
-        load: &mut L,
+        load: &mut dyn Load,
         options: &Options,
-        watch: &mut W,
+        watch: &mut dyn Watch,
     ) -> Result<ScenarioResult, ScenarioError> {
         self.play_on(self.engine(options), load, options, watch, &mut ())
     }
@@ -192,13 +192,13 @@ impl Scenario {
     ///
     /// # Errors
     /// As [`Scenario::play`].
-    pub fn play_on<L: Load + ?Sized, W: Watch + ?Sized, A: Audience>(
+    pub fn play_on(
         &self,
         engine: Engine,
-        load: &mut L,
+        load: &mut dyn Load,
         options: &Options,
-        watch: &mut W,
-        audience: &mut A,
+        watch: &mut dyn Watch,
+        audience: &mut dyn Audience,
     ) -> Result<ScenarioResult, ScenarioError> {
         let truth = &self.truth;
         if self.mirror.is_some() {
@@ -212,13 +212,13 @@ impl Scenario {
     }
 
     /// Runs the scenario with an engine and a drive of so many arms.
-    fn play_with<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Audience>(
+    fn play_with<D: SimulatedDrive>(
         &self,
         (mut engine, drive, arms): (Engine, D, u8),
-        load: &mut L,
+        load: &mut dyn Load,
         options: &Options,
-        watch: &mut W,
-        audience: &mut A,
+        watch: &mut dyn Watch,
+        audience: &mut dyn Audience,
     ) -> Result<ScenarioResult, ScenarioError> {
         let mut ledger = Ledger::new(self.truth.block_bytes, arms).with_parts(load.parts());
         let mut options = *options;
@@ -297,12 +297,12 @@ impl ScanResult {
 }
 
 /// Collects the points of a scan beside another observer.
-struct Points<'a, W: ?Sized> {
-    watch: &'a mut W,
+struct Points<'a> {
+    watch: &'a mut dyn Watch,
     points: Vec<ScanPoint>,
 }
 
-impl<W: Watch + ?Sized> Watch for Points<'_, W> {
+impl Watch for Points<'_> {
     fn finished(&mut self, finished: &block::Finished) -> std::io::Result<()> {
         self.watch.finished(finished)
     }

@@ -10,8 +10,8 @@ use crate::load::{Arrival, Load, LoadPart};
 use crate::run::{LATEST_ARRIVAL, MOST_SKIPPED, Options, PastEnd, RunError};
 
 /// The checked and sorted arrivals of a load.
-pub(super) struct Arrivals<'a, L: ?Sized> {
-    load: &'a mut L,
+pub(super) struct Arrivals<'a> {
+    load: &'a mut dyn Load,
     capacity: Sectors,
     past_end: PastEnd,
     /// Number of arrivals that the run may still accept.
@@ -36,9 +36,9 @@ struct DependentArrival {
     known: u64,
 }
 
-impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
+impl<'a> Arrivals<'a> {
     pub(super) fn new(
-        load: &'a mut L,
+        load: &'a mut dyn Load,
         options: &Options,
         capacity: Sectors,
     ) -> Result<Self, RunError> {
