@@ -624,6 +624,23 @@ mod tests {
     }
 
     #[test]
+    fn a_task_has_time_left_while_it_is_under_way_and_none_once_it_was_aborted() {
+        let (mut tasks, mut disk) = (Tasks::default(), rotating());
+        let (scan, _received, _) = scan(1, 100_000);
+        tasks.begin(&mut disk, scan).expect("it begins");
+        for _ in 0..100 {
+            turn(&mut tasks, &mut disk);
+            tasks.listed(&disk);
+        }
+        let listed = &tasks.listed(&disk)[0];
+        assert!(listed.mb_per_s > 0.0 && listed.done_bytes < listed.asked_bytes);
+        assert!(listed.eta_s.is_some_and(|left| left > 0.0), "{listed:?}");
+        tasks.steer(&mut disk, 1, Steer::Abort).expect("under way");
+        let listed = &tasks.listed(&disk)[0];
+        assert_eq!((listed.state, listed.eta_s), (TaskState::Aborted, None));
+    }
+
+    #[test]
     fn the_end_of_a_task_has_its_problem_though_the_engine_has_forgotten_it_and_none_if_it_was_given_up()
      {
         let (mut tasks, mut disk) = (Tasks::default(), rotating());

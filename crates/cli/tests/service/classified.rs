@@ -3,12 +3,12 @@
 //! It needs root, `/dev/fuse`, loop devices, events of block devices, and util-linux. Where one is missing, that is
 //! said; in CI (`CI=true`) it is an error.
 
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
+use crate::here::are_here;
 use crate::scanned::Service;
 
 const CONFIG: &str = "[[drive]]\nname = \"disk\"\nback_end = { kind = \"memory\", size = \"64 MiB\" }\n\
@@ -25,23 +25,12 @@ const QUESTIONS: u32 = 10_000;
 /// systems follow. A choice far below the reads of a program.
 const OWN: u64 = 64;
 
-#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn can_be_tested() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    let has_all = [
-        "/dev/fuse",
-        "/dev/loop-control",
-        "/usr/bin/ionice",
-        "/sys/kernel/tracing/events/block/block_rq_issue/format",
-    ];
-    let is_here = is_root && has_all.iter().all(|path| File::open(path).is_ok());
-    let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    assert!(is_here || !is_ci, "CI needs root and {has_all:?}");
-    if !is_here {
-        eprintln!("skipped: no root, or one of {has_all:?} is missing");
-    }
-    is_here
-}
+/// The files of the machine that this needs.
+const NEEDED: [&str; 3] = [
+    "/dev/fuse",
+    "/dev/loop-control",
+    "/sys/kernel/tracing/events/block/block_rq_issue/format",
+];
 
 /// What a program prints.
 fn run(program: &str, arguments: &[&str]) -> String {
@@ -119,7 +108,7 @@ fn reads(service: &Service) -> [u64; 3] {
 
 #[test]
 fn programs_on_a_loop_device_have_the_classes_of_their_priorities() {
-    if !can_be_tested() {
+    if !are_here(&NEEDED, &["ionice"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -188,7 +177,7 @@ fn programs_on_a_loop_device_have_the_classes_of_their_priorities() {
 
 #[test]
 fn a_reload_of_a_classified_export_is_told_to_need_a_restart() {
-    if !can_be_tested() {
+    if !are_here(&NEEDED, &["ionice"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -3,10 +3,10 @@
 //! It needs root, `/dev/fuse`, loop devices and e2fsprogs. Where one is missing, that is said; in CI (`CI=true`) it is
 //! an error.
 
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
+use crate::here::are_here;
 use crate::scanned::Service;
 
 const CONFIG: &str = "[[drive]]\nname = \"disk\"\nback_end = { kind = \"file\", path = \"disk.img\" }\n\
@@ -23,19 +23,6 @@ fn run(program: &str, arguments: &[&str]) -> String {
         "{program} {arguments:?}: {problem}"
     );
     String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn can_be_tested() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    let has_all = ["/dev/fuse", "/dev/loop-control", "/usr/sbin/mke2fs"];
-    let is_here = is_root && has_all.iter().all(|path| File::open(path).is_ok());
-    let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    assert!(is_here || !is_ci, "CI needs root and {has_all:?}");
-    if !is_here {
-        eprintln!("skipped: no root, or one of {has_all:?} is missing");
-    }
-    is_here
 }
 
 /// A loop device over a file, mounted. It goes with its test.
@@ -71,7 +58,7 @@ impl Drop for MountedFile {
 
 #[test]
 fn a_file_system_that_was_there_is_served_and_stays_whole() {
-    if !can_be_tested() {
+    if !are_here(&["/dev/fuse", "/dev/loop-control"], &["mke2fs"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

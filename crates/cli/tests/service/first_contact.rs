@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use assert_cmd::cargo::cargo_bin;
 
 use crate::begun::{SERVES, begin_program};
+use crate::here::are_here;
 use crate::scanned::Service;
 
 /// The emulated drive: the smallest one whose commands take as long as those of others.
@@ -89,28 +90,6 @@ fn the_page_has_the_commands_of_the_script_and_no_others() {
         .map(|(name, _)| format!("{{{{#include first-contact.sh:{name}}}}}\n"))
         .collect();
     assert_eq!(blocks.collect::<Vec<_>>(), included);
-}
-
-#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn can_be_tested() -> bool {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let is_program = |name: &&str| {
-        let mut folders = std::env::split_paths(&folders);
-        folders.any(|folder| folder.join(name).is_file())
-    };
-    let devices = ["/dev/fuse", "/dev/loop-control"];
-    let is_here = rustix::process::geteuid().is_root()
-        && devices.iter().all(|path| File::open(path).is_ok())
-        && PROGRAMS.iter().all(is_program);
-    let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    assert!(
-        is_here || !is_ci,
-        "CI needs root, {devices:?} and {PROGRAMS:?}"
-    );
-    if !is_here {
-        eprintln!("skipped: no root, or one of {devices:?} or {PROGRAMS:?} is missing");
-    }
-    is_here
 }
 
 /// The files of the file system: small, large, empty, and in a folder.
@@ -327,7 +306,7 @@ fn write_durably(folder: &Path, bytes: &[u8]) {
 
 #[test]
 fn each_command_of_the_page_leaves_the_files_as_they_were() {
-    if !can_be_tested() {
+    if !are_here(&["/dev/fuse", "/dev/loop-control"], &PROGRAMS) {
         return;
     }
     let mut scene = Scene::new();
