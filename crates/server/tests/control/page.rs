@@ -322,34 +322,24 @@ fn size(png: &[u8]) -> (u32, u32) {
     (field(16), field(20))
 }
 
-/// `make screenshots` keeps the pictures that the book has: each state, width and scheme of colours is in one of them.
+/// `make screenshots` keeps the pictures in the book: one for each state, width and scheme of colours.
 #[test]
 fn pictures_of_the_page_can_be_taken() {
     let folder = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("HEADTIME_SCREENSHOTS");
     let kept = kept.as_ref().map_or(folder.path(), std::path::Path::new);
-    let (light, dark) = (1, 0);
-    let (wide, narrow) = (1400, 400);
-    for (name, status, heights, in_book) in [
-        ("busy", fake::status(), (1500, 3600), (wide, light)),
-        ("idle", idle(), (900, 1500), (wide, dark)),
-        ("safe-mode", in_safe_mode(), (900, 1500), (narrow, dark)),
-        (
-            "stream-refused",
-            with_a_refusal(),
-            (1100, 1750),
-            (narrow, light),
-        ),
+    for (state, status, [high_if_wide, high_if_narrow]) in [
+        ("busy", fake::status(), [1500, 3600]),
+        ("idle", idle(), [900, 1500]),
+        ("safe-mode", in_safe_mode(), [900, 1500]),
+        ("stream-refused", with_a_refusal(), [1100, 1750]),
     ] {
-        for (width, height) in [(wide, heights.0), (narrow, heights.1)] {
-            for scheme in [light, dark] {
-                let file = match (width, scheme) == in_book {
-                    true => kept.join(format!("page-{name}.png")),
-                    false => folder.path().join("page.png"),
-                };
+        for (width, height) in [(1400, high_if_wide), (400, high_if_narrow)] {
+            for (scheme, number) in [("light", 1), ("dark", 0)] {
+                let file = kept.join(format!("page-{state}-{width}-{scheme}.png"));
                 let shot = format!("--screenshot={}", file.display());
                 let window = format!("--window-size={width},{height}");
-                let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
+                let scheme = format!("--blink-settings=preferredColorScheme={number}");
                 if page(status.clone(), &[&shot, &window, &scheme]).is_none() {
                     println!("{SKIPPED}");
                     return;
@@ -357,6 +347,37 @@ fn pictures_of_the_page_can_be_taken() {
                 assert_eq!(size(&std::fs::read(&file).unwrap()), (width, height));
             }
         }
+    }
+}
+
+/// The book has each picture that can be taken, and no other of the page.
+#[test]
+fn the_book_has_a_picture_of_each_state_width_and_scheme() {
+    let how_to = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to");
+    let book = std::fs::read_to_string(format!("{how_to}/status-page.md")).unwrap();
+    let mut shown: Vec<&str> = book
+        .split("(images/page-")
+        .skip(1)
+        .map(|rest| rest.split(".png").next().unwrap())
+        .collect();
+    shown.sort_unstable();
+    let mut expected = Vec::new();
+    for state in ["busy", "idle", "safe-mode", "stream-refused"] {
+        for (width, scheme) in [
+            (1400, "light"),
+            (1400, "dark"),
+            (400, "light"),
+            (400, "dark"),
+        ] {
+            expected.push(format!("{state}-{width}-{scheme}"));
+        }
+    }
+    expected.sort_unstable();
+    assert_eq!(shown, expected);
+    for name in expected {
+        let png = std::fs::read(format!("{how_to}/images/page-{name}.png")).unwrap();
+        let width = size(&png).0;
+        assert!(name.contains(&format!("-{width}-")), "{name}: {width}");
     }
 }
 
