@@ -20,6 +20,7 @@ mod batches;
 mod commands;
 mod report;
 
+pub use batches::BatchMeans;
 pub use commands::CommandFigures;
 pub use report::{
     AccountMeans, BufferHits, HeadShares, PartFigures, RequestFigures, ResponseTimes, RunReport,
@@ -57,7 +58,7 @@ pub struct Ledger {
     /// From the first arrival to the last end.
     span: Option<Span>,
     last_arrival: Instant,
-    /// Response times in the order of their ends.
+    /// Response times in the order of arrival.
     batches: Batches,
 }
 
@@ -120,7 +121,7 @@ impl Ledger {
             commands: Commands::new(),
             span: None,
             last_arrival: Instant::ZERO,
-            batches: Batches::new(),
+            batches: Batches::default(),
         }
     }
 
@@ -131,11 +132,12 @@ impl Ledger {
         self
     }
 
-    /// Adds an ended request of a part of the load.
+    /// Adds an ended request of a part of the load. Its id is its number among all arrivals.
     pub fn record(&mut self, part: LoadPart, finished: &Finished) {
         self.span = Some(Span::around(self.span, finished.submitted, finished.at));
         self.last_arrival = self.last_arrival.max(finished.submitted);
-        self.batches.record(finished.response().as_nanos());
+        self.batches
+            .record(finished.request.id.0, finished.response().as_nanos());
         match finished.request.direction {
             Direction::Read => self.reads.record(finished),
             Direction::Write => self.writes.record(finished),

@@ -109,13 +109,16 @@ impl ComparisonVerdict {
             dominant: part.name(),
             dominant_percent: (ms / best.mean_ms.max(f64::MIN_POSITIVE) * 1e5).round() / 1e3,
             finding: finding.name(),
-            sentences: vec![first_sentence(best, others), finding.sentence(best, others)],
+            sentences: vec![
+                first_sentence(best, others, pace),
+                finding.sentence(best, others),
+            ],
         })
     }
 }
 
 /// The best policy, its lead, and the parts of its mean.
-fn first_sentence(best: &Facts, others: &[Facts]) -> String {
+fn first_sentence(best: &Facts, others: &[Facts], pace: Pace) -> String {
     let parts = parts_of_mean(best);
     let mean = time(best.mean_ms);
     let Some(next) = others.first() else {
@@ -125,11 +128,10 @@ fn first_sentence(best: &Facts, others: &[Facts]) -> String {
     let parts = format!("{parts} of it");
     let (name, other) = (&best.name, &next.name);
     let lead = (1.0 - best.mean_ms / next.mean_ms.max(f64::MIN_POSITIVE)) * 100.0;
-    let margins = best.margin_ms.zip(next.margin_ms);
-    match margins.map(|(one, other)| one.hypot(other)) {
+    match best.noise_beside(next, pace) {
         Some(noise) if next.mean_ms - best.mean_ms <= noise => format!(
-            "{name} and {other} have equal means within the noise: {mean} and {}, {lead:.1} % apart (noise {:.1} %); \
-             {parts}.",
+            "The means of {name} and {other} cannot be told apart: {mean} and {}, a difference of {lead:.1} % with a \
+             noise of {:.1} %; {parts}.",
             time(next.mean_ms),
             noise / next.mean_ms * 100.0
         ),

@@ -1,24 +1,32 @@
 //! The noise of a mean response time, by batch means (Law, *Simulation Modeling and Analysis*, 5th edition, section
-//! 9.5.3).
+//! 9.5.3), and the noise of the difference of two runs that serve the same requests (paired t, section 10.2.1).
 //!
 //! ```text
-//!   ends    r r r r | r r r r | r r r r | ...      response times of neighbours depend on each other
-//!   means      m1   |    m2   |    m3   | ...      means of long batches hardly do
+//!   arrivals  r r r r | r r r r | r r r r | ...    response times of neighbours depend on each other
+//!   means       m1    |   m2    |   m3    | ...    means of long batches hardly do
+//!   other run   n1    |   n2    |   n3    | ...    of the same requests: m1 - n1, m2 - n2, ...
 //! ```
 //!
 //! A full set of batches is halved by joining neighbours, so that memory is bounded for runs of any length.
 
-use super::millis;
-
-/// Sums of consecutive batches of equal length.
-#[derive(Clone, Debug)]
+/// Sums of batches of as many consecutive arrivals.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Batches {
-    /// Number of requests in a batch.
-    length: u64,
-    /// Nanoseconds of each full batch.
-    full: Vec<u128>,
-    /// Number of requests and nanoseconds of the batch that is not full.
-    open: (u64, u128),
+    /// The logarithm of the number of arrivals in a batch.
+    log_length: u32,
+    /// Number of requests and nanoseconds of each batch.
+    sums: Vec<(u64, u128)>,
+}
+
+/// The mean response times of consecutive batches of a run's requests, in order of arrival.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BatchMeans(Vec<BatchMean>);
+
+/// The mean of a batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct BatchMean {
+    requests: u64,
+    ms: f64,
 }
 
 /// The most batches that are kept. A choice: twice [`LEAST`], because joining halves them.
@@ -31,86 +39,144 @@ const LEAST: usize = MOST / 2;
 const STUDENT: f64 = 2.04;
 
 impl Batches {
-    pub(super) fn new() -> Self {
-        Batches {
-            length: 1,
-            full: Vec::with_capacity(MOST),
-            open: (0, 0),
+    /// Adds the response time of an arrival, in nanoseconds. Arrivals are numbered from 0.
+    pub(super) fn record(&mut self, number: u64, nanos: u64) {
+        while number >> self.log_length >= MOST as u64 {
+            let pairs = self.sums.chunks(2);
+            let joined = pairs.map(|pair| {
+                pair.iter()
+                    .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+            });
+            self.sums = joined.collect();
+            self.log_length += 1;
         }
+        let batch = (number >> self.log_length) as usize;
+        if batch >= self.sums.len() {
+            self.sums.resize(batch + 1, (0, 0));
+        }
+        let sum = &mut self.sums[batch];
+        *sum = (sum.0 + 1, sum.1 + u128::from(nanos));
     }
 
-    /// Adds a response time in nanoseconds.
-    pub(super) fn record(&mut self, nanos: u64) {
-        self.open.0 += 1;
-        self.open.1 += u128::from(nanos);
-        if self.open.0 < self.length {
-            return;
-        }
-        self.full.push(self.open.1);
-        self.open = (0, 0);
-        if self.full.len() == MOST {
-            let pairs = self.full.chunks_exact(2).map(|pair| pair[0] + pair[1]);
-            self.full = pairs.collect();
-            self.length *= 2;
-        }
+    /// The means of the full batches. A batch without requests has none: its arrivals were skipped.
+    pub(super) fn means(&self) -> BatchMeans {
+        let full = match self.sums.split_last() {
+            Some((last, before)) if last.0 < 1 << self.log_length => before,
+            _ => &self.sums,
+        };
+        let served = full.iter().filter(|sum| sum.0 > 0);
+        let means = served.map(|&(requests, nanos)| BatchMean {
+            requests,
+            ms: super::millis(nanos) / requests as f64,
+        });
+        BatchMeans(means.collect())
     }
+}
 
+impl BatchMeans {
     /// Half the width of the 95 % confidence interval of the mean, in milliseconds; `None` for fewer than
-    /// [`LEAST`] requests.
-    pub(super) fn margin_ms(&self) -> Option<f64> {
-        let count = self.full.len();
-        if count < LEAST {
+    /// 32 batches.
+    pub fn margin_ms(&self) -> Option<f64> {
+        margin(self.0.iter().map(|batch| batch.ms))
+    }
+
+    /// The same of the difference of the means of two runs that serve the same requests in the same order of arrival.
+    /// `None` also for runs of different numbers of requests.
+    pub fn paired_margin_ms(&self, other: &BatchMeans) -> Option<f64> {
+        let requests = |means: &BatchMeans| -> Vec<u64> {
+            means.0.iter().map(|batch| batch.requests).collect()
+        };
+        if requests(self) != requests(other) {
             return None;
         }
-        let means = self
-            .full
-            .iter()
-            .map(|&sum| millis(sum) / self.length as f64);
-        let mean = means.clone().sum::<f64>() / count as f64;
-        let squares: f64 = means.map(|value| (value - mean).powi(2)).sum();
-        let variance = squares / (count - 1) as f64;
-        let margin = STUDENT * (variance / count as f64).sqrt();
-        Some((margin * 1e6).round() / 1e6)
+        let pairs = self.0.iter().zip(&other.0);
+        margin(pairs.map(|(one, other)| one.ms - other.ms))
     }
+}
+
+/// Half the width of the 95 % confidence interval of the mean of so many independent values.
+fn margin(values: impl ExactSizeIterator<Item = f64> + Clone) -> Option<f64> {
+    let count = values.len();
+    if count < LEAST {
+        return None;
+    }
+    let mean = values.clone().sum::<f64>() / count as f64;
+    let squares: f64 = values.map(|value| (value - mean).powi(2)).sum();
+    let variance = squares / (count - 1) as f64;
+    let margin = STUDENT * (variance / count as f64).sqrt();
+    Some((margin * 1e6).round() / 1e6)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn margin(values: impl IntoIterator<Item = u64>) -> Option<f64> {
-        let mut batches = Batches::new();
-        for value in values {
-            batches.record(value * 1_000_000);
+    fn means(values: impl IntoIterator<Item = u64>) -> BatchMeans {
+        let mut batches = Batches::default();
+        for (number, value) in (0..).zip(values) {
+            batches.record(number, value * 1_000_000);
         }
-        batches.margin_ms()
+        batches.means()
     }
 
     #[test]
     fn few_requests_tell_no_noise_and_equal_ones_have_none() {
-        assert_eq!(margin(vec![5; LEAST - 1]), None);
+        assert_eq!(means(vec![5; LEAST - 1]).margin_ms(), None);
         for count in [LEAST, MOST - 1, MOST, 1000, 12_345] {
-            assert_eq!(margin(vec![5; count]), Some(0.0), "{count}");
+            assert_eq!(means(vec![5; count]).margin_ms(), Some(0.0), "{count}");
         }
     }
 
     #[test]
-    fn batches_are_the_sums_of_equal_numbers_of_neighbours() {
-        let mut batches = Batches::new();
-        for value in 0..1000 {
-            batches.record(value);
+    fn batches_are_the_means_of_equal_numbers_of_neighbours_in_any_order_of_their_ends() {
+        let mut batches = Batches::default();
+        // The ends of neighbours come in another order than their arrivals.
+        for pair in 0..500 {
+            batches.record(2 * pair + 1, (2 * pair + 1) * 1_000_000);
+            batches.record(2 * pair, 2 * pair * 1_000_000);
         }
-        assert_eq!(batches.length, 16, "62 of 16 and a rest of 8");
-        let wanted = (0..62).map(|batch| (batch * 16..batch * 16 + 16).sum::<u128>());
-        assert_eq!(batches.full, wanted.collect::<Vec<_>>());
-        assert_eq!(batches.open.0, 8);
+        let wanted = (0..62).map(|batch| BatchMean {
+            requests: 16,
+            ms: f64::from(batch * 16) + 7.5,
+        });
+        assert_eq!(
+            batches.means(),
+            BatchMeans(wanted.collect()),
+            "62 of 16 and a rest of 8"
+        );
+    }
+
+    #[test]
+    fn skipped_arrivals_are_in_no_mean() {
+        let mut batches = Batches::default();
+        (0..128)
+            .filter(|number| !(32..64).contains(number))
+            .for_each(|number| batches.record(number, 5_000_000));
+        let means = batches.means();
+        assert_eq!(means.0.len(), 48);
+        assert_eq!(means.margin_ms(), Some(0.0));
     }
 
     #[test]
     fn dependent_requests_have_a_wider_margin_than_independent_ones() {
-        let alternating = margin((0..4096).map(|at| at % 2 * 10)).expect("many");
-        let in_one_long_wave = margin((0..4096).map(|at| at / 2048 * 10)).expect("many");
-        assert!(alternating < 0.01, "{alternating}");
-        assert!(in_one_long_wave > 1.0, "{in_one_long_wave}");
+        let alternating = means((0..4096).map(|at| at % 2 * 10)).margin_ms();
+        let in_one_long_wave = means((0..4096).map(|at| at / 2048 * 10)).margin_ms();
+        assert!(alternating.expect("many") < 0.01, "{alternating:?}");
+        assert!(
+            in_one_long_wave.expect("many") > 1.0,
+            "{in_one_long_wave:?}"
+        );
+    }
+
+    #[test]
+    fn what_the_requests_of_two_runs_have_in_common_is_no_noise_of_their_difference() {
+        let wave = |at: u64| 100 + at / 256 % 7 * 10;
+        let one = means((0..4096).map(wave));
+        let other = means((0..4096).map(|at| wave(at) + 1 + at / 128 % 2));
+        let alone = one.margin_ms().expect("many");
+        let paired = one.paired_margin_ms(&other).expect("the same requests");
+        assert!(alone > 5.0 && paired < 0.2, "{alone} {paired}");
+        assert_eq!(one.paired_margin_ms(&one), Some(0.0));
+        assert_eq!(one.paired_margin_ms(&means(vec![1; 4000])), None);
     }
 }

@@ -3,7 +3,9 @@
 use block::Duration;
 use serde::Serialize;
 
-use crate::ledger::{CommandFigures, DirectionSums, Ledger, Phases, RunTotals, Span, mean, millis};
+use crate::ledger::{
+    BatchMeans, CommandFigures, DirectionSums, Ledger, Phases, RunTotals, Span, mean, millis,
+};
 
 /// The statistics of a run. Times are in milliseconds, to the nanosecond.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -15,6 +17,9 @@ pub struct RunReport {
     /// Half the width of the 95 % confidence interval of the mean response time, by batch means; `None` for fewer
     /// than 32 requests.
     pub mean_margin_ms: Option<f64>,
+    /// The means of these batches, for comparison with another run.
+    #[serde(skip)]
+    pub batch_means: BatchMeans,
     /// Requests per second of the span.
     pub requests_per_second: f64,
     /// Millions of bytes per second of the span.
@@ -149,12 +154,14 @@ impl Ledger {
         let all = self.reads.with(&self.writes);
         let span = self.span.map_or(Duration::ZERO, Span::length);
         let bytes = u128::from(all.blocks) * u128::from(self.block_bytes);
+        let batch_means = self.batches.means();
         RunReport {
             span_ms: millis(u128::from(span.as_nanos())),
             arrivals_ms: self.span.map_or(0.0, |span| {
                 self.last_arrival.since(span.first).as_millis_f64()
             }),
-            mean_margin_ms: self.batches.margin_ms(),
+            mean_margin_ms: batch_means.margin_ms(),
+            batch_means,
             requests_per_second: per_second(u128::from(all.requests), span),
             megabytes_per_second: per_second(bytes, span) / 1e6,
             held_back: ran.held_back,

@@ -1,6 +1,6 @@
 //! The figures of a run from which its verdict is found.
 
-use simulator::ledger::{AccountMeans, RunReport};
+use simulator::ledger::{AccountMeans, BatchMeans, RunReport};
 use simulator::replay::ReplayPace;
 use simulator::workload::Arrivals;
 
@@ -17,6 +17,8 @@ pub(super) struct Facts {
     pub mean_ms: f64,
     /// Half the width of its confidence interval, if there were enough requests.
     pub margin_ms: Option<f64>,
+    /// The means of batches of requests, in order of arrival.
+    pub batches: BatchMeans,
     /// The 99.9th percentile of the response times.
     pub p999_ms: f64,
     /// The account of the mean, largest part first.
@@ -90,6 +92,7 @@ impl Facts {
             requests,
             mean_ms: response.mean_ms,
             margin_ms: report.mean_margin_ms,
+            batches: report.batch_means.clone(),
             p999_ms: response.p999_ms,
             parts: parts(report.all.account.as_ref()?),
             idle: report.head.idle,
@@ -103,6 +106,17 @@ impl Facts {
             arrivals_ms: report.arrivals_ms,
             span_ms: report.span_ms,
         })
+    }
+
+    /// Half the width of the 95 % confidence interval of the difference of two means, if there were enough requests.
+    /// Runs with the same requests are compared batch by batch: what is hard for both is no noise.
+    pub fn noise_beside(&self, other: &Facts, pace: Pace) -> Option<f64> {
+        let paired = match pace {
+            Pace::Open(_) | Pace::ClosedTrace(_) => self.batches.paired_margin_ms(&other.batches),
+            Pace::ClosedLoad(_) | Pace::Several => None,
+        };
+        let alone = || Some(self.margin_ms?.hypot(other.margin_ms?));
+        paired.or_else(alone)
     }
 
     /// The fraction of the mean response time in a part.

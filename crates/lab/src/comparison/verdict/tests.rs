@@ -1,5 +1,12 @@
 //! The sentences of runs with known figures.
 
+use block::{
+    Class, Direction, Durability, Duration, Extent, Finished, Instant, Lba, Owner, Request,
+    RequestId, Sectors, Status,
+};
+use simulator::ledger::{BatchMeans, Ledger, RunTotals};
+use simulator::load::LoadPart;
+
 use super::facts::{Facts, OpenLoad, Pace, Part};
 use super::*;
 
@@ -10,6 +17,7 @@ fn calm(name: &str) -> Facts {
         requests: 1_000,
         mean_ms: 10.0,
         margin_ms: Some(0.3),
+        batches: BatchMeans::default(),
         p999_ms: 60.0,
         parts: vec![
             (Part::Waiting, 4.5),
@@ -124,8 +132,8 @@ fn means_differ_only_beyond_the_noise() {
         (
             Some(1.0),
             11.0,
-            "sptf and fcfs have equal means within the noise: 10.0 ms and 11.0 ms, 9.1 % apart \
-             (noise 12.9 %); ",
+            "The means of sptf and fcfs cannot be told apart: 10.0 ms and 11.0 ms, a difference of 9.1 % with a noise \
+             of 12.9 %; ",
         ),
         (
             Some(0.3),
@@ -140,6 +148,61 @@ fn means_differ_only_beyond_the_noise() {
     ] {
         assert_eq!(first(margin, mean), format!("{text}{parts}"));
     }
+}
+
+/// A run of a trace whose load comes in waves, under which one policy always takes a little longer.
+fn in_waves(name: &str, longer_us: u64) -> Facts {
+    let mut ledger = Ledger::new(512, 1);
+    for number in 0..4096 {
+        let response = 5_000 + number / 256 % 7 * 2_000 + longer_us;
+        ledger.record(LoadPart::ONLY, &finished(number, response));
+    }
+    let report = ledger.report(&RunTotals::default());
+    let mean_ms = report.all.response.expect("there are requests").mean_ms;
+    Facts {
+        margin_ms: report.mean_margin_ms,
+        batches: report.batch_means,
+        ..waiting(name, mean_ms)
+    }
+}
+
+/// A read that waited for so long.
+fn finished(number: u64, micros: u64) -> Finished {
+    let submitted = Instant::from_nanos(number * 1_000_000);
+    let waited = Duration::from_micros(micros);
+    Finished {
+        request: Request {
+            id: RequestId(number),
+            direction: Direction::Read,
+            extent: Extent::new(Lba(0), Sectors(8)).expect("blocks"),
+            class: Class::default(),
+            durability: Durability::Volatile,
+            owner: Owner::NOBODY,
+        },
+        submitted,
+        at: submitted + waited,
+        status: Status::Good,
+        waited_order: Duration::ZERO,
+        waited,
+        account: None,
+    }
+}
+
+#[test]
+fn policies_are_compared_request_by_request_if_both_serve_the_same() {
+    let first = |pace| {
+        let runs = vec![in_waves("fcfs", 300), in_waves("sptf", 0)];
+        verdict(pace, runs).sentences[0].clone()
+    };
+    let same = first(TRACE);
+    assert!(same.starts_with("sptf has the shortest"), "{same}");
+    let said = first(Pace::ClosedTrace(8));
+    assert!(said.starts_with("sptf has the shortest"), "{said}");
+    let other = first(Pace::ClosedLoad(8));
+    assert!(
+        other.starts_with("The means of sptf and fcfs cannot be told apart"),
+        "{other}"
+    );
 }
 
 #[test]
