@@ -66,12 +66,19 @@ sizes, the other policies one for each. With --sample, a hash chooses the blocks
 shrink by the same share (SHARDS, FAST 2015). Prefetches of --prefetch are complete at once, so that
 their hits are an upper bound; `headtime simulate --cache` has the drive's times.";
 
+/// What to do if units look wrong.
+const REMEDY: &str =
+    "name another --format, or state the units with `headtime trace convert` and take its trace";
+
 /// Runs the command.
 ///
 /// # Errors
 /// If the input is invalid, or the output cannot be written.
 pub fn run(arguments: &CacheArgs) -> Result<(), Exit> {
     let settings = arguments.settings()?;
+    for doubt in settings.doubts() {
+        warn(&format!("{doubt}: {REMEDY}"));
+    }
     let svg = arguments
         .svg
         .as_deref()

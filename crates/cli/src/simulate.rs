@@ -30,6 +30,7 @@ use crate::settings::preempt::PreemptArguments;
 use crate::settings::scan::ScanArguments;
 use crate::settings::truth::TruthArguments;
 use crate::settings::units::in_unit;
+use crate::trace::REMEDY;
 use left::LeftFile;
 use progress::RunBar;
 
@@ -203,6 +204,9 @@ impl From<MirrorWord> for ReadRule {
 /// If the input is invalid, or the output cannot be written.
 pub fn run(arguments: &mut SimulateArgs) -> Result<(), Exit> {
     let _kept = arguments.load.keep_standard_input()?;
+    for doubt in arguments.load.settings().doubts() {
+        warn(&format!("{doubt}: {REMEDY}"));
+    }
     if !arguments.cache.is_empty() {
         return caches::run(arguments);
     }

@@ -352,8 +352,11 @@ fn large_enough(bytes: u64) -> Option<&'static str> {
 /// What is to be known of the lines and of the units.
 fn remarks(out: &mut String, reader: &TraceReader, summary: &TraceSummary) -> fmt::Result {
     if reader.passed_over() > 0 {
-        let lines = grouped(reader.passed_over() as f64, 0);
-        writeln!(out, "\n{lines} lines of the format that are no requests")?;
+        let lines = match reader.passed_over() {
+            1 => "1 line is".to_owned(),
+            many => format!("{} lines are", grouped(many as f64, 0)),
+        };
+        writeln!(out, "\n{lines} no request, such as a header or a comment")?;
     }
     if let Some(line) = skipped_line(reader.skipped()) {
         writeln!(out, "\n{line}")?;
@@ -368,7 +371,7 @@ fn remarks(out: &mut String, reader: &TraceReader, summary: &TraceSummary) -> fm
 }
 
 /// What to do if units look wrong.
-const REMEDY: &str = "name another --format, or state the columns and units with --columns, --block-bytes, --size-unit \
+pub const REMEDY: &str = "name another --format, or state the columns and units with --columns, --block-bytes, --size-unit \
                       and --time-unit";
 
 fn row(out: &mut String, what: &str, figure: &str, rest: &str) -> fmt::Result {

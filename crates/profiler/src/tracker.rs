@@ -121,10 +121,10 @@ const FRESH: f64 = 1.0 / 256.0;
 /// Below this agreement the mode is safe. A choice: if half of the predictions fail, selection by
 /// position gains nothing over C-LOOK (a random angle costs half a revolution on average, as C-LOOK
 /// does).
-const SAFE_BELOW: f64 = 0.5;
+pub const SAFE_BELOW: f64 = 0.5;
 
 /// Above this agreement positioning resumes. A choice: far enough to prevent oscillation.
-const POSITIONING_ABOVE: f64 = 0.75;
+pub const POSITIONING_ABOVE: f64 = 0.75;
 
 /// The fraction of commands that end elsewhere on a correct belief: hits of the buffer that look
 /// like media reads, and long transfers over the bus. It is up to 1 % on the drives that we ship;

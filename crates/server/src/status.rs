@@ -384,6 +384,14 @@ pub struct Impact {
     pub budget_percent: f64,
 }
 
+impl Impact {
+    /// Whether the foreground has waited for as much as is granted.
+    pub fn is_used_up(&self) -> bool {
+        self.measured_percent
+            .is_some_and(|measured| measured >= self.budget_percent)
+    }
+}
+
 /// The totals of the guaranteed streams of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamTotals {

@@ -37,7 +37,7 @@ pub use error::{Fault, Reason, SkippedLines, TraceError};
 pub use layout::{ColumnOptions, Delimiter, LayoutError, SizeUnit, TimeUnit, TraceForm};
 pub use reader::{OnBad, STANDARD_INPUT, TraceReader};
 pub use record::{ByteRange, CacheAction, DeviceIndex, MeasuredService, RangeError, Record};
-pub use statistics::{DeviceSummary, Quantiles, Statistics, TraceSummary};
+pub use statistics::{DeviceSummary, Quantiles, Statistics, TraceSummary, doubts_of_first};
 pub use writer::{IfExists, TraceWriter, UnencodableField, WriteError};
 
 use block::Duration;

@@ -203,7 +203,8 @@ impl Events {
                 ));
             }
             StreamUpdate::Behind => self.say(String::from(
-                "behind: written faster than the rate, so that writes wait; guaranteed again once the buffer has room",
+                "behind: writes wait for room in the buffer, because they came faster than the rate, as after a stall; guaranteed \
+                 again once there is room",
             )),
             StreamUpdate::Late { us } => {
                 self.late += 1;
@@ -263,7 +264,7 @@ mod tests {
     #[test]
     fn a_guarantee_is_kept_unless_something_was_late_failed_or_lapsed() {
         let mut events = Events::begin();
-        let behind = "behind: written faster than the rate";
+        let behind = "behind: writes wait for room";
         for event in [
             StreamUpdate::Serving,
             StreamUpdate::Behind,

@@ -403,5 +403,10 @@ fn stat_warns_where_units_look_wrong() {
     assert_eq!(doubts.as_array().map(Vec::len), Some(3));
     let good = text.replace("time,offset,size", "time_us,lba,sectors");
     let scene = Scene::with(&[("t.csv", good.as_bytes())]);
-    assert!(!scene.prints(&["stat", "t.csv"]).contains("warning"));
+    let table = scene.prints(&["stat", "t.csv"]);
+    assert!(!table.contains("warning"));
+    assert!(
+        table.contains("\n1 line is no request, such as a header"),
+        "{table}"
+    );
 }

@@ -61,3 +61,34 @@ fn a_unit_of_another_quantity_is_refused() {
         assert!(refused.contains(expected), "{words}: {refused}");
     }
 }
+
+/// KiB that a header takes for bytes, and a header that says so.
+#[test]
+fn what_replays_a_trace_warns_of_sizes_in_another_unit() {
+    let lines = |header: &str| {
+        let lines = (0..20).map(|at| format!("{at};R;{};8\n", at * 65_536));
+        format!("{header}\n{}", lines.collect::<String>())
+    };
+    let (wrong, right) = (
+        lines("time_ms;op;offset;size"),
+        lines("time_ms;op;offset;size_kib"),
+    );
+    let scene = Scene::with(&[("wrong.csv", &wrong), ("right.csv", &right)]);
+    let warning = "warning: the longest request has 8 bytes: sizes look like a number of blocks";
+    for command in [
+        "simulate --drive dec-rz26 --skip-bad --trace",
+        "simulate --drive dec-rz26 --cache 1MiB --trace",
+        "cache --trace",
+    ] {
+        let complains = |file: &str| {
+            let output = scene.run(&format!("{command} {file}"));
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        };
+        let wrong = complains("wrong.csv");
+        assert!(wrong.contains(warning), "{command}: {wrong}");
+        let right = complains("right.csv");
+        assert!(!right.contains("warning"), "{command}: {right}");
+    }
+    let figures = scene.json("trace stat right.csv");
+    assert_eq!(figures["size_bytes"]["p50"], 8192);
+}

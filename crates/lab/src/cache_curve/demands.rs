@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use cache::Numbers;
 use cache::numbers::TooManyNames;
 use simulator::trace::objects::{self, ObjectColumns, ObjectFormat};
-use simulator::trace::{Format, OnBad, TraceReader};
+use simulator::trace::{Format, OnBad, TraceReader, doubts_of_first};
 
 use super::{BLOCK_BYTES, CurveSettings};
 use crate::{Failure, Progress};
@@ -165,6 +165,13 @@ impl CurveSettings {
             (None, None) if is_named_so() => Ok(Some(ObjectFormat::OracleGeneral)),
             (Some(_) | None, None) => Ok(None),
         }
+    }
+
+    /// Why the units of a trace of block requests look wrong. Nothing is said of what can be read only once, or not at all.
+    pub fn doubts(&self) -> Vec<String> {
+        let is_of_blocks = matches!(self.objects(), Ok(None)) && self.trace.is_file();
+        let reader = is_of_blocks.then(|| self.reader().ok()).flatten();
+        reader.map_or_else(Vec::new, |mut reader| doubts_of_first(&mut reader))
     }
 
     /// The reader of a trace of block requests.

@@ -11,7 +11,7 @@ use simulator::replay::{
     AddressFit, DeviceChoice, Replay, ReplayCounts, ReplayError, ReplayPace, ReplayPlan,
 };
 use simulator::run::{Arrival, Load, LoadError, LoadPart, PastEnd};
-use simulator::trace::{ColumnOptions, Format, OnBad, TraceForm};
+use simulator::trace::{ColumnOptions, Format, OnBad, TraceForm, TraceReader, doubts_of_first};
 use simulator::workload::{
     self, BuiltInWorkload, LoadDescription, MixedLoad, Mixture, Overrides, Synthetic, Workload,
 };
@@ -138,6 +138,15 @@ impl LoadSettings {
         let workload = self.workload.as_deref();
         let workload = workload.filter(|name| is_file_name(name)).map(Path::new);
         self.trace.as_deref().or(workload)
+    }
+
+    /// Why the units of the trace look wrong. Nothing is said of what can be read only once, or not at all.
+    pub fn doubts(&self) -> Vec<String> {
+        let regular = self.trace.clone().filter(|path| path.is_file());
+        let plan = regular.and_then(|path| self.plan(path).ok());
+        let reader =
+            plan.and_then(|plan| TraceReader::open(&plan.path, plan.form, plan.on_bad).ok());
+        reader.map_or_else(Vec::new, |mut reader| doubts_of_first(&mut reader))
     }
 
     /// The treatment of requests past the end of the drive.

@@ -339,7 +339,12 @@ pub fn why_stuck(task: &Task, drive: &DriveStatus) -> Option<&'static str> {
         task.state == TaskState::Active && task.mb_per_s == 0.0 && task.elapsed_s > STUCK_S;
     is_stuck.then_some(match drive.mode {
         Mode::Following if drive.impact.budget_percent == 0.0 => "the impact budget is 0",
-        Mode::Following => "the foreground leaves neither gaps nor idle time within the budget",
+        Mode::Following if drive.impact.is_used_up() => {
+            "the impact budget is used up, and there is no idle time"
+        }
+        Mode::Following => {
+            "no gap is expected to reach its blocks without delaying the foreground, and there is no idle time"
+        }
         Mode::Learning => {
             "gaps stay unused while the drive is still learned, and there is no idle time"
         }

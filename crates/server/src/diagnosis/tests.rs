@@ -228,9 +228,13 @@ fn tasks_and_scrubs_that_fail_or_do_not_get_on_are_found() {
     found(
         "no-progress",
         Wrong,
-        "0.00 MB/s: the foreground leaves neither",
-        with(stuck),
+        "0.00 MB/s: no gap is expected to reach",
+        with(stuck.clone()),
     );
+    found("no-progress", Wrong, "the impact budget is used up", |s| {
+        s.drives[0].impact.measured_percent = Some(s.drives[0].impact.budget_percent);
+        s.drives[0].tasks.push(stuck.clone());
+    });
     let scrub = |scrub: ScrubStatus| move |s: &mut Status| s.scrubs.push(scrub.clone());
     let damaged = ScrubStatus {
         changed: 2,

@@ -92,7 +92,8 @@ impl Picture<'_> {
                 Mode::Safe,
                 format!(
                     "{share:.0} % of recent commands ended as the belief predicts: requests go in block \
-                     order, and gaps stay unused"
+                     order, and gaps stay unused until it is {:.0} %",
+                    tracker::POSITIONING_ABOVE * 100.0
                 ),
             ),
             tracker::BeliefMode::Unconfirmed => (
@@ -106,7 +107,10 @@ impl Picture<'_> {
             ),
             tracker::BeliefMode::Positioning => (
                 Mode::Following,
-                format!("{share:.0} % of recent commands ended as the belief predicts"),
+                format!(
+                    "{share:.0} % of recent commands ended as the belief predicts; below {:.0} % it is safe mode",
+                    tracker::SAFE_BELOW * 100.0
+                ),
             ),
         }
     }

@@ -6,8 +6,8 @@
 //! | Column | Names | Without a unit |
 //! |---|---|---|
 //! | time | `time`, `timestamp`, `ts`, `arrival` with `_s`, `_ms`, `_us`, `_ns` | `--time-unit`, else seconds |
-//! | address | `offset`, `address` with `_bytes`, `_sectors`, `_blocks`; `lba`, `lbn`, `sector`, `block`, `blkno` | bytes; the last five blocks of `--block-bytes`, else 512 bytes |
-//! | length | `size`, `length`, `len` with `_bytes`, `_sectors`, `_blocks`; `bytes`; `sectors`, `blocks`, `bcount` | `--size-unit`, else bytes; the last three blocks |
+//! | address | `offset`, `address` with `_bytes`, `_kib`, `_sectors`, `_blocks`; `lba`, `lbn`, `sector`, `block`, `blkno` | bytes; the last five blocks of `--block-bytes`, else 512 bytes |
+//! | length | `size`, `length`, `len` with `_bytes`, `_kib`, `_sectors`, `_blocks`; `bytes`; `sectors`, `blocks`, `bcount` | `--size-unit`, else bytes; the last three blocks |
 //! | direction | `op`, `type`, `rw`, `direction`, `opcode`, `io_type`, `operation`; `is_write` | all are reads |
 //! | device | `device`, `dev`, `disk`, `volume`, `device_id`, `volume_id` | one device |
 //!

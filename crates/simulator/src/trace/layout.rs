@@ -154,6 +154,7 @@ enum Meaning {
 enum Grain {
     Bytes,
     Blocks,
+    Kibibytes,
     /// Bytes, unless the user or a published trace says otherwise.
     Unstated,
 }
@@ -392,6 +393,7 @@ impl StatedUnits {
         match grain {
             Grain::Blocks => self.block_bytes,
             Grain::Bytes => 1,
+            Grain::Kibibytes => 1024,
             Grain::Unstated => self.bytes_of(self.address.unwrap_or(SizeUnit::Bytes)),
         }
     }
@@ -410,6 +412,7 @@ impl StatedUnits {
         let own = match grain {
             Grain::Bytes => Some(1),
             Grain::Blocks => Some(self.block_bytes),
+            Grain::Kibibytes => Some(1024),
             Grain::Unstated => None,
         };
         match (own, asked) {
@@ -440,12 +443,14 @@ impl Meaning {
             ("byte_offset", ..) | (_, "offset" | "address", "bytes") => {
                 Meaning::Address(Grain::Bytes)
             }
+            (_, "offset" | "address", "kib") => Meaning::Address(Grain::Kibibytes),
             ("lba" | "lbn" | "sector" | "block" | "blkno", ..)
             | (_, "offset" | "address", "sectors" | "blocks") => Meaning::Address(Grain::Blocks),
             ("size" | "length" | "len" | "io_size", ..) => Meaning::Length(Grain::Unstated),
             ("bytes" | "byte_length", ..) | (_, "size" | "length" | "len", "bytes") => {
                 Meaning::Length(Grain::Bytes)
             }
+            (_, "size" | "length" | "len", "kib") => Meaning::Length(Grain::Kibibytes),
             ("sectors" | "blocks" | "bcount", ..)
             | (_, "size" | "length" | "len", "sectors" | "blocks") => {
                 Meaning::Length(Grain::Blocks)

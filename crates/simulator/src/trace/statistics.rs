@@ -1,6 +1,6 @@
 //! Statistics of a trace: sizes, gaps, footprint and randomness.
 
-use super::{BLOCK_BYTES, DeviceIndex, DeviceTable, Record};
+use super::{BLOCK_BYTES, DeviceIndex, DeviceTable, Record, TraceReader};
 use block::{Direction, Instant};
 use hdrhistogram::Histogram;
 use roaring::RoaringTreemap;
@@ -24,6 +24,20 @@ const DIGITS: u8 = 3;
 /// The largest distinguishable value: 292 years in nanoseconds. Histograms of this range and
 /// precision have a fixed size of half a megabyte.
 const GREATEST: u64 = i64::MAX as u64;
+
+/// The first requests of a trace, by which its units are judged. A choice: they are read in milliseconds.
+const FIRST: usize = 10_000;
+
+/// Why sizes, addresses or times of a trace look like those of another unit, judged by its first requests. Bad lines
+/// are left to who replays the trace.
+pub fn doubts_of_first(reader: &mut TraceReader) -> Vec<String> {
+    let mut statistics = Statistics::default();
+    for record in reader.take(FIRST).map_while(Result::ok) {
+        statistics.add(&record);
+    }
+    let summary = statistics.summary(reader.devices());
+    summary.map_or_else(Vec::new, |summary| summary.doubts)
+}
 
 /// Collects the statistics of a trace.
 ///
