@@ -109,7 +109,7 @@ enum CtlAction {
         /// The priority. Tasks of priority 0 are served first
         #[arg(long, value_name = "N", default_value_t = 0)]
         priority: u8,
-        /// A client waits for the task: a read of it after each command of the foreground, at its cost
+        /// A client waits for the task: a read of it after each command of the foreground, at a cost that `impact` does not count
         #[arg(long, conflicts_with = "priority")]
         foreground: bool,
     },

@@ -348,15 +348,15 @@ impl PlannedDisk {
         refused: &NoMemory<Refusal>,
     ) -> PlanRefusal {
         let refusal = match refused {
-            NoMemory::Refused(refusal) => Some(refusal),
+            NoMemory::Refused(refusal) | NoMemory::Exhausted { refusal, .. } => Some(refusal),
             NoMemory::Used { .. } => None,
         };
         PlanRefusal {
             name: group.name.clone(),
             number,
-            reason: match refusal {
-                Some(refusal) => refusal.reason.to_string(),
-                None => refused.to_string(),
+            reason: match refused {
+                NoMemory::Refused(refusal) => refusal.reason.to_string(),
+                NoMemory::Exhausted { .. } | NoMemory::Used { .. } => refused.to_string(),
             },
             largest_rate: refusal.and_then(|refusal| {
                 Some((refusal.largest_rate?.bytes() as f64 / self.time_scale.times()) as u64)

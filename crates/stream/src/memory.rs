@@ -35,6 +35,20 @@ pub enum NoMemory<E> {
         /// The whole pool.
         total: u64,
     },
+    /// The stream would be granted with more than the pool has left.
+    #[error(
+        "{least} bytes of memory would be enough, and {left} of {total} for all streams are left"
+    )]
+    Exhausted {
+        /// The memory with which it would be granted.
+        least: u64,
+        /// What is left.
+        left: u64,
+        /// The whole pool.
+        total: u64,
+        /// The refusal with what is left.
+        refusal: E,
+    },
     /// The stream is refused with the memory that it may have.
     #[error(transparent)]
     Refused(E),
@@ -72,6 +86,14 @@ impl MemoryRule {
             match (terms.memory, least(&refusal)) {
                 (None, Some(least)) if least > memory && least <= left && tries > 0 => {
                     memory = least;
+                }
+                (None, Some(least)) if least > left => {
+                    return Err(NoMemory::Exhausted {
+                        least,
+                        left,
+                        total: self.total,
+                        refusal,
+                    });
                 }
                 _ => return Err(NoMemory::Refused(refusal)),
             }
@@ -117,9 +139,13 @@ mod tests {
         assert_eq!(granted(&terms, 10_000_000, 1), Ok(2_100_384));
         assert_eq!(granted(&terms, 10_000_000, 3_000_000), Ok(3_000_000));
         assert_eq!(granted(&terms, 1_000_000, 900_000), Ok(1_000_000));
+        let exhausted = granted(&terms, 1_000_000, 1_000_001);
         assert_eq!(
-            granted(&terms, 1_000_000, 1_000_001),
-            Err(NoMemory::Refused(1_000_001))
+            exhausted.map_err(|error| error.to_string()),
+            Err(
+                "1000001 bytes of memory would be enough, and 1000000 of 10000000 for all streams are left"
+                    .to_owned()
+            )
         );
     }
 

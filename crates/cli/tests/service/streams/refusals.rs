@@ -72,6 +72,27 @@ fn every_refusal_says_why_and_what_would_be_granted() {
 }
 
 #[test]
+fn a_stream_for_which_others_have_left_too_little_memory_is_told_so() {
+    let pool = "[drive.streams]\nlatency_ms = 0.2\nlongest_round_s = 0.05\nmemory = \"1 MiB\"\n";
+    let Some(service) = Service::start_with(PROMISING, pool) else {
+        return;
+    };
+    let large = Terms {
+        memory: Some(896 << 10),
+        ..terms()
+    };
+    let client = service.client();
+    let stream = client.attach_places("disk", places(), &large);
+    let stream = stream.expect("the pool has as much");
+    let small = refused(&service, "disk", places(), &terms());
+    let said = "131072 of 1048576 for all streams are left";
+    assert!(small.reason.contains(said), "{small}");
+    let least = small.least_memory;
+    assert!(least.is_some_and(|least| least > 128 << 10), "{small}");
+    stream.close().expect("it was there");
+}
+
+#[test]
 fn places_that_are_not_the_volumes_are_refused() {
     let Some(service) = Service::start() else {
         return;

@@ -195,6 +195,19 @@ impl VolumeStreams {
         });
         attached.map_err(|no| match no {
             NoMemory::Refused(NotGranted::Refused(refusal)) => in_real_time(disk, &refusal),
+            NoMemory::Exhausted {
+                least,
+                left,
+                total,
+                refusal: NotGranted::Refused(refusal),
+            } => wire::StreamRefused {
+                reason: format!(
+                    "{least} bytes of memory would be enough, and {left} of {total} for all streams are left{}",
+                    granted_now(largest_rate(disk, &refusal))
+                ),
+                largest_rate: largest_rate(disk, &refusal),
+                least_memory: Some(least),
+            },
             other => refused(other.to_string()),
         })
     }
@@ -231,15 +244,8 @@ pub(super) fn in_real_time(
     disk: &Disk,
     refusal: &stream::admission::Refusal,
 ) -> wire::StreamRefused {
-    let scale = disk.clock.scale().times();
-    let largest = refusal
-        .largest_rate
-        .map(|rate| (rate.bytes() as f64 / scale) as u64);
-    let mut reason = refusal.reason.to_string();
-    if let Some(rate) = largest {
-        let mb_s = rate as f64 / 1e6;
-        reason += &format!("; {mb_s:.3} MB/s ({rate} bytes in a second) would be granted now");
-    }
+    let largest = largest_rate(disk, refusal);
+    let mut reason = refusal.reason.to_string() + &granted_now(largest);
     if let Some(memory) = refusal.least_memory {
         reason += &format!("; {memory} bytes of memory would be enough");
     }
@@ -248,4 +254,19 @@ pub(super) fn in_real_time(
         largest_rate: largest,
         least_memory: refusal.least_memory,
     }
+}
+
+/// The largest rate that would be granted, in bytes of a real second.
+fn largest_rate(disk: &Disk, refusal: &stream::admission::Refusal) -> Option<u64> {
+    let scale = disk.clock.scale().times();
+    let rate = refusal.largest_rate?;
+    Some((rate.bytes() as f64 / scale) as u64)
+}
+
+/// That this rate would be granted, behind a reason.
+fn granted_now(largest: Option<u64>) -> String {
+    largest.map_or_else(String::new, |rate| {
+        let mb_s = rate as f64 / 1e6;
+        format!("; {mb_s:.3} MB/s ({rate} bytes in a second) would be granted now")
+    })
 }
