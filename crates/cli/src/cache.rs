@@ -220,6 +220,13 @@ fn sentences(curves: &MissCurves) -> String {
             "No policy misses half a point less than lru at any of these sizes."
         ),
     };
+    if let Some(below) = curves.coarse_below() {
+        let _ = writeln!(
+            text,
+            "Below {} the caches of the sample have fewer than 1,000 blocks: their miss ratios may be some hundredths off.",
+            bytes(below)
+        );
+    }
     text
 }
 

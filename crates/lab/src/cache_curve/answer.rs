@@ -1,6 +1,6 @@
 //! The answer in words: what memory is worth on this trace.
 
-use super::{LRU, LruCurve, MissCurves, MissRatio};
+use super::{LRU, LruCurve, MissCurves, MissRatio, Sampling};
 
 /// What memory is worth.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,10 +36,21 @@ pub struct Better {
 /// The shares of [`CurveSummary::memory`]. A choice.
 const SHARES: [f64; 3] = [0.5, 0.9, 0.99];
 
+/// Frames of a sample's cache below which its miss ratios are coarse. A choice: whether a sample has one of the most demanded
+/// blocks moves the curve there by hundredths (docs/results/cache.md).
+const COARSE: u64 = 1_000;
+
 /// The least difference of miss ratios that is worth a sentence. A choice: half a point.
 const NOTABLE: f64 = 0.005;
 
 impl MissCurves {
+    /// The size below which the curves of a sample are coarse, if one of the sizes is.
+    pub fn coarse_below(&self) -> Option<u64> {
+        let below = self.lru.sampling.whole(COARSE);
+        let is_sample = self.lru.sampling != Sampling::WHOLE;
+        (is_sample && self.sizes.iter().any(|&size| size < below)).then_some(below)
+    }
+
     /// What memory is worth.
     pub fn worth(&self) -> CurveSummary {
         let first_demands = self.lru.miss_ratio(self.distinct);

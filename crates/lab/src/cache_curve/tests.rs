@@ -100,6 +100,39 @@ fn a_sample_is_near_the_whole() {
     }
 }
 
+/// Zipf's law with alpha 1: the rank is the exponential of an even share of the logarithm of all blocks. The blocks of
+/// the ranks are unrelated to them (Steele, Lea, Flood's constant).
+fn zipf(count: usize, blocks: u64, seed: u64) -> impl Iterator<Item = u64> {
+    let mut state = seed;
+    (0..count).map(move |_| {
+        state = state * 48_271 % 0x7FFF_FFFF;
+        let share = state as f64 / f64::from(0x7FFF_FFFF);
+        let rank = ((blocks as f64).ln() * share).exp() as u64;
+        (rank + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 24
+    })
+}
+
+/// The error as the paper of the method has it (Waldspurger et al., FAST 2015, section 4.2): the mean over sizes that
+/// are evenly spaced.
+#[test]
+fn the_mean_error_of_a_sample_is_below_a_hundredth() {
+    for seed in [1, 12_345, 777_777] {
+        let trace = trace(zipf(200_000, 100_000, seed));
+        let mut settings = settings(&trace);
+        settings.replacement = vec![LRU.to_owned()];
+        settings.sizes = (1..=50).map(|part| part * 1_000).collect();
+        let whole = settings.run(&()).expect("a good trace");
+        assert_eq!(whole.coarse_below(), None);
+        settings.sampling = Sampling::of(0.1).expect("a share");
+        let sampled = settings.run(&()).expect("a good trace");
+        let pairs = sampled.ratios.iter().zip(&whole.ratios);
+        let off = pairs.map(|(sampled, whole)| (sampled.miss_ratio - whole.miss_ratio).abs());
+        let mean = off.sum::<f64>() / 50.0;
+        assert!(mean > 0.0 && mean < 0.01, "{seed}: {mean}");
+        assert_eq!(sampled.coarse_below(), Some(10_000));
+    }
+}
+
 #[test]
 fn a_reader_is_served_ahead_and_what_jumps_is_fetched_for_in_vain() {
     let figures = |blocks: &[u64]| {
