@@ -108,9 +108,10 @@ impl Lease {
         for line in events.lines() {
             text += &format!("  {line}\n");
         }
-        if !self.best_effort {
-            text += &events.verdict(accesses);
-        }
+        text += &match self.best_effort {
+            true => summary.verdict(),
+            false => events.verdict(accesses),
+        };
         print(&text)?;
         self.judged(events)
     }

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::output::micros;
+
 /// One read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PacedAccess {
@@ -164,6 +166,17 @@ impl PacedRun {
 }
 
 impl PaceSummary {
+    /// Whether the rate was kept without a guarantee, in a sentence.
+    pub fn verdict(&self) -> String {
+        match self.behind {
+            0 => String::from("No guarantee was asked for. The rate was kept.\n"),
+            _ => format!(
+                "No guarantee was asked for. The rate was not kept: up to {} behind.\n",
+                micros(self.longest_behind_us as f64)
+            ),
+        }
+    }
+
     /// The statistics as text; `what` names the accesses.
     pub fn describe(&self, what: &str) -> String {
         let ms = |us: u64| us as f64 / 1e3;
@@ -223,6 +236,9 @@ mod tests {
             (20_000, 1_500)
         );
         assert_eq!((summary.behind, summary.longest_behind_us), (1, 3_000));
+        assert!(summary.verdict().contains("not kept: up to 3.0 ms behind"));
+        let kept = known(&[100, 100]).summary(STALL).verdict();
+        assert!(kept.ends_with("The rate was kept.\n"), "{kept}");
         assert_eq!(
             known(&[]).summary(STALL),
             PaceSummary {
