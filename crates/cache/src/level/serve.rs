@@ -311,7 +311,7 @@ impl Level {
                 Some(last) => last,
                 None => {
                     self.runs.push(FetchInFlight {
-                        blocks: Interval::new(first, end - 1),
+                        blocks: Interval::new(first, first),
                         request,
                         frames_from: first,
                         ahead_from: first,

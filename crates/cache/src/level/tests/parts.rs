@@ -7,8 +7,8 @@ use block::{Duration, Instant, RequestId};
 use super::{asked, fetched};
 use crate::cache::{Cache, Evicted};
 use crate::coordinator::{
-    Coordinator, CoordinatorRules, Purpose, ReadmoreAs, RequestPlan, Retention, SilentHits,
-    SilentUse, UpperRequest,
+    Coordinator, CoordinatorRules, EmptyNative, Purpose, ReadmoreAs, RequestPlan, Retention,
+    SilentHits, SilentUse, UpperRequest,
 };
 use crate::level::{Ending, Level, Stored};
 use crate::prefetch::{Advice, Ahead, FetchMode, Note, PrefetchWaiter, Prefetcher, Seen};
@@ -102,6 +102,16 @@ impl Prefetcher for Advised {
     fn on_silent_use(&mut self, seen: &Seen) {
         self.2
             .note(format!("silent {} {:?}", seen.blocks, seen.found));
+    }
+}
+
+/// Writes down what it sees, and fetches nothing ahead.
+struct Watching(Log);
+
+impl Prefetcher for Watching {
+    fn on_request(&mut self, seen: &Seen, _: &Residency, _: &mut Advice) {
+        self.0
+            .note(format!("seen {} {:?}", seen.blocks, seen.found));
     }
 }
 
@@ -345,6 +355,30 @@ fn silent_hits_are_silent_unless_the_coordinator_wants_otherwise() {
         assert_eq!(count("silent [1,1] All"), touches, "{log:?}");
         assert_eq!(level.counts().ahead_used, 1);
     }
+    let (mut level, log) = level(9, Advice::default(), None, plan(0, 0), told);
+    fetched(&mut level, 0, 1);
+    let log = log.take();
+    assert!(
+        log.iter().all(|line| !line.starts_with("silent")),
+        "nothing went past: {log:?}"
+    );
+}
+
+#[test]
+fn the_prefetcher_sees_a_request_that_goes_past_if_the_coordinator_wants_it() {
+    let wanted = CoordinatorRules {
+        empty_native: EmptyNative::Seen,
+        ..CoordinatorRules::default()
+    };
+    let told: &[&str] = &["seen [4,6] NotAll"];
+    for (rules, told) in [(CoordinatorRules::default(), &[][..]), (wanted, told)] {
+        let (level, log) = level(9, Advice::default(), None, plan(3, 0), rules);
+        let mut level = level.with_prefetcher(Box::new(Watching(log.clone())));
+        fetched(&mut level, 4, 6);
+        let mut log = log.take();
+        log.retain(|line| line.starts_with("seen"));
+        assert_eq!(log, told);
+    }
 }
 
 #[test]
@@ -371,6 +405,20 @@ fn what_is_read_more_is_touched_but_not_used() {
         assert!(log.contains(&"evicted 1 false".to_owned()), "{log:?}");
         assert_eq!(level.counts().ahead_evicted_unused, 1);
     }
+    // Each block is touched with its own pattern.
+    let advice = Advice {
+        notes: vec![Note::Sequential(Interval::new(6, 6))],
+        ..Advice::default()
+    };
+    let (mut level, log) = level(9, advice, None, plan(0, 2), CoordinatorRules::default());
+    fetched(&mut level, 3, 4);
+    log.take();
+    fetched(&mut level, 3, 4);
+    let mut touched = log.take();
+    touched.retain(|line| line.starts_with("touch"));
+    let patterns = touched.iter().map(|line| line.rsplit(' ').next());
+    let patterns: Vec<&str> = patterns.flatten().collect();
+    assert_eq!(patterns, ["Random", "Random", "Random", "Sequential"]);
 }
 
 #[test]

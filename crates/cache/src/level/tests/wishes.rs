@@ -281,6 +281,26 @@ fn where_wishes_come_too_late_more_is_fetched_and_they_are_tried_again() {
 }
 
 #[test]
+fn a_request_without_readmore_is_no_try_of_wishes() {
+    let wished = |others: u64| {
+        let mut level = scripted(1000, 13).with_wishes_while_granted();
+        for turn in 0..200 {
+            // Twelve blocks more: readahead fetches four, the reader comes for the rest at once.
+            let first = 26 * turn + 12;
+            fetched(&mut level, first, first + 1);
+            fetched(&mut level, first + 6, first + 13);
+            (0..others).for_each(|_| {
+                fetched(&mut level, 0, 0);
+            });
+        }
+        level.counts().wished
+    };
+    for others in 1..8 {
+        assert_eq!(wished(others), wished(0), "{others} between two tries");
+    }
+}
+
+#[test]
 fn what_pfc_reads_more_is_wished_and_found_when_it_was_granted() {
     let mut level = composed("none", "pfc").with_wishes();
     let demand = |first, last| (Interval::new(first, last), Purpose::Demand);
