@@ -33,6 +33,8 @@ DENY := $(TOOLS)/bin/cargo-deny
 DENY_VERSION := 0.20.2
 FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
+MUTANTS := $(TOOLS)/bin/cargo-mutants
+MUTANTS_VERSION := 27.1.0
 MDBOOK := $(TOOLS)/bin/mdbook
 MDBOOK_VERSION := 0.5.4
 CARGO_DEB := $(TOOLS)/bin/cargo-deb
@@ -56,6 +58,9 @@ DOC = $(DESTDIR)$(PREFIX)/share/doc/headtime
 # How the command is compiled: `make deb` takes the profile `dist`, which is smaller and takes longer.
 PROFILE := release
 
+# What `make mutants` is told: `cargo xtask mutants --help`.
+MUTANTS_WORDS ?=
+
 # What `make package` generates for both.
 PACKAGE := $(CURDIR)/target/package
 
@@ -63,7 +68,7 @@ PACKAGE := $(CURDIR)/target/package
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup tools guest-setup suites-setup demo install uninstall package deb try-deb test guest suites suites-long suites-of xfstests tidy \
-	counts python bench bench-peers bench-service screenshots book fuzz
+	counts python bench bench-peers bench-service screenshots book fuzz mutants
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -237,5 +242,13 @@ fuzz: setup $(FUZZ) ## Look for inputs that break a parser, SECONDS_PER_TARGET e
 
 $(FUZZ):
 	cargo install cargo-fuzz --version $(FUZZ_VERSION) --locked --root $(TOOLS) \
+	  --target-dir $(TOOLS)/build
+	rm -rf $(TOOLS)/build
+
+mutants: setup $(MUTANTS) ## Which share of small changes the tests notice, by samples (hours; MUTANTS_WORDS=--help)
+	PATH="$(TOOLS)/bin:$$PATH" cargo xtask mutants $(MUTANTS_WORDS)
+
+$(MUTANTS):
+	cargo install --debug cargo-mutants --version $(MUTANTS_VERSION) --locked --root $(TOOLS) \
 	  --target-dir $(TOOLS)/build
 	rm -rf $(TOOLS)/build

@@ -13,6 +13,7 @@ mod check;
 mod counts;
 mod import_drives;
 mod markdown;
+mod mutants;
 mod prose;
 mod repository;
 mod results;
@@ -93,6 +94,11 @@ const ALL: &[Task] = &[
         name: "swarm",
         about: "whole services in virtual time under faults: --seeds N | --minutes M | --seed S",
         run: swarm::run,
+    },
+    Task {
+        name: "mutants",
+        about: "how many small changes of the program the tests notice, by samples; --help",
+        run: mutants::run,
     },
     Task {
         name: "bless",
