@@ -150,12 +150,14 @@ impl Guarantees {
         [rounds, self.look_again].into_iter().flatten().min()
     }
 
-    /// A command has ended.
-    pub(crate) fn note_end(&mut self, now: Instant, id: CommandId) {
+    /// A command has ended. The answer is whether it flushed what the drive's buffer held before the first stream.
+    pub(crate) fn note_end(&mut self, now: Instant, id: CommandId) -> bool {
         self.ended = now;
-        if self.leftover == Leftover::Flushing(id) {
+        let is_of_leftover = self.leftover == Leftover::Flushing(id);
+        if is_of_leftover {
             self.leftover = Leftover::None;
         }
+        is_of_leftover
     }
 }
 

@@ -43,7 +43,7 @@ pub use crate::gap::{Gaps, Rules, TaskChange};
 pub use crate::guarantees::{StreamInput, streams};
 pub use crate::input::{EncodedOrder, Impossible, Input, Reply};
 pub use crate::intake::Unchanged;
-pub use crate::intake::flushes::Flushed;
+pub use crate::intake::flushes::{Flushed, OWN_FLUSH};
 pub use crate::intake::limits::Limits;
 pub use crate::intake::{lifecycle, limits};
 pub use crate::preemption::Preempted;

@@ -23,11 +23,14 @@ impl Stages<'_> {
             let whose = whose(&self.cx, sent);
             self.cx.belief.log_end(now, sent, whose, outcome);
         }
-        self.guarantees.note_end(now, sent.id);
+        let is_own = self.guarantees.note_end(now, sent.id);
         if matches!(sent.purpose, Purpose::Flush) {
             self.cx.intake.busy = now;
-            self.cx.intake.flushes.end(now, outcome.status);
-            return;
+            let flushes = &mut self.cx.intake.flushes;
+            return match is_own {
+                true => flushes.end_own(now, outcome.status),
+                false => flushes.end(now, outcome.status),
+            };
         }
         let late = match &sent.route {
             Some(route) => self.learn(sent, route),

@@ -24,6 +24,10 @@ pub struct Flushed {
     pub status: Status,
 }
 
+/// The name of a flush that the engine gives the drive for itself. Only its failure is reported. Clients have smaller
+/// names.
+pub const OWN_FLUSH: RequestId = RequestId(u64::MAX - 1);
+
 /// The flushes of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct Flushes {
@@ -75,6 +79,17 @@ impl Flushes {
         });
         self.ended.extend(ends);
     }
+
+    /// A command has ended that no client waits for. If it failed, clients have to know.
+    pub(crate) fn end_own(&mut self, now: Instant, status: Status) {
+        if status != Status::Good {
+            self.ended.push_back(Flushed {
+                id: OWN_FLUSH,
+                at: now,
+                status,
+            });
+        }
+    }
 }
 
 #[cfg(test)]
@@ -98,5 +113,19 @@ mod tests {
         let ended = [(); 3].map(|()| flushes.poll().map(|flushed| flushed.id));
         assert_eq!(ended, [Some(name(1)), Some(name(2)), None]);
         assert!(matches!(flushes.next(), StageAnswer::Give(Draft::Flush)));
+    }
+
+    /// A client's flush has its own command, whose end says whether it is done.
+    #[test]
+    fn a_flush_of_the_engine_ends_no_flush_of_a_client_and_is_reported_if_it_fails() {
+        let mut flushes = Flushes::default();
+        assert_eq!(flushes.accept(RequestId(1), 3), Ok(()));
+        assert!(matches!(flushes.next(), StageAnswer::Give(Draft::Flush)));
+        flushes.end_own(Instant::ZERO, Status::Good);
+        assert_eq!(flushes.poll(), None);
+        flushes.end_own(Instant::ZERO, Status::TimedOut);
+        assert_eq!(flushes.poll().map(|flushed| flushed.id), Some(OWN_FLUSH));
+        flushes.end(Instant::ZERO, Status::Good);
+        assert_eq!(flushes.poll().map(|flushed| flushed.id), Some(RequestId(1)));
     }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use block::{RequestId, Status};
 
 use super::division::Side;
-use crate::Flushed;
+use crate::{Flushed, OWN_FLUSH};
 
 /// Flushes that were not reported, in the order of their acceptance.
 #[derive(Default)]
@@ -52,8 +52,14 @@ impl JointFlushes {
         self.0.push_back(JointFlush { id, ends });
     }
 
-    /// Notes the end of a flush, unless the drive was taken out since.
+    /// Notes the end of a flush, unless the drive was taken out since. One of an arm's own, which was not asked for, is
+    /// reported as it is.
     pub(super) fn note_end(&mut self, side: Side, flushed: Flushed) {
+        if flushed.id == OWN_FLUSH {
+            let ends = [FlushPart::Ended(flushed), FlushPart::Unasked];
+            let id = flushed.id;
+            return self.0.push_back(JointFlush { id, ends });
+        }
         let part = self.0.iter_mut().find_map(|flush| {
             let part = &mut flush.ends[side as usize];
             (flush.id == flushed.id && matches!(part, FlushPart::Asked)).then_some(part)

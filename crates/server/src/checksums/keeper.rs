@@ -11,7 +11,8 @@
 //! 1. A change goes to the drive when the intents of its pages are durable.
 //! 2. A record follows a change when a flush that began after the change has ended.
 //! 3. An intent is removed after its record, and it is durable before.
-//! 4. A change that failed, was undone by a power cut or met another one leaves its pages unknown.
+//! 4. A change that failed, was undone by a power cut or met another one leaves its pages unknown. So does each one that
+//!    was not flushed when a flush failed: the drive may have dropped it, and later flushes end well.
 //! 5. A read counts if no change of its chunk was in flight meanwhile, and the chunk has no changes without a record.
 //! 6. A read counts if all of its bytes are on the medium. An earlier service may have left changes in the drive's
 //!    buffer, so reads before the first flush do not count. Nor do reads of trimmed bytes and of chunks without room
@@ -288,16 +289,27 @@ impl Keeper {
 
     /// A flush has ended.
     pub fn flush_ended(&mut self, key: u64, ending: Ending) {
-        if let (Some(covered), Ending::Good) = (self.flushes.remove(&key), ending) {
-            self.durable = self.durable.max(covered);
-            self.has_flushed = true;
-            let durable = self.durable;
-            self.trims.retain(|(_, ended)| *ended > durable);
+        let Some(covered) = self.flushes.remove(&key) else {
+            return;
+        };
+        if ending == Ending::Failed {
+            // A change that has not ended may be in the drive's buffer, too.
+            self.in_flight.values_mut().for_each(|one| one.met = true);
+            return self.lose_unflushed();
         }
+        self.durable = self.durable.max(covered);
+        self.has_flushed = true;
+        let durable = self.durable;
+        self.trims.retain(|(_, ended)| *ended > durable);
     }
 
     /// The drive has lost its power, and with it any change that was not flushed.
     pub fn power_cut(&mut self) {
+        self.lose_unflushed();
+    }
+
+    /// Any change that was not flushed may be undone.
+    fn lose_unflushed(&mut self) {
         for active in self.active.values_mut() {
             if active.last > self.durable || active.in_flight > 0 {
                 active.cover.clear();

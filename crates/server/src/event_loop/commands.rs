@@ -6,6 +6,7 @@
 )]
 
 use block::{Action, Class, Extent, Lba, Status};
+use engine::OWN_FLUSH;
 
 use super::EventLoop;
 use crate::arena::Memory;
@@ -144,8 +145,11 @@ impl EventLoop {
         }
         while let Some(flushed) = disk.poll_flushed() {
             is_any = true;
-            if !disk.take_checksum_flush(flushed.id) {
-                volumes.flushed(disk, &flushed);
+            let is_own = disk.take_checksum_flush(flushed.id) || flushed.id == OWN_FLUSH;
+            match (is_own, flushed.status) {
+                (false, _) => volumes.flushed(disk, &flushed),
+                (true, Status::Good) => (),
+                (true, _) => volumes.flush_failed(disk),
             }
         }
         while let Some((key, result)) = disk.poll_punched() {

@@ -196,6 +196,12 @@ impl Volumes {
         self.answer(disk, key);
     }
 
+    /// A flush has failed for which no operation waits. Drives tell of a loss once, so that a client's next flush would
+    /// end well.
+    pub(crate) fn flush_failed(&mut self, disk: &Disk) {
+        self.caches.fail_flushes(disk, &mut self.operations);
+    }
+
     /// The back end has trimmed or zeroed blocks, or could not.
     pub(crate) fn punched(
         &mut self,

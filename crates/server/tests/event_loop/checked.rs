@@ -5,7 +5,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use block::Durability;
 use block::operation::{Ask, OperationError};
 use drive::catalog::find;
 use drive::{Imperfections, VirtualDrive};
@@ -22,6 +24,7 @@ use server::disk::back_end::file::Image;
 use server::event_loop::EventLoop;
 
 use crate::client::Client;
+use crate::fickle::{Fails, Fickle, Mood};
 use crate::ledger::{Ledger, SPREAD, UNITS};
 use crate::station::{FASTEST, Served};
 use server::clock::TimeScale;
@@ -31,6 +34,11 @@ const BYTES: u64 = UNITS * SPREAD;
 
 /// A drive with a write cache, whose checksums are beside its image.
 fn served(folder: tempfile::TempDir) -> Served {
+    served_in(folder, Mood::default(), Arc::default())
+}
+
+/// The same, in a mood. It counts the commands that it fails.
+fn served_in(folder: tempfile::TempDir, mood: Mood, failed: Arc<AtomicUsize>) -> Served {
     let entry = find("seagate-cheetah-9lp").expect("it is shipped");
     let truth = Arc::new(entry.profile().expect("a profile"));
     let path = folder.path().to_owned();
@@ -43,6 +51,7 @@ fn served(folder: tempfile::TempDir) -> Served {
         let image = Image::open_or_make(&path.join("image"), truth.block_bytes, blocks);
         let drive = VirtualDrive::imperfect(truth, Imperfections::default(), 5);
         let inner = Emulated::new(drive, image.expect("an image")).with_dice(5);
+        let inner = Fickle::new(Box::new(inner), mood, failed);
         let checked = Checked::new(Box::new(inner), vec![volume(&path)]);
         Box::new(checked.expect("a thread")) as Box<dyn BackEnd>
     })
@@ -144,6 +153,31 @@ fn cut(served: &Served, ledger: &mut Ledger, round: u64) -> bool {
     }
     ledger.nobody_answers();
     !lost.written.is_empty() || !lost.undecided.is_empty()
+}
+
+/// A drive tells of what it has dropped once. The client that wrote it has to know.
+#[test]
+fn what_a_flush_of_the_checksums_has_lost_fails_the_next_flush_of_a_client() {
+    let (mood, failed) = (Mood::default(), Arc::new(AtomicUsize::new(0)));
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = served_in(folder, Arc::clone(&mood), Arc::clone(&failed));
+    let mut client = Client::connect(&served.socket(), Style::Structured);
+    let write = Asked::Of(Ask::Write {
+        durability: Durability::Volatile,
+    });
+    let written = client.ask(write, 0, CHUNK, &[7; CHUNK as usize]);
+    assert_eq!(written.result, Ok(()));
+    *mood.lock().expect("a mood") = Fails::Flushes;
+    while failed.load(Ordering::Relaxed) == 0 {
+        served.ask(|event_loop| keeper(event_loop, |keeper| keeper.hasten()));
+        std::thread::yield_now();
+    }
+    *mood.lock().expect("a mood") = Fails::Nothing;
+    let mut flush = || client.ask(Asked::Of(Ask::Flush), 0, 0, &[]).result;
+    assert_eq!(flush(), Err(OperationError::Io));
+    assert_eq!(flush(), Ok(()));
+    drop(client);
+    served.stop();
 }
 
 #[test]

@@ -133,6 +133,7 @@ impl World {
             }
             Step::End { which, ending } => self.end(which, ending),
             Step::Flush => self.turn_flush(),
+            Step::FlushFails { seed } => self.fail_flush(&mut Dice(seed)),
             Step::Region { mut count } => {
                 while count > 0 && self.order() {
                     count -= 1;
@@ -243,6 +244,16 @@ impl World {
             false => Ending::Failed,
         };
         self.keeper.change_ended(self.now, command.key, ending);
+    }
+
+    /// A flush fails that has begun, or begins now.
+    fn fail_flush(&mut self, chance: &mut dyn Chance) {
+        if self.flushing.is_none() {
+            self.turn_flush();
+        }
+        let (key, _) = self.flushing.take().expect("begun");
+        self.drive.lose(chance);
+        self.keeper.flush_ended(key, Ending::Failed);
     }
 
     /// A flush from its begin to its end.

@@ -29,6 +29,8 @@ pub enum Step {
     End { which: u64, ending: bool },
     /// The drive begins to flush, or ends a flush.
     Flush,
+    /// A flush fails, and the drive drops some of what is not on the medium. The commands at the drive go on.
+    FlushFails { seed: u64 },
     /// The region carries out its next requests.
     Region { count: u64 },
     /// Time passes. The drive flushes if that is wanted.
@@ -67,6 +69,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         2 => (near(), count()).prop_map(|(first, count)| Step::Punch { first, count }),
         12 => (any::<u64>(), prop::bool::weighted(0.95)).prop_map(|(which, ending)| Step::End { which, ending }),
         8 => Just(Step::Flush),
+        1 => any::<u64>().prop_map(|seed| Step::FlushFails { seed }),
         12 => (1..6_u64).prop_map(|count| Step::Region { count }),
         4 => (1..12_u64).prop_map(|seconds| Step::Pass { seconds }),
         1 => (1..12_u64).prop_map(|seconds| Step::Look { seconds }),
