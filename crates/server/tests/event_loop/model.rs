@@ -96,6 +96,16 @@ impl Model {
         }
     }
 
+    /// The present moment.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// A read that was submitted at a moment has found this value: earlier ones are gone.
+    pub fn found(&mut self, block: u64, stamp: Stamp, since: u64) {
+        self.blocks[block as usize].retain(|value| value.stamp == stamp || value.ended > since);
+    }
+
     /// Blocks from `first` on may have what they may have in `other`.
     pub fn restore(&mut self, first: u64, other: &Model) {
         let count = self.blocks.len() as u64 - first;

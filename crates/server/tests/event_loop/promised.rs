@@ -12,12 +12,17 @@ use stream::quota::Quotas;
 /// Bytes of a page of a stream.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// An engine that promises something to streams.
+/// An engine that promises something to streams, and a tenth of the head time to others.
 pub fn promising(engine: Engine) -> Engine {
+    promising_beside(engine, 100)
+}
+
+/// The same, with another share of the head time for others.
+pub fn promising_beside(engine: Engine, foreground_permille: u32) -> Engine {
     let promise = Promise {
         beyond: Beyond::default(),
         rules: Rules {
-            foreground_permille: 100,
+            foreground_permille,
             latency: Duration::from_millis(1),
             longest_round: Duration::from_secs(1),
             streams: 8,

@@ -19,6 +19,15 @@ pub struct History {
     /// How many have left the front of that list.
     settled: usize,
     cuts: usize,
+    /// How often anything that readers have found may have been lost.
+    losses: usize,
+}
+
+/// A moment of the history, at which a read begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Glance {
+    now: u64,
+    losses: usize,
 }
 
 /// A moment of the history, at which a flush begins.
@@ -34,6 +43,7 @@ impl History {
             volatile: Vec::new(),
             settled: 0,
             cuts: 0,
+            losses: 0,
         }
     }
 
@@ -82,8 +92,27 @@ impl History {
         self.settled += count;
     }
 
+    /// A read begins now.
+    pub fn glance(&self) -> Glance {
+        Glance {
+            now: self.found.now(),
+            losses: self.losses,
+        }
+    }
+
+    /// A read that began then has found these values from a block on. Later reads find these or later ones, unless something
+    /// may have been lost since.
+    pub fn read(&mut self, begun: Glance, first: u64, stamps: &[Stamp]) {
+        if begun.losses == self.losses {
+            for (block, &stamp) in (first..).zip(stamps) {
+                self.found.found(block, stamp, begun.now);
+            }
+        }
+    }
+
     /// The drive has failed something: readers may find what was there before all that is volatile.
     pub fn doubt(&mut self) {
+        self.losses += 1;
         self.found = self.medium.clone();
     }
 
@@ -98,6 +127,7 @@ impl History {
         // A later flush makes nothing of it safe: the medium has it, or has lost it.
         self.settled += self.volatile.len();
         self.volatile.clear();
+        self.losses += 1;
         self.found = self.medium.clone();
     }
 
@@ -106,6 +136,7 @@ impl History {
         for (change, _) in &mut self.volatile {
             *change = change.filter(|change| change.first + change.count <= end);
         }
+        self.losses += 1;
         self.found.restore(end, &self.medium);
     }
 
@@ -172,6 +203,35 @@ fn a_power_cut_gives_back_what_was_not_flushed_and_nothing_else() {
     let four = history.submit(0, 1, 4);
     history.unknown(four);
     assert_eq!(possible(&history), [3, 4]);
+}
+
+#[test]
+fn what_was_read_is_not_followed_by_what_was_there_before() {
+    let mut history = History::new(1);
+    let possible = |history: &History| history.possible(0, 1)[0].clone();
+    let trimmed = history.submit(0, 1, 0);
+    history.unknown(trimmed);
+    let one = history.submit(0, 1, 1);
+    let glance = history.glance();
+    assert_eq!(possible(&history), [0, 0, 1]);
+    history.read(glance, 0, &[1]);
+    assert_eq!(
+        possible(&history),
+        [1],
+        "it was written before it was acknowledged"
+    );
+    history.done(one, false, 0);
+    let failed = history.submit(0, 1, 2);
+    let glance = history.glance();
+    history.unknown(failed);
+    history.read(glance, 0, &[1]);
+    assert_eq!(possible(&history), [1, 2], "the read may have been first");
+    let glance = history.glance();
+    history.doubt();
+    history.read(glance, 0, &[2]);
+    assert_eq!(possible(&history), [0, 0, 1, 2], "it may be lost since");
+    history.read(history.glance(), 0, &[2]);
+    assert_eq!(possible(&history), [2]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod failures;
 #[path = "../event_loop/fickle.rs"]
 #[allow(dead_code, reason = "shared with the tests of the loop")]
 mod fickle;
+mod films;
 mod history;
 mod kernel;
 mod legs;

@@ -20,7 +20,7 @@ use server::volume::{CheckpointOrder, Release};
 use crate::history::History;
 use crate::model::{Stamp, stamp_of};
 use crate::plan::{Dice, Setting};
-use crate::run::{BLOCK, BLOCKS};
+use crate::run::BLOCK;
 use crate::world::{Tell, Told, tell};
 
 /// What happens to checkpoints.
@@ -37,18 +37,20 @@ pub enum MomentStep {
     Release(Release),
 }
 
-/// Chunks of the volume: a store of so many is never full.
-const CHUNKS: u64 = BLOCKS * BLOCK / CHUNK;
+/// Chunks of so many blocks: a store of so many is never full.
+fn chunks(blocks: u64) -> u64 {
+    blocks * BLOCK / CHUNK
+}
 
 impl MomentStep {
-    pub fn draw(dice: &mut Dice) -> MomentStep {
+    pub fn draw(setting: &Setting, dice: &mut Dice) -> MomentStep {
         match dice.below(10) {
             0..2 => MomentStep::Order {
-                chunks: 1 + dice.below(2 * CHUNKS),
+                chunks: 1 + dice.below(2 * chunks(setting.blocks)),
             },
             2..9 => {
-                let first = dice.below(BLOCKS);
-                let count = 1 + dice.below((BLOCKS - first).min(2048));
+                let first = dice.below(setting.blocks);
+                let count = 1 + dice.below((setting.blocks - first).min(2048));
                 MomentStep::Read { first, count }
             }
             _ => MomentStep::Release(match dice.percent(50) {
@@ -99,7 +101,7 @@ impl Moments {
                 self.current = Some(Moment {
                     number,
                     export: None,
-                    possible: history.possible(0, BLOCKS),
+                    possible: history.possible(0, setting.blocks),
                     chunks,
                     blocks,
                     cuts: history.cuts(),
@@ -198,7 +200,7 @@ impl Moments {
             Ok(_) => 0,
             Err(OperationError::ShuttingDown) if is_stopped => 0,
             // Sectors that were being written are unreadable after a cut, and a store may be full.
-            Err(_) if cuts > 0 || moment.chunks < CHUNKS => 0,
+            Err(_) if cuts > 0 || moment.chunks < chunks(moment.possible.len() as u64) => 0,
             Err(failed) => panic!("a checkpoint is not readable at {}: {failed:?}", read.first),
         }
     }

@@ -1,25 +1,27 @@
 //! What happens in one run, drawn from its seed before it begins. A plan can be shortened step by step.
 
+use block::Durability;
 use block::operation::{Ask, Space, ZeroingPace};
-use block::{Class, Durability};
-use cache::{coordinator, prefetch, replacement};
 use nbd::Style;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
-use server::mirror::DATA_OFFSET;
 
 use crate::fickle::Fails;
+use crate::films::FilmStep;
 use crate::moments::MomentStep;
 use crate::reload::ReloadStep;
-use crate::run::{BLOCK, BLOCKS};
-use crate::streams::{Pace, StreamStep};
+use crate::run::BLOCK;
+use crate::streams::StreamStep;
 
 mod beside;
 mod inserted;
+mod setting;
 
-use beside::{with_failed_flushes, with_followers, with_refills, with_takes};
-use inserted::{with_hangs, with_moments, with_passes, with_reloads, with_renames, with_restarts};
+use beside::{with_changes_ahead, with_failed_flushes, with_followers, with_refills, with_takes};
+use inserted::{
+    with_films, with_hangs, with_moments, with_passes, with_reloads, with_renames, with_restarts,
+};
+pub use setting::{Belief, Faults, Medium, PLACE, Setting};
 
 /// The dice of one run.
 pub struct Dice(Pcg64Mcg);
@@ -39,96 +41,8 @@ impl Dice {
         self.below(100) < share
     }
 
-    fn one<T: Clone>(&mut self, of: &[T]) -> T {
+    pub fn one<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize].clone()
-    }
-}
-
-/// What holds the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Medium {
-    /// A file of the host.
-    File,
-    /// An emulated drive without a write cache.
-    Drive,
-    /// An emulated drive with a write cache of several segments.
-    CachingDrive,
-}
-
-/// What the engine believes of the drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Belief {
-    /// What it is.
-    True,
-    /// Another drive with as many blocks.
-    Wrong,
-    /// Nothing.
-    None,
-}
-
-/// Bytes before the volume in the data of a mirror, so that a border of regions of 1 MiB is within it.
-pub const PLACE: u64 = 512 << 10;
-
-/// What ends a service, or loses what it has not made durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Faults {
-    /// The drives lose their power, and the service goes on.
-    Cuts,
-    /// The process is killed, and another one begins.
-    Kills,
-    /// The drive fails commands for a while.
-    Errors,
-}
-
-/// The service of a run.
-#[derive(Clone, Debug)]
-pub struct Setting {
-    pub medium: Medium,
-    /// Bytes of a sector.
-    pub sector: u32,
-    /// Whether clients keep to sectors.
-    pub in_sectors: bool,
-    /// Whether there are two of them, with the same data.
-    pub mirrored: bool,
-    pub faults: Faults,
-    pub belief: Belief,
-    pub policy: &'static str,
-    pub cache: Option<CacheSetting>,
-    /// Whether free blocks are read for tasks.
-    pub background: bool,
-    /// Whether the engine promises something to streams.
-    pub streams: bool,
-    pub pace: Pace,
-    /// Whether the drive hangs now and then.
-    pub hangs: bool,
-    /// Whether the drive's write cache keeps everything until a flush.
-    pub is_volatile: bool,
-    /// Whether the volume has checksums.
-    pub checksums: bool,
-    /// How many requests the engine holds at most, if few.
-    pub room: Option<usize>,
-    /// The longest time that the host's files take, in microseconds.
-    pub host_us: u64,
-}
-
-impl Setting {
-    /// The first byte of the volume on its drive.
-    pub fn origin(&self) -> u64 {
-        match self.mirrored {
-            true => DATA_OFFSET + PLACE,
-            false => 0,
-        }
-    }
-
-    /// Bytes of a drive that are used: the volume, or a mirror with two regions.
-    pub fn leg_bytes(&self) -> u64 {
-        self.origin() + BLOCKS * BLOCK + if self.mirrored { PLACE } else { 0 }
-    }
-
-    /// Whether a cache or recordings hold pages that are written later.
-    pub fn has_pages(&self) -> bool {
-        let cache = self.cache.as_ref();
-        self.streams || cache.is_some_and(|cache| cache.writes == Writes::Back)
     }
 }
 
@@ -150,6 +64,7 @@ pub enum Action {
         count: u64,
     },
     Stream(StreamStep),
+    Film(FilmStep),
     Moment(MomentStep),
     Reload(ReloadStep),
     Leave(u64, Leaving),
@@ -214,20 +129,8 @@ const STEPS: u64 = 400;
 impl Plan {
     pub fn of(seed: u64) -> Plan {
         let mut dice = Dice::new(seed);
-        let setting = with_errors(setting(&mut dice), &mut Dice::new(seed.rotate_left(16)));
-        let setting = with_pace(setting, &mut Dice::new(seed.rotate_left(40)));
-        let mut of_hangs = Dice::new(seed.rotate_left(48));
-        let hangs = !setting.mirrored && of_hangs.percent(20);
-        let mut of_checksums = Dice::new(seed.rotate_left(4));
-        let checksums = !setting.mirrored && of_checksums.percent(25);
-        let setting = Setting {
-            hangs,
-            is_volatile: setting.medium == Medium::CachingDrive
-                && Dice::new(seed.rotate_left(28)).percent(60),
-            checksums,
-            room: room(&mut Dice::new(seed.rotate_left(20))),
-            ..setting
-        };
+        let own = |place: u32| Dice::new(seed.rotate_left(place));
+        let setting = Setting::of(seed, &mut dice);
         let count = 1 + dice.below(STEPS);
         // Runs are calm or busy: the mean distance of two steps.
         let mean_us = dice.one(&[20, 500, 10_000, 200_000]);
@@ -240,114 +143,19 @@ impl Plan {
             action: action(&mut dice, &setting, &mut reader),
         });
         let mut steps = steps.collect();
-        with_moments(&mut steps, &setting, &mut Dice::new(seed.rotate_left(8)));
-        with_hangs(&mut steps, &setting, &mut of_hangs);
-        with_restarts(&mut steps, &setting, &mut Dice::new(seed.rotate_left(24)));
-        with_passes(&mut steps, &setting, &mut of_checksums);
-        with_reloads(&mut steps, &setting, &mut Dice::new(seed.rotate_left(56)));
-        with_renames(&mut steps, &setting, &mut Dice::new(seed.rotate_left(36)));
-        with_refills(&mut steps, &setting, &mut Dice::new(seed.rotate_left(44)));
-        with_failed_flushes(&mut steps, &setting, &mut Dice::new(seed.rotate_left(6)));
-        with_takes(&mut steps, &setting, &mut Dice::new(seed.rotate_left(52)));
-        with_followers(&mut steps, &setting, &mut Dice::new(seed.rotate_left(60)));
+        with_moments(&mut steps, &setting, &mut own(8));
+        with_hangs(&mut steps, &setting, &mut own(34));
+        with_restarts(&mut steps, &setting, &mut own(24));
+        with_passes(&mut steps, &setting, &mut own(2));
+        with_reloads(&mut steps, &setting, &mut own(56));
+        with_renames(&mut steps, &setting, &mut own(36));
+        with_refills(&mut steps, &setting, &mut own(44));
+        with_failed_flushes(&mut steps, &setting, &mut own(6));
+        with_takes(&mut steps, &setting, &mut own(52));
+        with_followers(&mut steps, &setting, &mut own(60));
+        with_films(&mut steps, &setting, &mut own(14));
+        with_changes_ahead(&mut steps, &setting, &mut own(10));
         Plan { setting, steps }
-    }
-}
-
-/// Some settings get a drive that fails commands. They are drawn by dice of their own, so that all others stay what
-/// they were.
-fn with_errors(setting: Setting, dice: &mut Dice) -> Setting {
-    if setting.mirrored || setting.streams || !dice.percent(30) {
-        return setting;
-    }
-    let faults = Faults::Errors;
-    Setting { faults, ..setting }
-}
-
-/// Half of the runs with streams have fast ones, drawn by dice of their own, too.
-fn with_pace(setting: Setting, dice: &mut Dice) -> Setting {
-    if !setting.streams || dice.percent(50) {
-        return setting;
-    }
-    let pace = Pace::fast(dice);
-    Setting { pace, ..setting }
-}
-
-/// Some engines hold few requests.
-fn room(dice: &mut Dice) -> Option<usize> {
-    dice.percent(25).then(|| 2 + dice.below(14) as usize)
-}
-
-fn setting(dice: &mut Dice) -> Setting {
-    let medium = dice.one(&[Medium::File, Medium::Drive, Medium::CachingDrive]);
-    let belief = match medium {
-        Medium::File => Belief::None,
-        _ => dice.one(&[Belief::True, Belief::True, Belief::Wrong, Belief::None]),
-    };
-    let policies: Vec<&'static str> = scheduler::policy::ALL
-        .iter()
-        .map(|entry| entry.name)
-        .filter(|name| belief != Belief::None || ["fcfs", "look", "c-look"].contains(name))
-        .collect();
-    let background = belief != Belief::None && dice.percent(60);
-    let mirrored = dice.percent(30);
-    let streams = belief == Belief::True && !mirrored && dice.percent(40);
-    let policy = match background || streams {
-        true => "sptf-sw60",
-        false => dice.one(&policies),
-    };
-    let has_cache = !streams && dice.percent(60);
-    Setting {
-        medium,
-        sector: match medium {
-            Medium::File => dice.one(&[512, 4096]),
-            Medium::Drive | Medium::CachingDrive => 512,
-        },
-        in_sectors: dice.percent(50),
-        mirrored,
-        // What a cut has torn, an emulated drive does not remember after a restart.
-        faults: dice.one(&[Faults::Cuts, Faults::Kills]),
-        belief,
-        policy,
-        cache: has_cache.then(|| cache(dice, background)),
-        background,
-        streams,
-        pace: Pace::SLOW,
-        hangs: false,
-        is_volatile: false,
-        checksums: false,
-        room: None,
-        host_us: dice.one(&[5, 50, 3000]),
-    }
-}
-
-fn cache(dice: &mut Dice, background: bool) -> CacheSetting {
-    let replacements: Vec<&str> = replacement::ALL.iter().map(|entry| entry.name).collect();
-    let prefetches: Vec<&str> = prefetch::ALL.iter().map(|entry| entry.name).collect();
-    let coordinators: Vec<&str> = coordinator::ALL.iter().map(|entry| entry.name).collect();
-    let readmore = match background && dice.percent(75) {
-        true => Readmore::Free,
-        false => Readmore::Ordinary,
-    };
-    let coordinator = match readmore {
-        Readmore::Free => dice.one(&["pfc", "adaptive(watch=off)"]),
-        Readmore::Ordinary => dice.one(&coordinators),
-    };
-    // Small ones evict.
-    let most = dice.one(&[14, 60, 600]);
-    let pages = 2 + dice.below(most);
-    CacheSetting {
-        bytes: pages * PAGE,
-        replacement: match coordinator {
-            // What it marks, only this one looks at.
-            "du" => "du".to_owned(),
-            _ => dice.one(&replacements).to_owned(),
-        },
-        prefetch: dice.one(&prefetches).to_owned(),
-        coordinator: coordinator.to_owned(),
-        readmore,
-        writes: dice.one(&[Writes::Through, Writes::Back]),
-        ahead: dice.one(&[Class::BestEffort(6), Class::Background]),
     }
 }
 
@@ -419,15 +227,19 @@ fn asked(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> (Ask, u64, 
         _ => Ask::Cache,
     };
     // In blocks: the first pages, anywhere, a quarter of all.
+    let blocks = setting.blocks;
     let (first, count) = match dice.below(9) {
         0..6 => (dice.below(256), 1 + dice.below(128)),
-        6..8 => (dice.below(BLOCKS - 1200), 1 + dice.below(1200)),
-        _ => (dice.below(BLOCKS - 2048), 2048),
+        6..8 => (dice.below(blocks - 1200), 1 + dice.below(1200)),
+        _ => {
+            let count = blocks / 4;
+            (dice.below(blocks - count), count)
+        }
     };
     let (first, count) = match ask {
         Ask::Flush => return (ask, 0, 0),
         Ask::Read if dice.percent(reader.in_order) => {
-            let (first, count) = (reader.next % (BLOCKS - 128), 1 + dice.below(128));
+            let (first, count) = (reader.next % (blocks - 128), 1 + dice.below(128));
             reader.next = first + count;
             (first, count)
         }
@@ -447,5 +259,5 @@ fn rounded(setting: &Setting, first: u64, count: u64) -> (u64, u64) {
         first / sector * sector,
         (first + count).next_multiple_of(sector),
     );
-    (first, end.min(BLOCKS) - first)
+    (first, end.min(setting.blocks) - first)
 }

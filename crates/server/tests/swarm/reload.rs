@@ -17,7 +17,7 @@ use server::event_loop::mailbox::Mailbox;
 use server::volume::{Export, Resize};
 
 use crate::plan::{Belief, Dice, Medium, Setting};
-use crate::run::{BLOCK, BLOCKS, engine};
+use crate::run::{BLOCK, engine};
 use crate::world::{Tell, Told, tell};
 
 /// What a reload or the control plane changes.
@@ -53,8 +53,8 @@ impl ReloadStep {
         match step {
             0..4 => ReloadStep::Resize {
                 pages: match dice.percent(40) {
-                    true => BLOCKS / PAGE_BLOCKS,
-                    false => 1 + dice.below(BLOCKS / PAGE_BLOCKS),
+                    true => setting.blocks / PAGE_BLOCKS,
+                    false => 1 + dice.below(setting.blocks / PAGE_BLOCKS),
                 },
             },
             4 if may_learn => ReloadStep::TakeUp,
@@ -119,11 +119,14 @@ impl Reloads {
                 let added = event_loop.add_export(Export { class, ..first });
                 tell(&told, Told::Added(added));
             }),
-            ReloadStep::Rename => order(mailbox, |event_loop| {
-                let first = event_loop.exports()[0].clone();
-                let offset = first.offset + BLOCKS * BLOCK;
-                event_loop.add_export(Export { offset, ..first });
-            }),
+            ReloadStep::Rename => {
+                let length = setting.blocks * BLOCK;
+                order(mailbox, move |event_loop| {
+                    let first = event_loop.exports()[0].clone();
+                    let offset = first.offset + length;
+                    event_loop.add_export(Export { offset, ..first });
+                });
+            }
             ReloadStep::Impact(ppm) => order(mailbox, move |event_loop| {
                 let now = event_loop.now();
                 event_loop.engine().set_impact_budget(now, ppm);

@@ -26,11 +26,12 @@ use server::ring::Ring;
 
 use crate::client::export;
 use crate::fickle::Fickle;
+use crate::films;
 use crate::kernel::Simulation;
 use crate::legs::Images;
 use crate::model::contents;
 use crate::plan::{Belief, Dice, Faults, Medium, Plan, Setting};
-use crate::promised::{promising, settings};
+use crate::promised::{promising, promising_beside, settings};
 use crate::regions::Regions;
 use crate::scrub::{self, Scrub};
 use crate::volatile::VolatileCache;
@@ -39,11 +40,14 @@ use crate::world::{Counts, World};
 /// Bytes that have one value in the models: a part of a sector.
 pub const BLOCK: u64 = 128;
 
-/// Blocks of the volume, which has 1 MiB: few, so that operations overlap.
+/// Blocks of most volumes, which have 1 MiB: few, so that operations overlap.
 pub const BLOCKS: u64 = 8192;
 
 /// Memory of the loop.
 const MEMORY: usize = 16 << 20;
+
+/// Memory of all films. A choice: more than any two of them ask for.
+const FILM_MEMORY: u64 = 64 << 20;
 
 /// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +168,7 @@ fn world(plan: &Plan, seed: u64, (nanos, mailbox): (&'static AtomicU64, Mailbox)
     }
     let mut dice = Dice::new(seed.rotate_left(12));
     let regions = Regions::new(dice.below(u64::MAX), plan.setting.host_us, nanos);
-    world.with_checksums(regions, Scrub::draw(&mut dice))
+    world.with_checksums(regions, Scrub::draw(plan.setting.blocks, &mut dice))
 }
 
 /// A service that begins.
@@ -179,7 +183,13 @@ fn begin(
         ..Bounds::default()
     };
     let ring = |_: &_| Ok(Ring::over(Box::new(kernel)));
-    let (engine, exports) = (engine(setting), vec![export(setting.origin(), blocks)]);
+    let engine = engine(setting);
+    let mut exports = vec![export(setting.origin(), blocks)];
+    let mut streams = settings();
+    if setting.films.is_some() {
+        exports.push(films::export(back_end.shape().bytes()));
+        streams.memory = FILM_MEMORY;
+    }
     let event_loop = EventLoop::over(clock, ring, engine, back_end, exports, mailbox, bounds)?;
     let place = (setting.origin(), blocks * BLOCK);
     let cache = setting.cache.clone();
@@ -187,17 +197,21 @@ fn begin(
         .map(|cache| (cache, place.0, place.1))
         .into_iter()
         .collect();
-    event_loop.with_streams(settings()).with_caches(&caches)
+    event_loop.with_streams(streams).with_caches(&caches)
 }
 
 /// The drive of a setting, if it has one.
 fn truth(setting: &Setting) -> Option<Arc<Profile>> {
     static PLAIN: OnceLock<Arc<Profile>> = OnceLock::new();
     static CACHING: OnceLock<Arc<Profile>> = OnceLock::new();
+    static CAVIAR: OnceLock<Arc<Profile>> = OnceLock::new();
+    static TRAVELSTAR: OnceLock<Arc<Profile>> = OnceLock::new();
     let (profile, name) = match setting.medium {
         Medium::File => return None,
         Medium::Drive => (&PLAIN, "dec-rz26"),
         Medium::CachingDrive => (&CACHING, "seagate-cheetah-9lp"),
+        Medium::Caviar => (&CAVIAR, "wd-caviar-wd400bb"),
+        Medium::Travelstar => (&TRAVELSTAR, "hitachi-travelstar-80gn"),
     };
     let shipped = || {
         let entry = catalog::find(name).expect("it is shipped");
@@ -282,11 +296,7 @@ impl Storage {
                 false => drive,
             }
         };
-        let drive = match setting.checksums {
-            // What an alarm means for a write that the drive has lost and told is open: it loses none.
-            true => fickle(self.drive(setting, (path, seed), |drive| drive)),
-            false => self.drive(setting, (path, seed), fickle),
-        };
+        let drive = self.drive(setting, (path, seed), fickle);
         match world.regions() {
             Some(regions) => {
                 let sums = path.with_extension("sums");
@@ -363,9 +373,10 @@ pub fn engine(setting: &Setting) -> Engine {
         true => engine.with_background(Rules::default()),
         false => engine,
     };
-    match setting.streams {
-        true => promising(engine),
-        false => engine,
+    match (setting.streams, setting.films) {
+        (true, Some(foreground_permille)) => promising_beside(engine, foreground_permille),
+        (true, None) => promising(engine),
+        (false, _) => engine,
     }
 }
 

@@ -11,7 +11,7 @@ use server::tasks::Portion;
 use crate::history::History;
 use crate::model::{Stamp, stamp_of};
 use crate::plan::Setting;
-use crate::run::{BLOCK, BLOCKS};
+use crate::run::BLOCK;
 use crate::whole::task;
 
 /// A task and its sink.
@@ -30,7 +30,7 @@ impl Scan {
     /// Begins a task, which the service may refuse because there are many.
     pub fn begin(number: u64, setting: &Setting, history: &History, mailbox: &Mailbox) -> Scan {
         let (origin, sector) = (setting.origin(), u64::from(setting.sector));
-        let sectors = (origin / sector, BLOCKS * BLOCK / sector);
+        let sectors = (origin / sector, setting.blocks * BLOCK / sector);
         let (task, (received, outstanding)) = task(number, sectors);
         let begun = mailbox.call(|event_loop| {
             if let Err(refused) = event_loop.tasks().begin(task) {
@@ -43,7 +43,7 @@ impl Scan {
             origin,
             received,
             outstanding,
-            possible: history.possible(0, BLOCKS),
+            possible: history.possible(0, setting.blocks),
             cuts: history.cuts(),
         }
     }
@@ -57,7 +57,7 @@ impl Scan {
             taken += portion.bytes.len() as u64 / BLOCK;
             if self.cuts == history.cuts() {
                 let possible = &self.possible[first as usize..];
-                check(first, &portion.bytes, possible);
+                let _ = check(first, &portion.bytes, possible);
             }
         }
         if taken > 0 {
@@ -70,14 +70,15 @@ impl Scan {
     }
 }
 
-/// Every block has one of the values that it may have.
-pub fn check(first: u64, bytes: &[u8], possible: &[Vec<Stamp>]) {
+/// Every block has one of the values that it may have. The answer is which.
+pub fn check(first: u64, bytes: &[u8], possible: &[Vec<Stamp>]) -> Vec<Stamp> {
     let blocks = bytes.chunks_exact(BLOCK as usize);
-    for ((block, bytes), possible) in (first..).zip(blocks).zip(possible) {
+    let each = (first..).zip(blocks).zip(possible);
+    let found = each.map(|((block, bytes), possible)| {
         let found = stamp_of(block, bytes);
-        assert!(
-            found.is_some_and(|stamp| possible.contains(&stamp)),
-            "block {block} has {found:?}, expected one of {possible:?}"
-        );
-    }
+        let allowed = found.filter(|stamp| possible.contains(stamp));
+        allowed
+            .unwrap_or_else(|| panic!("block {block} has {found:?}, expected one of {possible:?}"))
+    });
+    found.collect()
 }

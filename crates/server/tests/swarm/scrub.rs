@@ -15,7 +15,7 @@ use server::event_loop::mailbox::Mailbox;
 use crate::model::Stamp;
 use crate::plan::Dice;
 use crate::regions::VOLUME;
-use crate::run::{BLOCK, BLOCKS};
+use crate::run::BLOCK;
 use crate::world::{Tell, Told, tell};
 
 /// What a changed block has: no write gives it.
@@ -42,6 +42,8 @@ pub struct Scrub {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     number: u32,
+    /// Blocks of the volume.
+    blocks: u64,
     rounds: u32,
     looks: u32,
     step: Step,
@@ -81,8 +83,8 @@ pub enum Next {
 }
 
 impl Scrub {
-    pub fn draw(dice: &mut Dice) -> Scrub {
-        let block = dice.below(BLOCKS);
+    pub fn draw(blocks: u64, dice: &mut Dice) -> Scrub {
+        let block = dice.below(blocks);
         Scrub { block, pass: None }
     }
 
@@ -102,6 +104,7 @@ impl Scrub {
         let number = self.pass.as_ref().map_or(1, |place| place.number + 1);
         self.pass = Some(Place {
             number,
+            blocks,
             rounds: 0,
             looks: 0,
             step: Step::Begin,
@@ -135,7 +138,7 @@ impl Scrub {
                 place.step = Step::Looking;
                 Next::Done
             }
-            Step::Read(first) if !is_reading && first < BLOCKS => {
+            Step::Read(first) if !is_reading && first < place.blocks => {
                 place.step = Step::Read(first + CHUNK);
                 Next::Read(first)
             }

@@ -64,17 +64,6 @@ impl Layout {
         }
     }
 
-    /// The blocks of its pieces, in a run with streams of this pace.
-    pub fn blocks(self, pace: Pace) -> [(u64, u64); 2] {
-        let Layout {
-            first,
-            second,
-            pages,
-        } = self.scaled(pace.scale);
-        let blocks = |pages: u64| pages * PAGE / BLOCK;
-        [first, second].map(|page| (blocks(page), blocks(pages)))
-    }
-
     fn scaled(self, scale: u64) -> Layout {
         Layout {
             first: self.first * scale,
@@ -86,6 +75,17 @@ impl Layout {
     fn places(self) -> Places {
         let places = [self.first, self.second].map(|page| page * PAGE);
         two_pieces(places, self.pages * PAGE)
+    }
+
+    /// The pages of the file, in a run with streams of this pace.
+    pub fn pages(self, pace: Pace) -> u64 {
+        2 * self.scaled(pace.scale).pages
+    }
+
+    /// The blocks of a page of the file, in a run with streams of this pace.
+    pub fn blocks_of(self, page: u64, pace: Pace) -> (u64, u64) {
+        let page = self.scaled(pace.scale).page(page);
+        (page * PAGE / BLOCK, PAGE / BLOCK)
     }
 
     /// The page of the volume that has a page of the file.
@@ -301,27 +301,31 @@ fn attach(
     };
     tell(mailbox, move |event_loop| {
         let exports = event_loop.exports();
-        let is_moved = exports
-            .iter()
-            .any(|other| other.offset != exports[0].offset);
+        let mut named = exports.iter().filter(|other| other.name == exports[0].name);
+        let is_moved = named.any(|other| other.offset != exports[0].offset);
         let Err(refused) = event_loop.streams().attach(request) else {
             assert!(!is_moved, "a stream by a name that two volumes have had");
             return;
         };
-        // Two recordings of the same blocks, or the head has no time left, or the memory is too small.
-        let reasons = [
-            "records there",
-            "would last",
-            "memory",
-            "are left",
-            "places within",
-        ];
-        let mut reasons = reasons.iter();
         let is_fair = match is_moved {
             true => refused.reason.contains("was another volume's"),
-            false => reasons.any(|reason| refused.reason.contains(reason)),
+            false => is_fair(&refused.reason),
         };
         assert!(is_fair, "{}", refused.reason);
     });
     notices
+}
+
+/// Whether a stream may be refused so: there are two recordings of the same blocks, or too many streams, or the head has no
+/// time left, or the memory is too small.
+pub fn is_fair(reason: &str) -> bool {
+    let reasons = [
+        "records there",
+        "would last",
+        "memory",
+        "are left",
+        "places within",
+        "may be held at once",
+    ];
+    reasons.iter().any(|fair| reason.contains(fair))
 }

@@ -14,14 +14,14 @@ use server::event_loop::mailbox::Mailbox;
 use crate::client::Client;
 use crate::failures::KnownFailures;
 use crate::fickle::Fails;
-use crate::history::{History, Moment};
+use crate::films::Films;
+use crate::history::{Glance, History, Moment};
 use crate::legs::{Broken, Refill, break_leg};
 use crate::model::{Change, Stamp};
 use crate::moments::Moments;
 use crate::plan::{Action, Belief, Plan, Setting};
 use crate::regions::Regions;
 use crate::reload::Reloads;
-use crate::run::BLOCKS;
 use crate::scan::Scan;
 use crate::scrub::{self, PassLook, Scrub};
 use crate::streams::Streams;
@@ -50,6 +50,7 @@ pub struct Wait {
     /// What each block of a read may have.
     possible: Vec<Vec<Stamp>>,
     moment: Moment,
+    glance: Glance,
     /// The power cuts before it.
     cuts: usize,
     /// The failures of the drive before it.
@@ -78,6 +79,8 @@ pub enum Told {
     Added(usize),
     /// Whether a leg of the mirror is being filled.
     Filled(bool),
+    /// Whether a piece of a film is all zeroes.
+    Film(Result<bool, OperationError>),
     /// A look at a scrub.
     Looked(PassLook),
 }
@@ -95,6 +98,7 @@ pub struct World {
     look: u64,
     scans: Vec<Scan>,
     streams: Streams,
+    films: Films,
     moments: Moments,
     reloads: Reloads,
     /// The checksums, if there are any, and the scrub at the end.
@@ -137,10 +141,11 @@ impl World {
             look: 0,
             scans: Vec::new(),
             streams: Streams::new(plan.setting.pace),
+            films: Films::default(),
             moments: Moments::default(),
-            reloads: Reloads::begin(BLOCKS),
+            reloads: Reloads::begin(plan.setting.blocks),
             checked: None,
-            history: History::new(BLOCKS),
+            history: History::new(plan.setting.blocks),
             told: Tell::default(),
             mailbox,
             seats: Seats::default(),
@@ -223,7 +228,8 @@ impl World {
         let paused = self.clients.iter().filter_map(Client::paused_until);
         let look = self.may_look().then_some(self.look);
         let failing = self.failing_until;
-        let reader = self.streams.next_time().filter(|_| !self.is_stopped);
+        let readers = [self.streams.next_time(), self.films.next_time()];
+        let reader = readers.into_iter().flatten().filter(|_| !self.is_stopped);
         let times = step.into_iter().chain(paused).chain(look).chain(failing);
         let checked = self.checked.iter();
         let checked = checked.flat_map(|(regions, scrub)| [regions.next_time(), scrub.next_time()]);
@@ -241,9 +247,13 @@ impl World {
         if let Some((regions, _)) = &self.checked {
             is_any |= regions.progress(now);
         }
-        if let Some(us) = self.streams.listen(now) {
+        let late = self.streams.listen(now).max(self.films.listen(now));
+        if let Some(us) = late {
             self.counts.late += 1;
             assert!(!self.is_punctual(), "a stream's batch was {us} us late");
+        }
+        if !self.is_stopped {
+            is_any |= self.films.play(now, (&self.mailbox, &self.told));
         }
         while !self.is_stopped
             && let Some((first, count)) = self.streams.read(now)
@@ -328,6 +338,10 @@ impl World {
                 Told::Resized(resized) => self.resized(resized),
                 Told::Added(export) => self.reloads.added(export),
                 Told::Filled(is_filled) => self.filled(now, is_filled),
+                Told::Film(result) => {
+                    self.counts.pieces += 1;
+                    self.films.ended(result, self.is_stopped);
+                }
                 Told::Looked(look) => self.looked(now, &look),
             }
         }
@@ -379,6 +393,10 @@ impl World {
                 if let Some(blocks) = written {
                     self.record(blocks, now);
                 }
+            }
+            Action::Film(step) => {
+                self.numbers += 1;
+                self.films.act(step, self.numbers, &self.mailbox);
             }
             Action::Moment(step) => {
                 self.numbers += 1;

@@ -1,11 +1,11 @@
 //! Steps that come together: work beside other work on the same blocks, drawn by dice of their own.
 
-use block::operation::Ask;
+use block::Durability;
+use block::operation::{Ask, Space, ZeroingPace};
 use headtime_client::wire::StreamMode;
 
 use super::inserted::insert;
 use super::{Action, Dice, Fails, Faults, Reader, Setting, Step, asked, rounded};
-use crate::run::BLOCKS;
 use crate::streams::{Layout, StreamStep};
 
 /// The newest of one to four streams: one less than a number that all of these divide.
@@ -34,21 +34,31 @@ pub(super) fn with_followers(steps: &mut Vec<Step>, setting: &Setting, dice: &mu
 }
 
 /// An operation on some of these blocks, or just behind them, within so many microseconds.
-fn near((first, count): (u64, u64), within_us: u64, setting: &Setting, dice: &mut Dice) -> Step {
+fn near(place: (u64, u64), within_us: u64, setting: &Setting, dice: &mut Dice) -> Step {
     let mut reader = Reader {
         next: 0,
         in_order: 0,
     };
     let (ask, _, length) = asked(dice, setting, &mut reader);
-    let (first, count) = match length {
+    let place = match length {
         0 => (0, 0),
-        _ => {
-            let first = (first + dice.below(2 * count)).min(BLOCKS - 1);
-            // Parts of a sector or two, or more.
-            let most = dice.one(&[8, count]);
-            rounded(setting, first, (1 + dice.below(most)).min(BLOCKS - first))
-        }
+        _ => part_of((place.0, 2 * place.1), setting, dice),
     };
+    through_any_door(ask, place, within_us, dice)
+}
+
+/// Parts of a sector or two, or more, that begin among these blocks.
+fn part_of((first, count): (u64, u64), setting: &Setting, dice: &mut Dice) -> (u64, u64) {
+    let first = (first + dice.below(count)).min(setting.blocks - 1);
+    let most = dice.one(&[8, count.min(4096)]);
+    rounded(
+        setting,
+        first,
+        (1 + dice.below(most)).min(setting.blocks - first),
+    )
+}
+
+fn through_any_door(ask: Ask, (first, count): (u64, u64), within_us: u64, dice: &mut Dice) -> Step {
     let who = dice.below(4);
     let action = match dice.percent(50) {
         true => Action::Submit {
@@ -102,37 +112,110 @@ pub(super) fn with_refills(steps: &mut Vec<Step>, setting: &Setting, dice: &mut 
     }
 }
 
-/// In some runs with streams a recording begins beside changes of its blocks.
+/// In some runs with streams a recording begins beside changes of its blocks, while the drive is busy or not.
 pub(super) fn with_takes(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
-    if !setting.streams || !dice.percent(50) {
+    if !setting.streams || !dice.percent(70) {
         return;
     }
-    for _ in 0..1 + dice.below(4) {
-        let layout = Layout::draw(dice);
-        let who = dice.below(4);
-        let at = insert(steps, Action::Stream(StreamStep::Close(who)), dice);
-        let attach = StreamStep::Attach {
-            mode: dice.one(&[StreamMode::Record, StreamMode::RecordSync]),
-            layout,
-            memory_pages: 8 + dice.below(20),
-        };
-        let mut take = Vec::new();
-        let changes = |take: &mut Vec<Step>, dice: &mut Dice| {
-            for _ in 0..dice.below(4) {
-                let place = dice.one(&layout.blocks(setting.pace));
-                take.push(near(place, 2000, setting, dice));
-            }
-        };
-        changes(&mut take, dice);
-        let stream = |step: StreamStep, dice: &mut Dice| Step {
-            after_us: dice.below(2000),
-            action: Action::Stream(step),
-        };
-        take.push(stream(attach, dice));
-        for _ in 0..1 + dice.below(4) {
-            take.push(stream(StreamStep::Record(NEWEST), dice));
-            changes(&mut take, dice);
-        }
+    for _ in 0..1 + dice.below(8) {
+        let at = insert(
+            steps,
+            Action::Stream(StreamStep::Close(dice.below(4))),
+            dice,
+        );
+        let take = take(setting, dice);
         steps.splice(at + 1..at + 1, take);
+    }
+}
+
+/// Reads of other blocks, changes of a page, and a recording that begins with that page.
+fn take(setting: &Setting, dice: &mut Dice) -> Vec<Step> {
+    let layout = Layout::draw(dice);
+    let page = dice.below(layout.pages(setting.pace));
+    let stream = |step: StreamStep, within_us: u64, dice: &mut Dice| Step {
+        after_us: dice.below(within_us),
+        action: Action::Stream(step),
+    };
+    let most = dice.one(&[1, 30]);
+    let reads = (0..dice.below(most)).map(|_| {
+        let place = rounded(
+            setting,
+            dice.below(setting.blocks - 128),
+            1 + dice.below(128),
+        );
+        through_any_door(Ask::Read, place, 100, dice)
+    });
+    let mut take: Vec<Step> = reads.collect();
+    let changes = |take: &mut Vec<Step>, page: u64, dice: &mut Dice| {
+        for _ in 0..dice.below(4) {
+            let durability = Durability::Volatile;
+            let ask = dice.one(&[
+                Ask::Write { durability },
+                Ask::Write { durability },
+                Ask::Zero {
+                    durability,
+                    space: Space::Kept,
+                    pace: ZeroingPace::Any,
+                },
+                Ask::Trim { durability },
+            ]);
+            let blocks = layout.blocks_of(page % layout.pages(setting.pace), setting.pace);
+            let place = part_of(blocks, setting, dice);
+            take.push(through_any_door(ask, place, 1000, dice));
+        }
+    };
+    changes(&mut take, page, dice);
+    let attach = StreamStep::Attach {
+        mode: dice.one(&[StreamMode::Record, StreamMode::RecordSync]),
+        layout,
+        memory_pages: 8 + dice.below(20),
+    };
+    let within_us = dice.one(&[200, 2000]);
+    take.push(stream(attach, within_us, dice));
+    take.push(stream(StreamStep::Position(NEWEST, page), within_us, dice));
+    for next in page + 1..page + 2 + dice.below(4) {
+        take.push(stream(StreamStep::Record(NEWEST), within_us, dice));
+        if dice.percent(50) {
+            changes(&mut take, next, dice);
+        }
+    }
+    if dice.percent(50) {
+        take.push(stream(StreamStep::Close(NEWEST), within_us, dice));
+    }
+    take
+}
+
+/// In some runs with caches somebody reads in order, and blocks that are about to be fetched change apart from the engine's
+/// order. Others change parts of them at once.
+pub(super) fn with_changes_ahead(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if setting.cache.is_none() || !dice.percent(60) {
+        return;
+    }
+    let durability = Durability::Volatile;
+    for _ in 0..1 + dice.below(20) {
+        let mut next = dice.below(setting.blocks - 4096);
+        let mut ahead = Vec::new();
+        for _ in 0..1 + dice.below(4) {
+            let place = rounded(setting, next, 1 + dice.below(128));
+            next = place.0 + place.1;
+            ahead.push(through_any_door(Ask::Read, place, 500, dice));
+        }
+        let place = rounded(setting, next + dice.below(1024), 64 + dice.below(512));
+        let apart = match dice.percent(70) {
+            true => Ask::Zero {
+                durability,
+                space: dice.one(&[Space::MayBeFreed, Space::Kept]),
+                pace: ZeroingPace::Any,
+            },
+            false => Ask::Trim { durability },
+        };
+        ahead.push(through_any_door(apart, place, setting.host_us, dice));
+        for _ in 0..1 + dice.below(4) {
+            let place = part_of(place, setting, dice);
+            let write = Ask::Write { durability };
+            ahead.push(through_any_door(write, place, 200, dice));
+        }
+        let at = dice.below(steps.len() as u64 + 1) as usize;
+        steps.splice(at..at, ahead);
     }
 }

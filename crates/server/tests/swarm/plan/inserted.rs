@@ -3,7 +3,7 @@
 use block::operation::Ask;
 
 use super::{Action, Dice, Fails, Faults, MomentStep, ReloadStep, Setting, Step};
-use crate::run::BLOCKS;
+use crate::films::FilmStep;
 use crate::scrub::CHUNK;
 
 /// Some runs have checkpoints, which are drawn by dice of their own, too.
@@ -13,7 +13,7 @@ pub(super) fn with_moments(steps: &mut Vec<Step>, setting: &Setting, dice: &mut 
         return;
     }
     for _ in 0..1 + dice.below(60) {
-        insert(steps, Action::Moment(MomentStep::draw(dice)), dice);
+        insert(steps, Action::Moment(MomentStep::draw(setting, dice)), dice);
     }
 }
 
@@ -45,6 +45,24 @@ pub(super) fn with_restarts(steps: &mut Vec<Step>, setting: &Setting, dice: &mut
     }
 }
 
+/// In runs with films they begin and end at any time, and nothing slows the host's files.
+pub(super) fn with_films(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
+    if setting.films.is_none() {
+        return;
+    }
+    // A service that is killed all the time plays no film to its end.
+    let is_killed = dice.percent(20);
+    steps.retain(|step| match step.action {
+        Action::Stall { .. } => false,
+        Action::Kill | Action::Restart => is_killed,
+        _ => true,
+    });
+    let part = dice.percent(50).then(|| dice.below(900_000));
+    for _ in 0..1 + dice.below(12) {
+        insert(steps, Action::Film(FilmStep::draw(part, dice)), dice);
+    }
+}
+
 /// In some runs the configuration is reloaded, and the drive profiled.
 pub(super) fn with_reloads(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
     if !dice.percent(30) {
@@ -71,15 +89,15 @@ pub(super) fn with_passes(steps: &mut Vec<Step>, setting: &Setting, dice: &mut D
     for _ in 0..1 + dice.below(5) {
         let at = insert(steps, Action::Pass, dice);
         if dice.percent(60) {
-            read_all(steps, at + 1, dice);
+            read_all(steps, at + 1, setting, dice);
         }
     }
 }
 
 /// Chunks whose bytes were all read can be compared: a client reads everything, beside the other steps.
-fn read_all(steps: &mut Vec<Step>, first: usize, dice: &mut Dice) {
+fn read_all(steps: &mut Vec<Step>, first: usize, setting: &Setting, dice: &mut Dice) {
     let mut at = first;
-    for chunk in 0..BLOCKS / CHUNK {
+    for chunk in 0..setting.blocks / CHUNK {
         let step = Step {
             after_us: dice.below(5_000),
             action: Action::Post {

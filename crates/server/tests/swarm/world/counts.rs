@@ -15,6 +15,8 @@ pub struct Counts {
     /// Blocks of checkpoints that were checked.
     pub of_moments: u64,
     pub unreadable: u64,
+    /// Pieces of films that players have read.
+    pub pieces: u64,
     /// Batches of streams that were late, because drive or host were.
     pub late: u64,
     pub connections: u64,
@@ -38,6 +40,7 @@ impl Counts {
         self.scanned += other.scanned;
         self.of_moments += other.of_moments;
         self.unreadable += other.unreadable;
+        self.pieces += other.pieces;
         self.late += other.late;
         self.connections += other.connections;
         self.resized += other.resized;

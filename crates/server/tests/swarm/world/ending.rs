@@ -6,7 +6,6 @@ use server::event_loop::EventLoop;
 
 use super::World;
 use crate::legs::Refill;
-use crate::run::BLOCKS;
 use crate::scrub::{self, Next, PassLook};
 
 /// Blocks of one read at the end.
@@ -35,18 +34,22 @@ impl World {
             Phase::Running if self.failing_until.is_some() => false,
             // Readers of streams read to the end of their files.
             Phase::Running if self.streams.next_time().is_some() => false,
+            Phase::Running if self.films.next_time().is_some() => false,
             Phase::Running if !self.reloads.is_settled() => false,
             Phase::Running => {
                 (0..self.clients.len()).for_each(|who| self.clients[who].close_half());
                 self.streams.end(&self.mailbox);
+                self.films.end(&self.mailbox);
                 if self.checked.is_some() {
                     scrub::assert_sound(&self.mailbox);
                 }
                 self.numbers += 1;
                 let doors = (&self.mailbox, &self.told);
-                self.moments.read(self.numbers, (0, BLOCKS), doors);
+                self.moments
+                    .read(self.numbers, (0, self.setting.blocks), doors);
                 // Blocks that were past the end have what the medium has. A checkpoint keeps the length.
-                self.reloads.resize(BLOCKS, &self.setting, doors);
+                self.reloads
+                    .resize(self.setting.blocks, &self.setting, doors);
                 self.phase = Phase::Leaving;
                 true
             }
@@ -146,7 +149,8 @@ impl World {
     }
 
     fn are_all_gone(&self) -> bool {
-        let are_answered = self.posted.is_empty() && self.moments.are_idle();
+        let are_answered =
+            self.posted.is_empty() && self.moments.are_idle() && self.films.are_idle();
         are_answered
             && self.reloads.is_settled()
             && self.clients.is_empty()

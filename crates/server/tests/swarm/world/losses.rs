@@ -8,6 +8,7 @@ use server::event_loop::mailbox::Mailbox;
 use super::ending::Phase;
 use super::{Tell, Told, Wait, World, tell};
 use crate::client::Client;
+use crate::films::Films;
 use crate::model::contents;
 use crate::moments::Moments;
 use crate::plan::Leaving;
@@ -65,6 +66,7 @@ impl World {
     fn begin(&mut self, mailbox: Mailbox) {
         self.scans.clear();
         self.streams = Streams::new(self.setting.pace);
+        self.films = Films::default();
         self.moments = Moments::default();
         self.reloads = Reloads::begin(self.reloads.blocks());
         self.phase = Phase::Running;

@@ -43,6 +43,7 @@ impl World {
                 _ => Vec::new(),
             },
             moment: self.history.moment(),
+            glance: self.history.glance(),
             cuts: self.history.cuts(),
             failed: self.counts.failed as usize,
             excused: known.excused(),
@@ -114,7 +115,13 @@ impl World {
             // What is trimmed may keep its bytes.
             (_, Some(change)) => self.history.unknown(change),
             (Ask::Flush, None) => self.history.flushed(wait.moment, known.told()),
-            (Ask::Read, None) => check(wait.first, bytes, &wait.possible),
+            (Ask::Read, None) => {
+                let found = check(wait.first, bytes, &wait.possible);
+                // Drives of a mirror that lose their power under a service lose different writes, and each is read.
+                if !self.setting.mirrored || self.history.cuts() == 0 {
+                    self.history.read(wait.glance, wait.first, &found);
+                }
+            }
             (_, None) => (),
         }
     }
