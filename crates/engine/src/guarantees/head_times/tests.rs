@@ -3,6 +3,7 @@
 use super::*;
 use block::{Instant, Sectors};
 use drive::catalog;
+use stream::Piece;
 use stream::admission::{Admission, Demand, Reason, Rules};
 
 mod trial;
@@ -182,6 +183,31 @@ fn a_narrow_span_costs_the_way_to_it() {
     assert!(narrow < wide);
     // In the middle a head is never far.
     assert!(sweep(blocks - blocks / 100, blocks / 100) > narrow);
+}
+
+#[test]
+fn the_zone_of_a_file_has_the_cylinders_of_all_its_pieces() {
+    let belief = belief("modern-20tb");
+    let zone = inner_zone(&belief);
+    let (first, last) = (zone.start().0, zone.last().0);
+    // Two pieces of one zone, far apart, the second one before and behind the first.
+    for places in [[first, last], [last, first]] {
+        let block = u64::from(belief.block_bytes);
+        let pieces = (0..).zip(places).map(|(index, at)| Piece {
+            offset: index * block,
+            extent: Extent::block(Lba(at)),
+        });
+        let map = LocationMap::new(pieces.collect(), block, 2 * block).expect("a map");
+        let zone = zone_over(&belief, &map, QUIET, Direction::Read);
+        let mut cylinders = places.map(|at| cylinders_of(&belief, Extent::block(Lba(at))));
+        cylinders.sort_unstable_by_key(|cylinders| cylinders.low);
+        let [one, other] = cylinders;
+        assert_ne!(one, other);
+        assert_eq!(
+            (zone.cylinders.low, zone.cylinders.high),
+            (one.low, other.high)
+        );
+    }
 }
 
 #[test]
