@@ -18,7 +18,7 @@ use crate::films::Films;
 use crate::history::{Glance, History, Moment};
 use crate::legs::{Broken, Refill, break_leg};
 use crate::model::{Change, Stamp};
-use crate::moments::Moments;
+use crate::moments::{MomentStep, Moments};
 use crate::plan::{Action, Belief, Plan, Setting};
 use crate::regions::Regions;
 use crate::reload::Reloads;
@@ -398,15 +398,7 @@ impl World {
                 self.numbers += 1;
                 self.films.act(step, self.numbers, &self.mailbox);
             }
-            Action::Moment(step) => {
-                self.numbers += 1;
-                let known = (&self.setting, &self.history, self.reloads.blocks());
-                let doors = (&self.mailbox, &self.told);
-                // The length of a volume that is being resized nobody knows.
-                if self.reloads.is_settled() {
-                    self.moments.act(step, self.numbers, known, doors);
-                }
-            }
+            Action::Moment(step) => self.act_at_a_moment(step),
             Action::Reload(step) => {
                 let doors = (&self.mailbox, &self.told);
                 self.reloads.act(step, &self.setting, doors);
@@ -439,6 +431,16 @@ impl World {
             }
             Action::Fail { what, ms } => self.fail(what, now + ms * 1_000_000),
             Action::Stall { ms } => self.stalled_until = now + ms * 1_000_000,
+        }
+    }
+
+    /// A checkpoint begins, is read or ends. The length of a volume that is being resized nobody knows.
+    fn act_at_a_moment(&mut self, step: MomentStep) {
+        self.numbers += 1;
+        let known = (&self.setting, &self.history, self.reloads.blocks());
+        let doors = (&self.mailbox, &self.told);
+        if self.reloads.is_settled() {
+            self.moments.act(step, self.numbers, known, doors);
         }
     }
 
