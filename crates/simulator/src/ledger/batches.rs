@@ -9,7 +9,7 @@
 //!
 //! A full set of batches is halved by joining neighbours, so that memory is bounded for runs of any length.
 
-/// Sums of batches of as many consecutive arrivals.
+/// Sums over batches of consecutive arrivals. All batches have as many.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Batches {
     /// The logarithm of the number of arrivals in a batch.

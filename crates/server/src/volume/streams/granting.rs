@@ -193,22 +193,24 @@ impl VolumeStreams {
             let asked = in_drive_time(disk, user, terms, map.clone(), memory);
             disk.engine.attach(disk.now, asked)
         });
-        attached.map_err(|no| match no {
-            NoMemory::Refused(NotGranted::Refused(refusal)) => in_real_time(disk, &refusal),
-            NoMemory::Exhausted {
-                least,
-                left,
-                total,
-                refusal: NotGranted::Refused(refusal),
-            } => wire::StreamRefused {
-                reason: format!(
-                    "{least} bytes of memory would be enough, and {left} of {total} for all streams are left{}",
-                    granted_now(largest_rate(disk, &refusal))
-                ),
-                largest_rate: largest_rate(disk, &refusal),
-                least_memory: Some(least),
-            },
-            other => refused(other.to_string()),
+        attached.map_err(|no| {
+            let reason = no.to_string();
+            match no {
+                NoMemory::Refused(NotGranted::Refused(refusal)) => in_real_time(disk, &refusal),
+                NoMemory::Exhausted {
+                    least,
+                    refusal: NotGranted::Refused(refusal),
+                    ..
+                } => {
+                    let largest_rate = largest_rate(disk, &refusal);
+                    wire::StreamRefused {
+                        reason: reason + &granted_now(largest_rate),
+                        largest_rate,
+                        least_memory: Some(least),
+                    }
+                }
+                _ => refused(reason),
+            }
         })
     }
 }
