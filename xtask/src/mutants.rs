@@ -160,7 +160,12 @@ fn parse(words: &[String]) -> Option<Wanted> {
 
 /// The names of all mutants of the workspace's parts.
 fn listed(root: &Path) -> Result<Vec<String>, String> {
-    let output = mutants(root)
+    let files = PARTS.iter().flat_map(|part| part.files);
+    let everything_below = files.map(|file| match file.ends_with('/') {
+        true => format!("{file}**"),
+        false => (*file).to_owned(),
+    });
+    let output = mutants(root, everything_below)
         .args(["--list", "--json"])
         .output()
         .map_err(|error| format!("cargo mutants: {error}"))?;
@@ -175,13 +180,12 @@ fn listed(root: &Path) -> Result<Vec<String>, String> {
     Ok(names(&list).collect())
 }
 
-/// `cargo mutants` on all files of the parts.
-fn mutants(root: &Path) -> Command {
+/// `cargo mutants` on these files.
+fn mutants<F: AsRef<str>>(root: &Path, files: impl IntoIterator<Item = F>) -> Command {
     let mut command = Command::new(repository::cargo());
     command.args(["mutants", "--exclude-re", EXCLUDED]);
-    for file in PARTS.iter().flat_map(|part| part.files) {
-        let everything_below = if file.ends_with('/') { "**" } else { "" };
-        command.args(["--file", &format!("{file}{everything_below}")]);
+    for file in files {
+        command.args(["--file", file.as_ref()]);
     }
     command.current_dir(root);
     command
@@ -251,10 +255,7 @@ fn tested(
         .iter()
         .filter_map(|name| name.split(':').next())
         .collect();
-    let status = Command::new(repository::cargo())
-        .current_dir(root)
-        .args(["mutants", "--exclude-re", EXCLUDED])
-        .args(files.iter().flat_map(|file| ["--file", file]))
+    let status = mutants(root, files)
         .args(["--re", &exactly(drawn), "--copy-target=true"])
         .args(["--test-package", &packages.join(",")])
         .arg("--output")
@@ -285,11 +286,14 @@ fn tested(
     })
 }
 
+/// What has a meaning in a regular expression. `\<` and `\>` have one, too: the borders of words.
+const SPECIAL: &str = r"\.+*?()|[]{}^$";
+
 /// A regular expression that matches these names and no others.
 fn exactly(names: &[String]) -> String {
     let escaped = |name: &String| -> String {
         let chars = name.chars();
-        let plain = chars.map(|c| match c.is_ascii_punctuation() {
+        let plain = chars.map(|c| match SPECIAL.contains(c) {
             true => format!("\\{c}"),
             false => c.to_string(),
         });
@@ -386,8 +390,8 @@ mod tests {
 
     #[test]
     fn a_name_is_matched_as_it_stands() {
-        let names = ["a.rs:1:2: replace + with *".to_string(), "b".to_string()];
-        assert_eq!(exactly(&names), r"^(?:a\.rs\:1\:2\: replace \+ with \*|b)$");
+        let names = ["a.rs:1:2: replace + with <".to_string(), "b".to_string()];
+        assert_eq!(exactly(&names), r"^(?:a\.rs:1:2: replace \+ with <|b)$");
     }
 
     #[test]
