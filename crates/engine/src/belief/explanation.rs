@@ -344,7 +344,7 @@ impl CommandLog {
             explanation.forgotten = then.min(at).since(now);
             now = then.min(at);
         }
-        for held in there.take_while(|held| held.from < at) {
+        for held in there.take_while(|held| held.from <= at) {
             explanation.idle(now, held.from, served);
             let (from, to) = (held.from.max(now), held.to.min(at));
             now = now.max(to);

@@ -314,7 +314,7 @@ const CALM: Duration = Duration::from_millis(10);
 const PLACES: u32 = 8;
 
 /// The block of the n-th calibration read: a known one, if the profile says which are.
-fn place(belief: &Profile, n: u64) -> Lba {
+pub(super) fn place(belief: &Profile, n: u64) -> Lba {
     let known = belief.confidence.as_ref().map_or(&[][..], |c| c.known());
     let blocks = known.iter().map(|extent| extent.length().0).sum();
     if blocks == 0 {

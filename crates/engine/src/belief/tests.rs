@@ -1,6 +1,6 @@
 //! The stage alone: the position of the head, calibration, and the log.
 
-use block::{Direction, Duration};
+use block::{Direction, Duration, Lba};
 use scheduler::policy::find;
 
 use super::*;
@@ -118,4 +118,49 @@ fn only_what_is_logged_is_explained() {
     let upkeep = explanation.share(explanation::Ahead::AtDrive);
     assert_eq!(upkeep.commands, 1);
     assert_eq!(upkeep.time, Duration::from_micros(4_900));
+}
+
+/// Counts that are all different, and `n` times as many.
+fn counted(n: u64) -> Tallies {
+    Tallies {
+        buffered: n,
+        as_believed: 2 * n,
+        late: 3 * n,
+        elsewhere: 4 * n,
+        silent: 5 * n,
+        changes: 6 * n,
+        refinements: 7 * n,
+        calibrations: 8 * n,
+        calibration_time: Duration::from_nanos(9 * n),
+    }
+}
+
+#[test]
+fn the_counts_of_two_actuators_are_added() {
+    assert_eq!(counted(30).and(counted(12)), counted(42));
+}
+
+/// The known blocks of a drive, end to end: the n-th place is where that many of them are left.
+#[test]
+fn calibration_reads_are_spread_over_the_known_blocks_alone() {
+    let mut belief = crate::context::tests::profile();
+    let known = vec![blocks(1_000, 50), blocks(9_000, 200), blocks(70_000, 3)];
+    let everywhere: Vec<Lba> = (1..500).map(|n| following::place(&belief, n)).collect();
+    assert!(
+        everywhere
+            .iter()
+            .any(|lba| lba.0 > belief.geometry.sectors().0 / 2)
+    );
+    let places: std::collections::BTreeSet<u64> = {
+        belief.confidence = Some(drive::Confidence::default().with_known(known.clone()));
+        (1..500).map(|n| following::place(&belief, n).0).collect()
+    };
+    let is_known = |&block: &u64| known.iter().any(|extent| extent.contains(Lba(block)));
+    assert!(places.iter().all(is_known), "{places:?}");
+    assert!(
+        known
+            .iter()
+            .all(|extent| places.iter().any(|&block| extent.contains(Lba(block))))
+    );
+    assert!(places.len() > 180, "{}", places.len());
 }

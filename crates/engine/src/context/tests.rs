@@ -1,6 +1,6 @@
 //! A bench for the tests of single stages: the state that all stages read, on a drive with three zones.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use block::{
     Class, CommandId, Direction, Durability, Duration, Extent, Instant, Lba, Outcome, Request,
@@ -141,6 +141,10 @@ pub(crate) fn blocks(start: u64, length: u64) -> Extent {
 }
 
 pub(crate) fn profile() -> Profile {
-    let shipped = catalog::find("modern-20tb").expect("a shipped drive");
-    shipped.profile().expect("a valid profile")
+    // It is made for each bench, and takes a tenth of a second.
+    static PROFILE: LazyLock<Profile> = LazyLock::new(|| {
+        let shipped = catalog::find("modern-20tb").expect("a shipped drive");
+        shipped.profile().expect("a valid profile")
+    });
+    PROFILE.clone()
 }

@@ -451,3 +451,6 @@ fn reading(belief: &Profile, stop: &Stop) -> Duration {
         None => Duration::ZERO,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -324,3 +324,6 @@ const FILLED_LANDING: Duration = Duration::from_micros(1_500);
 
 /// What a learned landing is added to. A choice: how late a busy host gives a command.
 const LEAST_LANDING: Duration = Duration::from_micros(50);
+
+#[cfg(test)]
+mod tests;

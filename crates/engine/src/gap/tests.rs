@@ -211,3 +211,18 @@ fn a_request_later_than_without_its_plan_is_charged() {
     assert_eq!(lost, expected.as_nanos() as i64);
     assert_eq!(bench.gap.gaps().mispredicted, 1);
 }
+
+#[test]
+fn the_counts_of_two_actuators_are_added() {
+    let counted = |n: u64| Gaps {
+        seen: n,
+        latency: Duration::from_nanos(2 * n),
+        near_miss: 3 * n,
+        unworthy: 4 * n,
+        withheld: 5 * n,
+        planned: [6 * n, 7 * n, 8 * n, 9 * n],
+        head_time: Duration::from_nanos(10 * n),
+        mispredicted: 11 * n,
+    };
+    assert_eq!(counted(30).and(counted(12)), counted(42));
+}

@@ -78,3 +78,6 @@ pub(super) fn waiting_beside(
         behind: 1 + cx.ordering.waiting(),
     })
 }
+
+#[cfg(test)]
+mod tests;

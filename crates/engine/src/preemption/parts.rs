@@ -239,3 +239,6 @@ const LEAST_PART: u64 = 4096;
 
 /// What another command costs a host, in head time. A choice: some microseconds of one core.
 const COMMAND: Duration = Duration::from_micros(2);
+
+#[cfg(test)]
+mod tests;

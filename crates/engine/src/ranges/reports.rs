@@ -86,7 +86,7 @@ impl Engine {
 }
 
 /// The sum of two counts, of two actuators.
-fn sum(one: Preempted, other: Preempted) -> Preempted {
+pub(super) fn sum(one: Preempted, other: Preempted) -> Preempted {
     Preempted {
         parts: one.parts + other.parts,
         aside: one.aside + other.aside,

@@ -124,7 +124,6 @@ fn done(part: TaskProgress) -> TaskProgress {
         state: TaskPhase::Finished,
         asked: Sectors(part.asked.0 - part.left.0),
         left: Sectors(0),
-        ended: None,
         ..part
     }
 }

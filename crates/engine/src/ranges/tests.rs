@@ -293,3 +293,18 @@ fn streams_lie_on_the_blocks_of_the_first_actuator() {
         "{granted:?}"
     );
 }
+
+#[test]
+fn the_counts_of_two_actuators_are_added() {
+    let counted = |n: u64| crate::Preempted {
+        parts: n,
+        aside: 2 * n,
+        back: Duration::from_nanos(3 * n),
+        filled: 4 * n,
+        held: 5 * n,
+        missed: 6 * n,
+        hops: 7 * n,
+        read_ahead: Sectors(8 * n),
+    };
+    assert_eq!(reports::sum(counted(30), counted(12)), counted(42));
+}

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use scheduler::background::{Order, TaskPhase, TaskRefused};
 use scheduler::freeblock::{Caution, Ranges, SameTrack, WantedBlocks};
 
+mod granted;
 mod partly_known;
 mod scene;
 mod standing;

@@ -363,6 +363,34 @@ fn reads_of_tasks_are_told_apart_from_requests() {
     }
 }
 
+/// A drive's buffer ends two commands at once: the second holds nothing up, and is one all the same.
+#[test]
+fn a_command_that_ends_with_the_one_before_it_counts() {
+    let mut scene = Scene::new("fcfs", 2, Known::Profile);
+    let mut given = Vec::new();
+    for id in 0..2 {
+        let read = request(id, Direction::Read, extent(id * 100, 8), Class::default());
+        scene.submit(read);
+        given.extend(scene.engine.poll(scene.now));
+    }
+    scene.now = Instant::ZERO + Duration::from_millis(3);
+    for command in given {
+        let outcome = Outcome {
+            id: command.id,
+            at: scene.now,
+            status: Status::Good,
+            account: None,
+        };
+        scene.engine.complete(scene.now, command.id, outcome);
+    }
+    scene.instant();
+    let (_, second) = scene.finished[1];
+    assert_eq!(
+        (second.drive.commands, second.others()),
+        (1, second.response())
+    );
+}
+
 #[test]
 fn what_is_too_long_ago_is_said_to_be_forgotten() {
     let mut scene = Scene::new("fcfs", 1, Known::Profile);

@@ -109,3 +109,218 @@ proptest! {
         prop_assert!(checked.is_ok(), "{checked:?}");
     }
 }
+
+/// Reads and writes of these blocks one after the other, two at a time: what each end was told to be, and was.
+fn ends(profile: Profile, commands: &[(Direction, Extent)]) -> Vec<(Option<Instant>, Instant)> {
+    let truth = Arc::new(profile);
+    let mut drive = VirtualDrive::new(Arc::clone(&truth));
+    let (mut now, mut before) = (Instant::ZERO, Instant::ZERO);
+    let mut head = Head::UNKNOWN;
+    let mut given = Vec::new();
+    let mut ends = Vec::new();
+    while ends.len() < commands.len() {
+        while let Some(outcome) = drive.poll(now) {
+            let number = outcome.id.0 as usize;
+            let (direction, extent) = commands[number];
+            let route = Route::new(&truth, extent, direction).expect("blocks of the drive");
+            let course = head.course(&truth, given[number], &route);
+            let told = route.told(&truth, &course, before, now);
+            ends.push((told.filter(|_| course.pass.wrapped.is_zero()), outcome.at));
+            head = course.ended(&truth, &route, (before, now));
+            before = now;
+        }
+        while given.len() < commands.len().min(ends.len() + AT_DRIVE) {
+            let (direction, extent) = commands[given.len()];
+            let durability = Durability::Volatile;
+            let action = match direction {
+                Direction::Read => Action::Read { extent, durability },
+                Direction::Write => Action::Write { extent, durability },
+            };
+            let command = Command::new(CommandId(given.len() as u64), action);
+            drive.submit(now, command).expect("room");
+            given.push(now);
+        }
+        let settled = drive.next_wakeup().filter(|&then| then > now);
+        now = settled.or(drive.next_wakeup()).unwrap_or(now);
+    }
+    ends
+}
+
+/// A told end is the end, or whole revolutions beside it: the platter was where it was believed to be. On any bus
+/// the ends of many commands tell.
+#[test]
+fn the_ends_that_tell_are_at_the_moment_that_they_tell() {
+    for mb_s in [5.0, 20.0, 200.0] {
+        for watermark in [0, 500] {
+            for of in [Direction::Read, Direction::Write] {
+                let profile = profile(mb_s, watermark);
+                let period = profile.spindle.period().as_nanos() as i64;
+                let commands: Vec<(Direction, Extent)> = (0..300_u64)
+                    .map(|n| {
+                        let dice = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+                        let start = (n * 7 % 40) * 400_000 + dice % 200_000;
+                        let length = Sectors(1 + dice % [4, 40, 200][n as usize % 3]);
+                        let direction = match n % 4 {
+                            0 => Direction::Read,
+                            1 => Direction::Write,
+                            _ => of,
+                        };
+                        (direction, Extent::new(Lba(start), length).expect("blocks"))
+                    })
+                    .collect();
+                let what = format!("{of:?} at {mb_s} MB/s, watermark {watermark}");
+                let mut told = [0, 0];
+                let mut off = 0;
+                for ((direction, _), (expected, end)) in
+                    commands.iter().zip(ends(profile, &commands))
+                {
+                    let Some(expected) = expected else { continue };
+                    told[*direction as usize] += 1;
+                    let late = end.as_nanos() as i64 - expected.as_nanos() as i64;
+                    let rest = (late + period / 2).rem_euclid(period) - period / 2;
+                    off += u32::from(rest.abs() > period / 50);
+                }
+                let all = told.iter().sum::<u32>();
+                assert!(all > 60, "{what}: {told:?} told");
+                assert!(off * 50 <= all, "{what}: {off} of {all} are off");
+            }
+        }
+    }
+}
+
+/// A write behind a read, block by block: the bus carries the read's last block, then those of the write, each of
+/// them before its sector, and so many that the drive begins.
+#[test]
+fn the_lag_before_a_write_is_the_least_with_which_no_block_is_missing() {
+    for mb_s in [3.0, 8.0, 30.0, 300.0] {
+        for watermark in [0, 200, 1_000] {
+            let mut belief = profile(mb_s, 0);
+            belief.buffer.write_watermark = watermark;
+            for n in 0..60_u64 {
+                let length = 1 + n;
+                let extent = Extent::new(Lba(n * 250_000), Sectors(length)).expect("blocks");
+                let route = Route::new(&belief, extent, Direction::Write).expect("blocks");
+                let first = belief.geometry.runs(extent).next().expect("a track");
+                if u64::from(first.blocks) < length {
+                    continue;
+                }
+                let (block, sector) = (belief.bus.write_block, belief.spindle.time_of(first.width));
+                // All of the k blocks that have begun to pass by then are there.
+                let missing = |k: u64| (block * k).saturating_sub(sector * (k - 1));
+                let held = (1..=length).map(missing).max().expect("a block");
+                let early = block * (u64::from(watermark) * length / 1_000);
+                let least = belief.bus.read_block + held.max(early);
+                let lag = route.lag(&belief);
+                let apart = lag.saturating_sub(least) + least.saturating_sub(lag);
+                let rounded = Duration::from_nanos(50 * length);
+                assert!(
+                    apart < rounded,
+                    "{mb_s} MB/s, {watermark}, {length}: {lag:?}, {least:?}"
+                );
+                let read = Route::new(&belief, extent, Direction::Read).expect("blocks");
+                assert_eq!(read.lag(&belief), Duration::ZERO);
+            }
+        }
+    }
+}
+
+/// A command that ends by whole revolutions late, and a little beside them.
+#[test]
+fn only_ends_near_whole_revolutions_are_counted_as_such() {
+    let belief = profile(80.0, 0);
+    let period = belief.spindle.period().as_nanos() as i64;
+    for direction in [Direction::Read, Direction::Write] {
+        let extent = Extent::new(Lba(1_000_000), Sectors(8)).expect("blocks");
+        let route = Route::new(&belief, extent, direction).expect("blocks");
+        let given = Instant::ZERO + Duration::from_secs(1);
+        let course = Head::UNKNOWN.course(&belief, given, &route);
+        let expected = course.head.free + route.tail(&belief, &course.pass);
+        for turns in -3..4_i64 {
+            for rest in [-40, -26, -24, 0, 24, 26, 40] {
+                let late = turns * period + period * rest / 100;
+                let now = Instant::from_nanos(expected.as_nanos().saturating_add_signed(late));
+                let found = course.revolutions(&belief, &route, (Instant::ZERO, now));
+                let is_near = rest.abs() < 25 && turns >= -1;
+                let is_counted = is_near || turns > 0;
+                assert_eq!(found, is_counted.then_some(turns), "{turns} and {rest} %");
+                let head = course.ended(&belief, &route, (Instant::ZERO, now));
+                let turned = course.head.free.as_nanos() as i64 + found.unwrap_or(0) * period;
+                assert_eq!(
+                    head.free,
+                    Instant::from_nanos(turned.max(0) as u64).min(now)
+                );
+            }
+        }
+    }
+}
+
+/// The buffer hides when the head is done: what ends as believed was, and what ends far later was held up.
+#[test]
+fn a_part_that_goes_on_without_a_pause_leaves_the_head_as_late_as_it_ended() {
+    let belief = profile(80.0, 0);
+    let period = belief.spindle.period();
+    let extent = |start, length| Extent::new(Lba(start), Sectors(length)).expect("blocks");
+    let route = |extent| Route::new(&belief, extent, Direction::Read).expect("blocks");
+    for start in [1_000_000, 5_000_000] {
+        let first = route(extent(start, 8));
+        let before = Head::UNKNOWN.course(&belief, Instant::ZERO, &first).head;
+        // What follows is under the head at once, and what lies before it after a revolution.
+        let next = route(extent(start + 8, 20));
+        let course = before.on(&belief, &next);
+        assert_eq!((course.start, course.distance), (before.free, 0));
+        assert_eq!(course.pass.rotation, Duration::ZERO);
+        let sweep = next.sweep(&belief);
+        let passed = before.free + course.pass.seek + sweep;
+        let apart = passed.since(course.head.free) + course.head.free.since(passed);
+        assert!(apart < Duration::from_nanos(5), "{passed:?}");
+        // A moment too late is a moment too late of the belief, and no revolution.
+        let slightly_late = Head {
+            free: before.free + Duration::from_micros(30),
+            ..before
+        };
+        assert_eq!(
+            slightly_late.on(&belief, &next).pass.rotation,
+            Duration::ZERO
+        );
+        let gap = route(extent(start + 40, 4)).target().position == before.position;
+        if gap {
+            let later = before.on(&belief, &route(extent(start + 40, 4)));
+            let sector = belief.spindle.time_of(next.width());
+            let waits = later.pass.rotation;
+            assert!(waits > sector * 31 && waits < sector * 33, "{waits:?}");
+        }
+        let expected = course.head.free + next.tail(&belief, &course.pass);
+        for hundredths in [0, 20, 49, 51, 80, 130, 300] {
+            let late = Duration::from_nanos(period.as_nanos() * hundredths / 100);
+            let head = course.gone_on(&belief, &next, expected + late);
+            let held_up = if hundredths > 50 {
+                late
+            } else {
+                Duration::ZERO
+            };
+            assert_eq!(head.free, course.head.free + held_up, "{hundredths} %");
+            assert_eq!(head.position, course.head.position);
+        }
+        let early = course.gone_on(&belief, &next, before.free);
+        assert_eq!(early.free, before.free, "it ended before its last sector");
+    }
+}
+
+/// A seek without a transfer takes what the arm takes, and knows where it is if both ends are known.
+#[test]
+fn an_arm_that_is_sent_somewhere_is_there_after_its_seek() {
+    let belief = profile(80.0, 0);
+    let extent = Extent::new(Lba(9_000_000), Sectors(8)).expect("blocks");
+    let route = Route::new(&belief, extent, Direction::Write).expect("blocks");
+    let there = Head::UNKNOWN.sought(&belief, Instant::ZERO, &route);
+    let position = route.target().position;
+    let seek = belief.reposition(Head::UNKNOWN.position, position, Direction::Read);
+    assert!(seek > Duration::from_millis(1));
+    assert_eq!(there.pass.total(), seek);
+    assert_eq!(there.distance, position.cylinder);
+    assert_eq!(
+        (there.head.position, there.head.free),
+        (position, there.start + seek)
+    );
+    assert_eq!(there.head.previous, Direction::Read);
+}

@@ -7,7 +7,7 @@ use block::{
     Action, Class, Direction, Duration, Extent, Instant, Lba, Request, RequestId, Sectors, Status,
 };
 use drive::{Imperfections, Profile, VirtualDrive, ZoneAction, ZoneCondition, invented};
-use engine::{Engine, Limits};
+use engine::{Engine, Limits, Unchanged};
 use scheduler::Preemption;
 use scheduler::policy::find;
 
@@ -340,4 +340,74 @@ fn aborted_writes_let_those_behind_them_go_on() {
         ended,
         [(3, Status::Aborted), (1, good), (2, good), (4, good)]
     );
+}
+
+/// The gate of zones refuses what the engine behind it would, and keeps nothing of it.
+#[test]
+fn a_zoned_engine_refuses_what_any_engine_does() {
+    let limits = Limits {
+        requests: 3,
+        reserved_for_real_time: 1,
+        ..Limits::default()
+    };
+    let profile = Arc::new(invented::profile());
+    let blocks = profile.geometry.sectors().0;
+    let policy = find("sptf").expect("a policy of the table");
+    let plain = || Engine::new(Arc::clone(&profile), &|| policy.make(), limits);
+    let mut engines = [plain(), zoned(plain())];
+    let real_time = Class::RealTime {
+        deadline: Instant::ZERO,
+    };
+    let best = Class::BestEffort(2);
+    // All but the first write wait for it.
+    for (id, (start, length, class), is_taken) in [
+        (1, (blocks - 1, 2, best), false),
+        (2, (0, 4, Class::BestEffort(7)), false),
+        (3, (0, 4, best), true),
+        (4, (4, 4, best), true),
+        (5, (8, 4, best), false),
+        (6, (8, 4, real_time), true),
+        (7, (12, 4, real_time), false),
+        (8, (blocks - 1, 1, best), false),
+    ] {
+        let request = Request {
+            id: RequestId(id),
+            direction: Direction::Write,
+            extent: Extent::new(Lba(start), Sectors(length)).expect("blocks"),
+            class,
+            durability: block::Durability::Volatile,
+            owner: block::Owner::NOBODY,
+        };
+        let answers = engines
+            .each_mut()
+            .map(|engine| engine.submit(Instant::ZERO, request));
+        assert_eq!(answers[0], answers[1]);
+        assert_eq!(answers[0].is_ok(), is_taken, "{answers:?}");
+        let [plain, zoned] = engines.each_ref().map(Engine::held);
+        assert_eq!(plain, zoned);
+    }
+}
+
+/// A divided write would be two of its zone; reads are raised as everywhere.
+#[test]
+fn writes_of_zones_are_not_raised_and_reads_are() {
+    let mut world = World::new(invented::profile(), zoned);
+    for (number, start) in [(0, 0), (1, 4)] {
+        assert!(world.submit(number, Direction::Write, start, 4));
+    }
+    assert!(world.submit(2, Direction::Read, 1_000, 8));
+    let class = Class::RealTime {
+        deadline: Instant::ZERO,
+    };
+    let mut raise = |id, start| {
+        let part = Extent::new(Lba(start), Sectors(4)).expect("blocks");
+        world.engine.upgrade(world.now, RequestId(id), part, class)
+    };
+    // One is at work, and one waits for it.
+    for (id, start) in [(1, 0), (2, 4)] {
+        let id = RequestId(id);
+        assert_eq!(raise(id.0, start), Err(Unchanged::NotWaiting { id }));
+    }
+    assert_eq!(raise(3, 1_000), Ok(()));
+    assert_eq!(raise(4, 0), Err(Unchanged::Unknown { id: RequestId(4) }));
 }
