@@ -415,4 +415,26 @@ mod tests {
         }
         assert!(crossing > 100, "{crossing}");
     }
+
+    /// A bus that carries a block sooner than the next one has passed still falls behind if it begins late.
+    #[test]
+    fn a_bus_that_begins_late_is_slower_than_its_blocks() {
+        let entry = catalog::find("quantum-atlas-10k").expect("a shipped drive");
+        let mut belief = entry.profile().expect("a valid profile");
+        let extent = Extent::new(Lba(0), Sectors(8)).expect("blocks");
+        let route = Route::new(&belief, extent, Direction::Read).expect("mapped blocks");
+        let sector = belief.spindle.time_of(route.width()).as_nanos();
+        for (percent, permille, is_faster) in [
+            (99, 0, false),
+            (101, 0, true),
+            (60, 380, false),
+            (60, 420, true),
+            (2, 1_000, true),
+        ] {
+            belief.bus.read_block = Duration::from_nanos(sector * percent / 100);
+            belief.buffer.read_watermark = permille;
+            let found = route.is_faster_than_bus(&belief);
+            assert_eq!(found, is_faster, "{percent} %, watermark {permille}");
+        }
+    }
 }

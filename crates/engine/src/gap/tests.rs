@@ -226,3 +226,47 @@ fn the_counts_of_two_actuators_are_added() {
     };
     assert_eq!(counted(30).and(counted(12)), counted(42));
 }
+
+/// A request that a plan made late delays all behind it: at the drive, chosen, and waiting.
+#[test]
+fn a_loss_is_charged_for_each_request_behind_it() {
+    for (at_drive, is_chosen, waiting) in [(0, false, 0), (1, true, 0), (2, false, 3), (2, true, 3)]
+    {
+        let mut bench = GapBench::new(Some(Rules::default()));
+        let read = |bench: &mut GapBench, start| {
+            let extent = blocks(start, 8);
+            bench
+                .bench
+                .submit(Direction::Read, extent, Class::default())
+        };
+        let ended = read(&mut bench, 0);
+        let slot = bench.bench.ordering.request_slot(ended);
+        bench.bench.ordering.choose_for(ended).expect("it waits");
+        bench.bench.ordering.give(Instant::ZERO, ended);
+        for n in 0..at_drive {
+            let piece = read(&mut bench, 1_000 * (n + 1));
+            bench.bench.ordering.choose_for(piece).expect("it waits");
+            bench.bench.ordering.give(Instant::ZERO, piece);
+            let unplanned = None;
+            bench
+                .bench
+                .send(Purpose::Request { piece, unplanned }, blocks(1_000, 8));
+        }
+        if is_chosen {
+            bench.bench.submit_chosen(Direction::Read, blocks(5_000, 8));
+        }
+        for n in 0..waiting {
+            read(&mut bench, 10_000 + n * 100);
+        }
+        bench.bench.now = Instant::ZERO + Duration::from_millis(12);
+        bench.gap.charge(&bench.bench.cx(), slot, 1_000);
+        let losses = bench.gap.losses();
+        let behind = at_drive + u64::from(is_chosen) + waiting;
+        assert_eq!(
+            losses.lost,
+            1_000 * (1 + behind as i64),
+            "{at_drive}, {waiting}"
+        );
+        assert_eq!(losses.responses, 12_000_000);
+    }
+}

@@ -256,3 +256,102 @@ fn what_streams_demand_is_given_whatever_is_under_way() {
     assert_eq!(given, batch);
     assert_eq!(bench.transfers.in_progress().aside, Some(piece));
 }
+
+#[test]
+fn what_is_given_is_counted() {
+    let mut bench = PartsBench::new(Some(RULES));
+    for n in 1..4 {
+        for draft in [
+            Draft::Hop(blocks(n * 100, 1)),
+            Draft::ReadAhead(blocks(n * 1_000, n)),
+        ] {
+            let cx = &mut bench.bench.cx();
+            let (part, _) = bench.transfers.note_given(cx, &bench.guarantees, &draft);
+            assert_eq!(part, None);
+        }
+    }
+    let tally = bench.transfers.tally();
+    assert_eq!((tally.hops, tally.read_ahead), (3, Sectors(1 + 2 + 3)));
+}
+
+/// The head goes to the next part, and no further.
+#[test]
+fn the_route_of_a_chosen_piece_is_that_of_its_next_part() {
+    let mut bench = PartsBench::new(Some(RULES));
+    let piece = bench.submit(3);
+    let sweep = |bench: &PartsBench, route: &crate::forecast::Route| {
+        route.sweep(bench.bench.belief.profile())
+    };
+    let of = |bench: &PartsBench| sweep(bench, bench.bench.belief.route(piece));
+    let whole = bench.bench.route(blocks(1_000_000, 3 * CHUNK));
+    assert_eq!(of(&bench), sweep(&bench, &whole));
+    bench.choose();
+    let part = bench.bench.route(blocks(1_000_000, CHUNK));
+    assert_eq!(of(&bench), sweep(&bench, &part));
+}
+
+/// A transfer steps aside where what is left of it takes longer than a third of the ways, less the one there would
+/// be anyway.
+#[test]
+fn a_transfer_steps_aside_if_urgent_waiting_is_worth_more_than_the_ways() {
+    let (mut asides, mut goes_on) = (0, 0);
+    for fill in [Switch::On, Switch::Off] {
+        for n in 0..60_u64 {
+            let rules = Preemption {
+                aside: Some(Aside {
+                    fill,
+                    most_permille: 1_000,
+                }),
+                when: When::Worth,
+                ..RULES
+            };
+            let mut bench = PartsBench::new(Some(rules));
+            let chunks = 40;
+            let piece = bench.submit(chunks);
+            bench.choose();
+            let first = bench.give(Draft::request(piece, Planned::Yes));
+            if first.length().0 == chunks * CHUNK {
+                continue;
+            }
+            // All but a few chunks of it have been given.
+            for _ in 0..chunks - 2 - n % 12 {
+                bench.give(Draft::part(piece));
+            }
+            let class = Class::BestEffort(0);
+            let place = blocks(n * 70_000_000, 8);
+            let urgent = bench.bench.submit(Direction::Read, place, class);
+            let cx = bench.bench.cx();
+            let belief = cx.profile();
+            let (rest, _) = bench
+                .transfers
+                .next_part(&cx, &bench.guarantees, piece, u64::MAX);
+            let left = 1_000_000 + chunks * CHUNK - rest.start().0;
+            let sector = belief.spindle.time_of(cx.route(piece).width());
+            let route = |extent| cx.belief.route_of(extent, Direction::Read).expect("mapped");
+            let to = route(place);
+            let there = cx.expected_head().course(belief, cx.now, &to);
+            let given = there.head.free + to.tail(belief, &there.pass);
+            let back = there.head.course(belief, given, &route(rest)).pass;
+            let waited = match fill {
+                Switch::On => Duration::ZERO,
+                Switch::Off => there.pass.rotation,
+            };
+            // A seek in the mean, with its latency, is made in any case.
+            let thirds = belief.geometry.cylinders() / 3;
+            let half = belief.spindle.period().as_nanos() / 2;
+            let anyway = belief.seek.read().time(thirds).as_nanos() + half;
+            let ways = there.pass.seek + waited + back.seek + back.rotation;
+            let cost = ways.as_nanos().saturating_sub(anyway);
+            let is_worth = 3 * (sector * left).as_nanos() > cost;
+            let answer = bench.go_on();
+            let is_aside = bench.bench.dispatch.chosen_piece() == Some(urgent);
+            assert_eq!(
+                is_aside, is_worth,
+                "{cost} ns for {left} blocks: {answer:?}"
+            );
+            asides += u32::from(is_aside);
+            goes_on += u32::from(!is_aside);
+        }
+    }
+    assert!(asides > 10 && goes_on > 10, "{asides} and {goes_on}");
+}

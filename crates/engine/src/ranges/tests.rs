@@ -308,3 +308,23 @@ fn the_counts_of_two_actuators_are_added() {
     };
     assert_eq!(reports::sum(counted(30), counted(12)), counted(42));
 }
+
+#[test]
+fn a_flush_ends_with_the_later_arm() {
+    for order in [[0, 1], [1, 0]] {
+        let mut engine = engine(&two());
+        engine.flush(Instant::ZERO, RequestId(1)).expect("room");
+        let given: Vec<Command> = std::iter::from_fn(|| engine.poll(Instant::ZERO)).collect();
+        for (place, at) in order.into_iter().zip([5, 9]) {
+            let outcome = Outcome {
+                id: given[place].id,
+                at: Instant::from_nanos(at),
+                status: Status::Good,
+                account: None,
+            };
+            engine.complete(outcome.at, outcome.id, outcome);
+        }
+        let flushed = engine.poll_flushed().expect("both have ended");
+        assert_eq!(flushed.at, Instant::from_nanos(9));
+    }
+}

@@ -16,6 +16,7 @@ mod parts;
 mod patience;
 mod slow_bus;
 mod streaming;
+mod tracking;
 mod two_arms;
 mod untrusted;
 mod zones;

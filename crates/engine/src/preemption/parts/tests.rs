@@ -231,3 +231,32 @@ fn the_head_goes_on_to_hidden_parts_and_seeks_to_all_else() {
         assert_eq!(approach(request), Approach::Seek);
     }
 }
+
+/// Only a read that the drive goes on with by itself begins with a small part, and only if that is worth it.
+#[test]
+fn other_first_parts_are_whole_chunks() {
+    let guarantees = Guarantees::none();
+    for (when, direction, look_ahead, length) in [
+        (When::Worth, Direction::Read, LookAhead::Segment, 1),
+        (When::Always, Direction::Read, LookAhead::Segment, CHUNK),
+        (When::Worth, Direction::Write, LookAhead::Segment, CHUNK),
+        (When::Worth, Direction::Read, LookAhead::Track, CHUNK),
+    ] {
+        let mut bench = StageBench::of(buffered(look_ahead, WriteBack::All));
+        let rules = Preemption { when, ..RULES };
+        let transfers = Transfers::by(rules, bench.belief.profile(), bench.now);
+        let extent = blocks(2_000_000, 200 * CHUNK);
+        let piece = bench.submit(direction, extent, Class::BestEffort(3));
+        let (part, _) = transfers.next_part(&bench.cx(), &guarantees, piece, u64::MAX);
+        assert_eq!(
+            part.length().0,
+            length,
+            "{when:?}, {direction:?}, {look_ahead:?}"
+        );
+    }
+    let mut belief = profile();
+    for (bytes, least) in [(512, 8), (1_024, 4), (4_096, 1), (8_192, 1)] {
+        belief.block_bytes = bytes;
+        assert_eq!(least_part(&belief), least);
+    }
+}

@@ -1,5 +1,8 @@
 //! Granted head time: how much of it is spent; and tasks that go on.
 
+use engine::{Engine, Limits};
+use scheduler::policy::find;
+
 use super::*;
 
 /// Four requests at a time.
@@ -51,6 +54,11 @@ fn what_was_granted_in_a_quiet_hour_is_saved_up_to_a_bound_and_then_spent() {
 #[test]
 fn a_task_that_goes_on_is_read_without_waiting_for_another_input() {
     let mut scene = Scene::new(exact());
+    // An engine that follows its drive rests until it is time to look where the platter is.
+    let policy = find("sptf").expect("a policy of the table");
+    let profile = std::sync::Arc::clone(scene.engine.profile());
+    let engine = Engine::new(profile, &|| policy.make(), Limits::default());
+    scene.engine = engine.with_tracking(policy).with_background(exact());
     let standing = scene.stand(0);
     let task = scene.begin(&[extent(0, 200)], 0);
     let suspend = engine::TaskChange::Suspend;
@@ -60,7 +68,7 @@ fn a_task_that_goes_on_is_read_without_waiting_for_another_input() {
             .change_task(scene.now, id, suspend)
             .expect("under way");
     }
-    scene.now += Duration::from_secs(60);
+    scene.now += Duration::from_millis(500);
     let resume = engine::TaskChange::Resume;
     let more = engine::TaskChange::Want(extent(1_000, 50));
     for (id, change, is_read) in [
