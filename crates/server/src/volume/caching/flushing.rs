@@ -46,7 +46,12 @@ enum LossCause {
 const POSTED: u64 = u64::MAX;
 
 impl Losses {
+    /// Notes a loss. Flushes that share a command of the drive end at once, and what they fail for is one loss.
     fn note(&mut self, cause: LossCause, now: Instant) {
+        let is_known = |loss: &Loss| loss.cause == cause && loss.noticed == now;
+        if self.0.iter().any(is_known) {
+            return;
+        }
         self.0.retain(|loss| loss.cause != cause);
         self.0.push(Loss {
             cause,
@@ -228,6 +233,11 @@ mod tests {
         assert!(
             !losses.notify(LossCause::Cache(0), &posted()),
             "another loss"
+        );
+        losses.note(LossCause::Drive, at(5));
+        assert!(
+            !losses.notify(LossCause::Drive, &posted()),
+            "another flush of the same command"
         );
         losses.note(LossCause::Drive, at(9));
         assert!(losses.notify(LossCause::Drive, &posted()), "a new loss");
