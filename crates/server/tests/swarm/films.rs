@@ -11,7 +11,10 @@ use std::sync::mpsc::{Receiver, channel};
 
 use block::operation::{Ask, OperationError};
 use block::{Class, Owner};
-use headtime_client::wire::{Attach, FilePiece, Places, StreamNotice, StreamUpdate, Terms};
+use engine::guarantees::FOREGROUND_BYTES;
+use headtime_client::wire::{
+    Attach, FilePiece, Places, Position, StreamNotice, StreamUpdate, Terms,
+};
 use server::event_loop::EventLoop;
 use server::event_loop::mailbox::Mailbox;
 use server::volume::Export;
@@ -34,6 +37,12 @@ const OFFSET: u64 = 64 << 20;
 /// Bytes that a player reads at once.
 const PIECE: u64 = 64 << 10;
 
+/// The longest read of others, in pages: as long as their longest command.
+const LONGEST: u64 = FOREGROUND_BYTES / PAGE;
+
+/// A player reads for so long at most, in nanoseconds. A choice: hundreds of rounds.
+const LONGEST_NS: u64 = 120_000_000_000;
+
 /// No drive has this rate, in bytes a second.
 const TOO_FAST: u64 = 1 << 40;
 
@@ -42,6 +51,11 @@ const TOO_FAST: u64 = 1 << 40;
 pub enum FilmStep {
     Begin(Film),
     Stop(u64),
+    /// From now on so many others read anywhere in the volume, all the time that a film is played.
+    Crowd {
+        readers: u64,
+        seed: u64,
+    },
 }
 
 /// A film, and what is asked for it.
@@ -72,6 +86,19 @@ impl FilmStep {
             memory: (64 + dice.below(most)) * PAGE,
         })
     }
+
+    /// One of the films that share what may be promised, so many of which are left. Its memory is about so many pages.
+    pub fn of_house(left: u64, pages: u64, dice: &mut Dice) -> FilmStep {
+        let memory = (64 + pages + dice.below(pages)) * PAGE;
+        FilmStep::Begin(Film {
+            millionths: dice.below(900_000),
+            behind: dice.below(1 << 12) * PIECE,
+            // Most of it does not fit the memory.
+            bytes: (memory * (2 + dice.below(5))).next_multiple_of(PIECE),
+            share: 100 / left,
+            memory,
+        })
+    }
 }
 
 /// The volume of films of a drive with so many bytes.
@@ -91,6 +118,26 @@ pub struct Films {
     notices: Vec<mpsc::Receiver<StreamNotice>>,
     /// Reads that were not answered.
     reads: u64,
+    /// Who reads beside the films.
+    crowd: Option<Crowd>,
+}
+
+/// Whose read it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    Player,
+    /// One of those beside the films.
+    Crowd,
+}
+
+/// Readers that want as much as they can get.
+struct Crowd {
+    readers: u64,
+    dice: Dice,
+    /// Their reads that were not answered.
+    reads: u64,
+    /// When one of them last read.
+    until: u64,
 }
 
 struct Playing {
@@ -105,13 +152,15 @@ struct Player {
     granted: Granted,
     next: u64,
     at: u64,
+    until: u64,
 }
 
-/// What was granted: bytes a second, from a byte of the volume on.
+/// What was granted: bytes a second, from a byte of a volume of that length on.
 #[derive(Clone, Copy)]
 struct Granted {
     rate: u64,
     first: u64,
+    length: u64,
 }
 
 impl Films {
@@ -141,6 +190,14 @@ impl Films {
                 close(&self.playing.remove(place), mailbox);
             }
             FilmStep::Stop(_) => (),
+            FilmStep::Crowd { readers, seed } => {
+                self.crowd = Some(Crowd {
+                    readers,
+                    dice: Dice::new(seed),
+                    reads: 0,
+                    until: 0,
+                });
+            }
         }
     }
 
@@ -163,6 +220,7 @@ impl Films {
                             granted,
                             next: 0,
                             at: now,
+                            until: now + LONGEST_NS,
                         });
                     }
                 }
@@ -178,40 +236,55 @@ impl Films {
         players.min()
     }
 
-    /// Players read what is due. The answer is whether any did.
-    pub fn play(&mut self, now: u64, (mailbox, told): (&Mailbox, &Tell)) -> bool {
-        let mut is_any = false;
+    /// Players read what is due, and others as much as they can. The answer is whether any did.
+    pub fn play(&mut self, now: u64, doors: (&Mailbox, &Tell)) -> bool {
+        let mut is_any = self.crowd_in(now, doors);
         for playing in &mut self.playing {
             while playing.due().is_some_and(|at| at <= now)
                 && let Some(player) = &mut playing.player
             {
-                let Granted { rate, first } = player.granted;
+                let Granted { rate, first, .. } = player.granted;
                 let offset = first + player.next;
+                tell_position(playing.number, player.next, doors.0);
                 player.next += PIECE;
                 player.at += PIECE * 1_000_000_000 / rate;
                 self.reads += 1;
                 is_any = true;
-                let told = Arc::clone(told);
-                mailbox.submit(Posted {
-                    export: EXPORT,
-                    ask: Ask::Read,
-                    offset,
-                    length: PIECE,
-                    contents: Contents::Owned(Vec::new()),
-                    owner: Owner::NOBODY,
-                    reply: Box::new(move |result| {
-                        let is_zero = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
-                        tell(&told, Told::Film(result.map(is_zero)));
-                    }),
-                });
+                read(Reader::Player, (offset, PIECE), doors);
             }
         }
         is_any
     }
 
+    /// Others read beside films that are played. The answer is whether any did.
+    fn crowd_in(&mut self, now: u64, doors: (&Mailbox, &Tell)) -> bool {
+        let mut playing = self.playing.iter().filter(|one| one.due().is_some());
+        let length = playing.find_map(|one| Some(one.player.as_ref()?.granted.length));
+        let (Some(length), Some(crowd)) = (length, &mut self.crowd) else {
+            return false;
+        };
+        let is_any = crowd.reads < crowd.readers;
+        while crowd.reads < crowd.readers {
+            crowd.reads += 1;
+            crowd.until = now;
+            let place = crowd.dice.below(length / PAGE - LONGEST);
+            let pages = 1 + crowd.dice.below(LONGEST);
+            read(Reader::Crowd, (place * PAGE, pages * PAGE), doors);
+        }
+        is_any
+    }
+
     /// A read has ended.
-    pub fn ended(&mut self, result: Result<bool, OperationError>, is_stopped: bool) {
-        self.reads -= 1;
+    pub fn ended(
+        &mut self,
+        reader: Reader,
+        result: Result<bool, OperationError>,
+        is_stopped: bool,
+    ) {
+        match (reader, &mut self.crowd) {
+            (Reader::Crowd, Some(crowd)) => crowd.reads -= 1,
+            _ => self.reads -= 1,
+        }
         match result {
             Ok(is_zero) => assert!(is_zero, "a film has something else than zeroes"),
             Err(OperationError::ShuttingDown) if is_stopped => (),
@@ -219,9 +292,15 @@ impl Films {
         }
     }
 
+    /// Until when others have read beside films.
+    pub fn crowded_until(&self) -> u64 {
+        self.crowd.as_ref().map_or(0, |crowd| crowd.until)
+    }
+
     /// Whether all reads were answered.
     pub fn are_idle(&self) -> bool {
-        self.reads == 0
+        let of_crowd = self.crowd.as_ref().map_or(0, |crowd| crowd.reads);
+        self.reads + of_crowd == 0
     }
 
     /// Ends all of them.
@@ -233,10 +312,11 @@ impl Films {
 }
 
 impl Playing {
-    /// When its player reads, unless it has seen all.
+    /// When its player reads, unless it has seen enough.
     fn due(&self) -> Option<u64> {
         let player = self.player.as_ref()?;
-        (player.next < self.film.bytes).then_some(player.at)
+        let goes_on = player.next < self.film.bytes && player.at < player.until;
+        goes_on.then_some(player.at)
     }
 }
 
@@ -272,7 +352,11 @@ impl Film {
         let refused = refused.expect_err("no drive is so fast");
         let rate = refused.largest_rate.unwrap_or(0) * self.share / 100;
         match (rate, event_loop.streams().attach(request(rate, events))) {
-            (_, Ok(_)) => Some(Granted { rate, first }),
+            (_, Ok(_)) => Some(Granted {
+                rate,
+                first,
+                length,
+            }),
             (0, Err(_)) => None,
             (_, Err(refused)) => {
                 assert!(is_fair(&refused.reason), "{}", refused.reason);
@@ -280,6 +364,30 @@ impl Film {
             }
         }
     }
+}
+
+/// A player tells from where on it reads.
+pub fn tell_position(stream: u64, offset: u64, mailbox: &Mailbox) {
+    let position = Position { stream, offset };
+    let call = move |event_loop: &mut EventLoop| event_loop.streams().position(&position);
+    mailbox.call(call).expect("it runs");
+}
+
+/// Reads bytes of the volume, and tells whether they are zeroes.
+fn read(reader: Reader, (offset, length): (u64, u64), (mailbox, told): (&Mailbox, &Tell)) {
+    let told = Arc::clone(told);
+    mailbox.submit(Posted {
+        export: EXPORT,
+        ask: Ask::Read,
+        offset,
+        length,
+        contents: Contents::Owned(Vec::new()),
+        owner: Owner::NOBODY,
+        reply: Box::new(move |result| {
+            let is_zero = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
+            tell(&told, Told::Film(reader, result.map(is_zero)));
+        }),
+    });
 }
 
 fn close(playing: &Playing, mailbox: &Mailbox) {

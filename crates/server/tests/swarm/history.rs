@@ -23,6 +23,9 @@ pub struct History {
     losses: usize,
 }
 
+/// The value of each block of a volume that is filled. No write has it.
+pub const FILLED: Stamp = 0xFFFF_FFFE;
+
 /// A moment of the history, at which a read begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Glance {
@@ -35,16 +38,21 @@ pub struct Glance {
 pub struct Moment(usize);
 
 impl History {
-    /// All zeroes.
-    pub fn new(blocks: u64) -> History {
-        History {
+    /// All zeroes, or what a volume has that is filled.
+    pub fn new(blocks: u64, is_filled: bool) -> History {
+        let mut history = History {
             found: Model::new(blocks),
             medium: Model::new(blocks),
             volatile: Vec::new(),
             settled: 0,
             cuts: 0,
             losses: 0,
+        };
+        if is_filled {
+            let change = history.submit(0, blocks, FILLED);
+            history.done(change, true, 0);
         }
+        history
     }
 
     pub fn stamp(&mut self) -> Stamp {
@@ -177,7 +185,7 @@ impl History {
 
 #[test]
 fn a_power_cut_gives_back_what_was_not_flushed_and_nothing_else() {
-    let mut history = History::new(2);
+    let mut history = History::new(2, false);
     let possible = |history: &History| history.possible(0, 1)[0].clone();
     let one = history.submit(0, 1, 1);
     history.done(one, false, 0);
@@ -207,7 +215,7 @@ fn a_power_cut_gives_back_what_was_not_flushed_and_nothing_else() {
 
 #[test]
 fn what_was_read_is_not_followed_by_what_was_there_before() {
-    let mut history = History::new(1);
+    let mut history = History::new(1, false);
     let possible = |history: &History| history.possible(0, 1)[0].clone();
     let trimmed = history.submit(0, 1, 0);
     history.unknown(trimmed);
@@ -236,7 +244,7 @@ fn what_was_read_is_not_followed_by_what_was_there_before() {
 
 #[test]
 fn a_flush_makes_nothing_safe_that_its_client_knows_to_be_in_doubt() {
-    let mut history = History::new(2);
+    let mut history = History::new(2, false);
     let possible = |history: &History| history.possible(0, 2);
     let before = history.submit(0, 1, 1);
     history.done(before, false, 0);
@@ -257,7 +265,7 @@ fn a_flush_makes_nothing_safe_that_its_client_knows_to_be_in_doubt() {
 
 #[test]
 fn a_shorter_volume_loses_what_is_not_flushed_past_its_end() {
-    let mut history = History::new(3);
+    let mut history = History::new(3, false);
     let all = history.submit(0, 3, 1);
     history.done(all, true, 0);
     let within = history.submit(0, 1, 2);

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use server::clock::Clock;
 use server::ring::{Owner, Queues, RingOperation, Ticket};
 
-use crate::plan::Dice;
+use crate::plan::{Dice, Setting};
 use crate::world::World;
 
 /// The queues of a simulated kernel.
@@ -31,7 +31,7 @@ pub struct Simulation {
     nanos: &'static AtomicU64,
     world: Rc<RefCell<World>>,
     dice: Dice,
-    host_us: u64,
+    host: Host,
     /// Operations on files, by the time at which they are executed and the order of their submission.
     files: BTreeMap<(u64, u64), FileOperation>,
     /// Operations that wait for a socket or a bell.
@@ -40,6 +40,34 @@ pub struct Simulation {
     submitted: u64,
     /// Wakeups since the last completion.
     still: u64,
+}
+
+/// How long the host's files take.
+#[derive(Clone, Copy)]
+pub struct Host {
+    /// Most operations take at most so long, in microseconds.
+    most_us: u64,
+    /// A few take at most so long, if any do.
+    straggler_us: Option<u64>,
+}
+
+impl Host {
+    /// The host of a setting.
+    pub fn of(setting: &Setting) -> Host {
+        Host {
+            most_us: setting.host_us,
+            straggler_us: setting.straggler_us,
+        }
+    }
+
+    /// What an operation takes, in nanoseconds.
+    fn takes(self, dice: &mut Dice) -> u64 {
+        let longest = match self.straggler_us {
+            Some(longest) if dice.percent(STRAGGLERS) => longest,
+            _ => self.most_us,
+        };
+        1 + dice.below(longest * 1000)
+    }
 }
 
 /// An operation on a file. The kernel may read in two parts, with other operations in between.
@@ -58,6 +86,9 @@ const SECTOR: u64 = 512;
 /// The share of reads of files that come in two parts, in percent. A choice.
 const IN_PARTS: u64 = 30;
 
+/// The share of operations of a host with stragglers that take long, in percent. A choice.
+const STRAGGLERS: u64 = 10;
+
 /// What a turn of the loop takes, so that time passes in every loop.
 const TURN_NS: u64 = 200;
 
@@ -72,7 +103,7 @@ impl Simulation {
         (clock, nanos): (Clock, &'static AtomicU64),
         world: Rc<RefCell<World>>,
         seed: u64,
-        host_us: u64,
+        host: Host,
     ) -> Simulation {
         Simulation {
             clock,
@@ -80,7 +111,7 @@ impl Simulation {
             world,
             // Another stream of numbers than the plan's.
             dice: Dice::new(!seed),
-            host_us,
+            host,
             files: BTreeMap::new(),
             sockets: Vec::new(),
             ends: VecDeque::new(),
@@ -171,7 +202,7 @@ impl Queues for Simulation {
             Owner::BackEnd | Owner::SecondLeg => {
                 let stalled = self.world.borrow().stalled_until();
                 let stalled = stalled.saturating_sub(self.now());
-                let mut takes = || 1 + self.dice.below(self.host_us * 1000);
+                let mut takes = || self.host.takes(&mut self.dice);
                 let (first, second) = (stalled + takes(), takes());
                 let parts = match self.dice.percent(IN_PARTS) {
                     true => divide(operation, self.dice.below(u64::MAX)),

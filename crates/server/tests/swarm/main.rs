@@ -34,6 +34,7 @@ mod run;
 mod scan;
 mod scrub;
 mod streams;
+mod unlucky;
 mod volatile;
 #[path = "../event_loop/whole.rs"]
 mod whole;

@@ -123,6 +123,9 @@ struct Reader {
     in_order: u64,
 }
 
+/// The longest operation, in blocks: a request of NBD has 1 MiB at most, with the sectors at both ends.
+const LONGEST: u64 = ((1 << 20) - 2 * 4096) / BLOCK;
+
 /// The most steps of a run. A choice: enough for caches of hundreds of pages to fill.
 const STEPS: u64 = 400;
 
@@ -232,7 +235,7 @@ fn asked(dice: &mut Dice, setting: &Setting, reader: &mut Reader) -> (Ask, u64, 
         0..6 => (dice.below(256), 1 + dice.below(128)),
         6..8 => (dice.below(blocks - 1200), 1 + dice.below(1200)),
         _ => {
-            let count = blocks / 4;
+            let count = (blocks / 4).min(LONGEST);
             (dice.below(blocks - count), count)
         }
     };

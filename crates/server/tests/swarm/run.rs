@@ -27,13 +27,15 @@ use server::ring::Ring;
 use crate::client::export;
 use crate::fickle::Fickle;
 use crate::films;
-use crate::kernel::Simulation;
+use crate::history;
+use crate::kernel::{Host, Simulation};
 use crate::legs::Images;
 use crate::model::contents;
 use crate::plan::{Belief, Dice, Faults, Medium, Plan, Setting};
 use crate::promised::{promising, promising_beside, settings};
 use crate::regions::Regions;
 use crate::scrub::{self, Scrub};
+use crate::unlucky::Unlucky;
 use crate::volatile::VolatileCache;
 use crate::world::{Counts, World};
 
@@ -103,9 +105,9 @@ fn play(plan: &Plan, seed: u64) -> Report {
     let mut dice = Dice::new(seed.rotate_left(32));
     loop {
         let life = world.borrow().counts.kills + world.borrow().counts.stops;
-        let host_us = plan.setting.host_us;
+        let host = Host::of(&plan.setting);
         let seed = dice.below(u64::MAX);
-        let kernel = Simulation::new((clock, nanos), Rc::clone(&world), seed, host_us);
+        let kernel = Simulation::new((clock, nanos), Rc::clone(&world), seed, host);
         let back_end = medium.back_end(&plan.setting, &world.borrow(), &mut dice);
         let volume = world.borrow().blocks();
         let mut setting = plan.setting.clone();
@@ -248,6 +250,9 @@ impl Storage {
             false => {
                 let path = folder.join("image");
                 Image::open_or_make(&path, setting.sector, blocks).expect("an image");
+                if setting.is_filled {
+                    write(&path, 0, &contents(0, setting.blocks, history::FILLED));
+                }
                 Stored::One(path)
             }
         };
@@ -311,10 +316,15 @@ impl Storage {
         let Stored::One(path) = &self.images else {
             return;
         };
-        let file = File::options().write(true).open(path).expect("an image");
         let bytes = contents(block, 1, scrub::CHANGED);
-        file.write_all_at(&bytes, block * BLOCK).expect("an image");
+        write(path, block * BLOCK, &bytes);
     }
+}
+
+/// Bytes of an image change.
+fn write(path: &Path, at: u64, bytes: &[u8]) {
+    let file = File::options().write(true).open(path).expect("an image");
+    file.write_all_at(bytes, at).expect("an image");
 }
 
 /// The drive of an image.
@@ -324,8 +334,12 @@ fn drive(setting: &Setting, image: &Path, blocks: u64, seed: u64) -> Box<dyn Bac
         return Box::new(image.expect("an image"));
     };
     let image = Image::open_or_make(image, setting.sector, blocks).expect("an image");
-    let drive = VirtualDrive::imperfect(truth, faults(setting), seed);
-    Box::new(Emulated::new(drive, image).with_dice(seed))
+    let drive = VirtualDrive::imperfect(Arc::clone(&truth), faults(setting), seed);
+    let emulated = Box::new(Emulated::new(drive, image).with_dice(seed));
+    match setting.is_unlucky {
+        true => Box::new(Unlucky::new(emulated, truth)),
+        false => emulated,
+    }
 }
 
 /// A wrong belief is a true one of a drive that has changed.

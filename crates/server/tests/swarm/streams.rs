@@ -1,13 +1,12 @@
 //! Guaranteed streams beside everything else: whatever they have in memory, nobody finds what was written over.
 
-use headtime_client::wire::{
-    Attach, Places, Position, StreamMode, StreamNotice, StreamUpdate, Terms,
-};
+use headtime_client::wire::{Attach, Places, StreamMode, StreamNotice, StreamUpdate, Terms};
 use server::event_loop::EventLoop;
 use server::event_loop::mailbox::Mailbox;
 use server::volume::streams::{StreamEvents, StreamRequest};
 use tokio::sync::mpsc::Receiver;
 
+use crate::films::tell_position;
 use crate::plan::Dice;
 use crate::promised::{PAGE_BYTES as PAGE, two_pieces};
 use crate::run::BLOCK;
@@ -197,13 +196,7 @@ impl Streams {
                 let open = self.open.get_mut(place(who))?;
                 // A recording goes on there.
                 open.next = page % (2 * open.layout.pages);
-                let position = Position {
-                    stream: open.number,
-                    offset: page * PAGE,
-                };
-                tell(mailbox, move |event_loop| {
-                    event_loop.streams().position(&position);
-                });
+                tell_position(open.number, page * PAGE, mailbox);
                 None
             }
             StreamStep::Record(who) => {
@@ -250,12 +243,13 @@ impl Streams {
         self.open.iter().filter_map(|open| open.reads).min()
     }
 
-    /// The blocks that a reader reads now.
-    pub fn read(&mut self, now: u64) -> Option<(u64, u64)> {
+    /// The blocks that a reader reads now, once it has told its position.
+    pub fn read(&mut self, now: u64, mailbox: &Mailbox) -> Option<(u64, u64)> {
         let takes = self.pace.page_ns();
         let mut open = self.open.iter_mut();
         let open = open.find(|open| open.reads.is_some_and(|at| at <= now))?;
         let page = open.layout.page(open.next);
+        tell_position(open.number, open.next * PAGE, mailbox);
         open.next += 1;
         open.reads = match open.next < 2 * open.layout.pages {
             true => open.reads.map(|at| at + takes),

@@ -14,7 +14,7 @@ use server::event_loop::mailbox::Mailbox;
 use crate::client::Client;
 use crate::failures::KnownFailures;
 use crate::fickle::Fails;
-use crate::films::Films;
+use crate::films::{Films, Reader};
 use crate::history::{Glance, History, Moment};
 use crate::legs::{Broken, Refill, break_leg};
 use crate::model::{Change, Stamp};
@@ -80,7 +80,7 @@ pub enum Told {
     /// Whether a leg of the mirror is being filled.
     Filled(bool),
     /// Whether a piece of a film is all zeroes.
-    Film(Result<bool, OperationError>),
+    Film(Reader, Result<bool, OperationError>),
     /// A look at a scrub.
     Looked(PassLook),
 }
@@ -145,7 +145,7 @@ impl World {
             moments: Moments::default(),
             reloads: Reloads::begin(plan.setting.blocks),
             checked: None,
-            history: History::new(plan.setting.blocks),
+            history: History::new(plan.setting.blocks, plan.setting.is_filled),
             told: Tell::default(),
             mailbox,
             seats: Seats::default(),
@@ -256,7 +256,7 @@ impl World {
             is_any |= self.films.play(now, (&self.mailbox, &self.told));
         }
         while !self.is_stopped
-            && let Some((first, count)) = self.streams.read(now)
+            && let Some((first, count)) = self.streams.read(now, &self.mailbox)
         {
             self.post(Ask::Read, first, count, now);
             is_any = true;
@@ -294,6 +294,7 @@ impl World {
     /// Whether the drive and its host have kept their own times so far.
     fn is_punctual(&self) -> bool {
         let is_quick = self.setting.host_us == 5 && self.setting.belief == Belief::True;
+        let is_quick = is_quick && self.setting.straggler_us.is_none();
         is_quick && self.stalled_until == 0 && self.hung_until == 0 && self.counts.cuts == 0
     }
 
@@ -338,9 +339,9 @@ impl World {
                 Told::Resized(resized) => self.resized(resized),
                 Told::Added(export) => self.reloads.added(export),
                 Told::Filled(is_filled) => self.filled(now, is_filled),
-                Told::Film(result) => {
-                    self.counts.pieces += 1;
-                    self.films.ended(result, self.is_stopped);
+                Told::Film(reader, result) => {
+                    self.counts.pieces += u64::from(reader == Reader::Player);
+                    self.films.ended(reader, result, self.is_stopped);
                 }
                 Told::Looked(look) => self.looked(now, &look),
             }
@@ -364,8 +365,9 @@ impl World {
     }
 
     fn assert_in_time(&self, wait: &Wait, now: u64) {
-        // The host's files were slow until then, or the drive hung.
+        // The host's files were slow until then, the drive hung, or others left nothing to the idle class.
         let quick_since = self.stalled_until.max(self.hung_until);
+        let quick_since = quick_since.max(self.films.crowded_until());
         let took = now.saturating_sub(wait.since.max(quick_since));
         assert!(took < PATIENCE_NS, "{:?} took {took} ns", wait.ask);
     }

@@ -117,7 +117,7 @@ pub(super) fn with_takes(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Di
     if !setting.streams || !dice.percent(70) {
         return;
     }
-    for _ in 0..1 + dice.below(8) {
+    for _ in 0..1 + dice.below(20) {
         let at = insert(
             steps,
             Action::Stream(StreamStep::Close(dice.below(4))),
@@ -146,6 +146,15 @@ fn take(setting: &Setting, dice: &mut Dice) -> Vec<Step> {
         through_any_door(Ask::Read, place, 100, dice)
     });
     let mut take: Vec<Step> = reads.collect();
+    if setting.hangs && dice.percent(70) {
+        // What begins before the recording ends after it.
+        let (what, longest) = (Fails::Hangs, dice.one(&[200, 2000, 10_000]));
+        let ms = 1 + dice.below(longest);
+        let action = Action::Fail { what, ms };
+        // The drive may have done all else by then.
+        let after_us = dice.one(&[100, 200_000]);
+        take.push(Step { after_us, action });
+    }
     let changes = |take: &mut Vec<Step>, page: u64, dice: &mut Dice| {
         for _ in 0..dice.below(4) {
             let durability = Durability::Volatile;
@@ -188,32 +197,39 @@ fn take(setting: &Setting, dice: &mut Dice) -> Vec<Step> {
 /// In some runs with caches somebody reads in order, and blocks that are about to be fetched change apart from the engine's
 /// order. Others change parts of them at once.
 pub(super) fn with_changes_ahead(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Dice) {
-    if setting.cache.is_none() || !dice.percent(60) {
+    if setting.cache.is_none() || !dice.percent(75) {
         return;
     }
     let durability = Durability::Volatile;
-    for _ in 0..1 + dice.below(20) {
-        let mut next = dice.below(setting.blocks - 4096);
+    let most = if setting.is_large() { 60 } else { 20 };
+    for _ in 0..1 + dice.below(most) {
+        let mut next = dice.below(setting.blocks - 5000);
         let mut ahead = Vec::new();
         for _ in 0..1 + dice.below(4) {
             let place = rounded(setting, next, 1 + dice.below(128));
             next = place.0 + place.1;
             ahead.push(through_any_door(Ask::Read, place, 500, dice));
         }
-        let place = rounded(setting, next + dice.below(1024), 64 + dice.below(512));
-        let apart = match dice.percent(70) {
-            true => Ask::Zero {
-                durability,
-                space: dice.one(&[Space::MayBeFreed, Space::Kept]),
-                pace: ZeroingPace::Any,
-            },
-            false => Ask::Trim { durability },
-        };
-        ahead.push(through_any_door(apart, place, setting.host_us, dice));
+        // A drive takes tens of milliseconds for a request of 1 MiB.
+        let within_us = dice.one(&[setting.host_us, 20_000, 100_000]);
         for _ in 0..1 + dice.below(4) {
-            let place = part_of(place, setting, dice);
-            let write = Ask::Write { durability };
-            ahead.push(through_any_door(write, place, 200, dice));
+            // Whole pages.
+            let place = (next + dice.below(2048), 64 + dice.below(512));
+            let place = (place.0 / 32 * 32, place.1 / 32 * 32);
+            let apart = match dice.percent(80) {
+                true => Ask::Zero {
+                    durability,
+                    space: dice.one(&[Space::MayBeFreed, Space::Kept]),
+                    pace: ZeroingPace::Any,
+                },
+                false => Ask::Trim { durability },
+            };
+            ahead.push(through_any_door(apart, place, within_us, dice));
+            for _ in 0..1 + dice.below(4) {
+                let place = part_of(place, setting, dice);
+                let write = Ask::Write { durability };
+                ahead.push(through_any_door(write, place, 200, dice));
+            }
         }
         let at = dice.below(steps.len() as u64 + 1) as usize;
         steps.splice(at..at, ahead);

@@ -58,9 +58,30 @@ pub(super) fn with_films(steps: &mut Vec<Step>, setting: &Setting, dice: &mut Di
         _ => true,
     });
     let part = dice.percent(50).then(|| dice.below(900_000));
-    for _ in 0..1 + dice.below(12) {
-        insert(steps, Action::Film(FilmStep::draw(part, dice)), dice);
+    if dice.percent(50) {
+        for _ in 0..1 + dice.below(12) {
+            insert(steps, Action::Film(FilmStep::draw(part, dice)), dice);
+        }
     }
+    if dice.percent(80) {
+        let readers = dice.one(&[1, 4, 32]);
+        let seed = dice.below(u64::MAX);
+        insert(steps, Action::Film(FilmStep::Crowd { readers, seed }), dice);
+        house(steps, dice);
+    }
+}
+
+/// Films that begin together, and ask for all that may be promised, in equal parts.
+fn house(steps: &mut Vec<Step>, dice: &mut Dice) {
+    let films = 1 + dice.below(8);
+    let pages = dice.one(&[100, 300, 1000]);
+    let at = dice.below(steps.len() as u64 + 1) as usize;
+    let house = (0..films).map(|film| Step {
+        after_us: dice.below(1000),
+        action: Action::Film(FilmStep::of_house(films - film, pages, dice)),
+    });
+    let house: Vec<Step> = house.collect();
+    steps.splice(at..at, house);
 }
 
 /// In some runs the configuration is reloaded, and the drive profiled.

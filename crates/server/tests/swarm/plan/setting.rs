@@ -71,16 +71,23 @@ pub struct Setting {
     pub pace: Pace,
     /// Whether films are played, and the thousandths of the head time that are left to others then.
     pub films: Option<u32>,
+    /// Whether each command finds the platters at the worst angle.
+    pub is_unlucky: bool,
     /// Whether the drive hangs now and then.
     pub hangs: bool,
     /// Whether the drive's write cache keeps everything until a flush.
     pub is_volatile: bool,
     /// Whether the volume has checksums.
     pub checksums: bool,
+    /// Whether the volume has data before the service begins, instead of zeroes.
+    pub is_filled: bool,
     /// How many requests the engine holds at most, if few.
     pub room: Option<usize>,
     /// The longest time that the host's files take, in microseconds.
     pub host_us: u64,
+    /// The longest time that a few operations of the host's files take, if some take longer than others, in
+    /// microseconds.
+    pub straggler_us: Option<u64>,
 }
 
 impl Setting {
@@ -92,13 +99,30 @@ impl Setting {
         let setting = with_size(setting, &mut own(58));
         let setting = with_films(setting, &mut own(30));
         let is_slow = setting.films.is_none();
+        let has_sums = is_slow && !setting.mirrored && own(4).percent(25);
+        // Beside streams there are hardly other faults.
+        let hanging = if setting.streams { 50 } else { 20 };
         Setting {
-            hangs: is_slow && !setting.mirrored && own(48).percent(20),
+            hangs: is_slow && !setting.mirrored && own(48).percent(hanging),
             is_volatile: setting.medium == Medium::CachingDrive && own(28).percent(60),
-            checksums: is_slow && !setting.mirrored && own(4).percent(25),
+            checksums: has_sums,
+            is_filled: !setting.mirrored && !has_sums && own(46).percent(75),
+            is_unlucky: setting.is_of_one_command() && own(26).percent(50),
             room: room(&mut own(20)),
+            straggler_us: stragglers(setting.is_large() || setting.streams, &mut own(62))
+                .filter(|_| is_slow),
             ..setting
         }
+    }
+
+    /// Whether its cache has a part of the volume, and fetches several requests at once.
+    pub fn is_large(&self) -> bool {
+        self.blocks > BLOCKS
+    }
+
+    /// Whether its drive takes one command at a time.
+    fn is_of_one_command(&self) -> bool {
+        matches!(self.medium, Medium::Caviar | Medium::Travelstar)
     }
 
     /// The first byte of the volume on its drive.
@@ -140,20 +164,20 @@ fn with_pace(setting: Setting, dice: &mut Dice) -> Setting {
     Setting { pace, ..setting }
 }
 
-/// Some volumes are larger than the largest request of a cache. Their caches have room for several, and fetch as much
-/// ahead.
+/// Some volumes are larger than several of the largest requests of a cache. Their caches have room for a part of them, and
+/// fetch more than one request ahead.
 fn with_size(setting: Setting, dice: &mut Dice) -> Setting {
-    if setting.mirrored || !dice.percent(25) {
+    if setting.mirrored || !dice.percent(40) {
         return setting;
     }
-    let prefetches = ["ra(p=600)", "linux-6(max=700)", "linux-2.6(max=700)", "amp"];
+    let prefetches = ["ra(p=600)", "ra(p=800)", "linux-6(max=700)", "amp"];
     let cache = setting.cache.map(|cache| CacheSetting {
-        bytes: (600 + dice.below(600)) * PAGE,
+        bytes: (400 + dice.below(500)) * PAGE,
         prefetch: dice.one(&prefetches).to_owned(),
         ..cache
     });
     Setting {
-        blocks: 3 * BLOCKS,
+        blocks: 6 * BLOCKS,
         cache,
         ..setting
     }
@@ -161,7 +185,7 @@ fn with_size(setting: Setting, dice: &mut Dice) -> Setting {
 
 /// Some of the runs with streams have films, on any drive, whose host keeps its times.
 fn with_films(setting: Setting, dice: &mut Dice) -> Setting {
-    if !setting.streams || !dice.percent(40) {
+    if !setting.streams || !dice.percent(50) {
         return setting;
     }
     let medium = dice.one(&[
@@ -180,6 +204,13 @@ fn with_films(setting: Setting, dice: &mut Dice) -> Setting {
         host_us: 5,
         ..setting
     }
+}
+
+/// Some hosts have files of which a few operations take long. Most of those do where later work may then be done first: beside
+/// streams, and where caches have several requests at once.
+fn stragglers(is_likely: bool, dice: &mut Dice) -> Option<u64> {
+    dice.percent(if is_likely { 75 } else { 25 })
+        .then(|| dice.one(&[20_000, 100_000, 1_000_000]))
 }
 
 /// Some engines hold few requests.
@@ -225,11 +256,14 @@ fn plain(dice: &mut Dice) -> Setting {
         streams,
         pace: Pace::SLOW,
         films: None,
+        is_unlucky: false,
         hangs: false,
         is_volatile: false,
         checksums: false,
+        is_filled: false,
         room: None,
         host_us: dice.one(&[5, 50, 3000]),
+        straggler_us: None,
     }
 }
 

@@ -8,7 +8,7 @@ use server::volume::posted::{Contents, Posted};
 
 use super::{Told, Wait, World, tell};
 use crate::failures::KnownFailures;
-use crate::model::contents;
+use crate::model::{Change, contents};
 use crate::run::BLOCK;
 use crate::scan::check;
 
@@ -104,7 +104,13 @@ impl World {
             Ok(()) => (),
         }
         match (wait.ask, wait.change) {
-            (Ask::Write { durability } | Ask::Zero { durability, .. }, Some(change)) => {
+            (Ask::Trim { .. }, Some(change)) if !self.reads_zeroes(change) => {
+                self.history.unknown(change);
+            }
+            (
+                Ask::Write { durability } | Ask::Zero { durability, .. } | Ask::Trim { durability },
+                Some(change),
+            ) => {
                 let is_durable = durability == Durability::Durable;
                 self.history.done(change, is_durable, wait.failed);
                 if failed > wait.failed {
@@ -112,8 +118,6 @@ impl World {
                     self.history.doubt();
                 }
             }
-            // What is trimmed may keep its bytes.
-            (_, Some(change)) => self.history.unknown(change),
             (Ask::Flush, None) => self.history.flushed(wait.moment, known.told()),
             (Ask::Read, None) => {
                 let found = check(wait.first, bytes, &wait.possible);
@@ -123,7 +127,15 @@ impl World {
                     self.history.read(wait.glance, wait.first, &found);
                 }
             }
-            (_, None) => (),
+            _ => (),
         }
+    }
+
+    /// Whether what is trimmed reads as zeroes: files and emulated drives do that. Parts of sectors keep their bytes, and
+    /// mirrors may keep whole ones.
+    fn reads_zeroes(&self, trim: Change) -> bool {
+        let sector = u64::from(self.setting.sector) / BLOCK;
+        let is_whole = trim.first.is_multiple_of(sector) && trim.count.is_multiple_of(sector);
+        is_whole && !self.setting.mirrored
     }
 }
