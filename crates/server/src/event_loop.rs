@@ -49,6 +49,8 @@ use crate::volume::streams::Settings;
 use crate::volume::{Export, Resize, Volumes, ZEROES};
 use crate::why::{Query, Slow};
 
+#[cfg(test)]
+pub(crate) mod by_hand;
 mod commands;
 mod controls;
 pub mod mailbox;
@@ -267,6 +269,8 @@ impl EventLoop {
             // Operations of other front ends, and those that wait in connections.
             is_any |= clients.take_turns(volumes, disk);
             is_any |= clients.resume(volumes, disk, Awaited::Memory);
+            // Pages for which an operation has just begun to wait.
+            is_any |= volumes.caches.take_hastened();
             // An engine that nothing holds may be replaced.
             is_any |= disk.replace_engine();
             if !is_any {

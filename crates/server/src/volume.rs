@@ -490,3 +490,6 @@ impl Volumes {
         is_any
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -385,6 +385,12 @@ impl Cached {
         self.contents.prepare_punch(blocks_of(start, length))
     }
 
+    /// Whether somebody waits for unwritten pages.
+    pub fn has_urgent(&self) -> bool {
+        let unwritten = self.contents.unwritten();
+        unwritten.is_some_and(|unwritten| unwritten.is_urgent() && unwritten.count() > 0)
+    }
+
     /// Drops pages and voids fetches of these bytes, except for unwritten pages: the content of the volume
     /// is unknown.
     pub fn void(&mut self, start: u64, length: u64) {

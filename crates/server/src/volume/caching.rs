@@ -43,6 +43,8 @@ pub(crate) struct Caches {
     unserved: Vec<usize>,
     /// Pending trims and zeroes of volumes with caches.
     punching: usize,
+    /// Whether pages became urgent since the last look at the requests of the caches.
+    is_hastened: bool,
     upgrades: Vec<Upgrade>,
     /// The engine's task for background reads of all caches.
     standing: Option<TaskId>,
@@ -210,9 +212,23 @@ impl Caches {
             }
             Ask::Trim { .. } | Ask::Zero { .. } => {
                 is_beside(operations, operation, |_| true)
-                    || self.all[number].prepare_punch(start, length)
+                    || self.prepare_punch(number, (start, length))
             }
         }
+    }
+
+    /// See [`Cached::prepare_punch`].
+    fn prepare_punch(&mut self, number: usize, (start, length): (u64, u64)) -> bool {
+        let cached = &mut self.all[number];
+        let was_urgent = cached.has_urgent();
+        let has_to_wait = cached.prepare_punch(start, length);
+        self.is_hastened |= cached.has_urgent() && !was_urgent;
+        has_to_wait
+    }
+
+    /// Whether pages became urgent since the last call. Their writes are among the next requests.
+    pub(crate) fn take_hastened(&mut self) -> bool {
+        std::mem::take(&mut self.is_hastened)
     }
 
     /// Stores a write that has just begun in a write-back cache. The answer is whether the write is done.

@@ -187,6 +187,9 @@ impl Exports {
 #[cfg(test)]
 mod tests {
     use block::Durability;
+    use block::operation::{Space, ZeroingPace};
+    use headtime_client::wire::{FilePiece, Places};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -243,5 +246,127 @@ mod tests {
         assert_eq!(exports.add(other), 1);
         exports.resize(8192, 1 << 20, 1 << 21);
         assert!(exports.all().iter().all(|export| export.length == 1 << 21));
+    }
+    const VOLATILE: Durability = Durability::Volatile;
+    const ALL: [Ask; 6] = [
+        Ask::Read,
+        Ask::Write {
+            durability: VOLATILE,
+        },
+        Ask::Zero {
+            durability: VOLATILE,
+            space: Space::Kept,
+            pace: ZeroingPace::Any,
+        },
+        Ask::Trim {
+            durability: VOLATILE,
+        },
+        Ask::Cache,
+        Ask::Flush,
+    ];
+
+    proptest! {
+        /// Beside a look at each byte's block. The volume begins with block 2.
+        #[test]
+        fn blocks_and_memory_of_an_operation_are_those_of_its_bytes(
+            offset in 0..20_000u64,
+            length in 1..20_000u64,
+        ) {
+            let exports = exports();
+            let bytes = 8192 + offset..8192 + offset + length;
+            let count = |block: u64| bytes.clone().filter(|at| at / 4096 == block).count();
+            let touched: Vec<u64> = (0..20).filter(|&block| count(block) > 0).collect();
+            let whole: Vec<u64> = (0..20).filter(|&block| count(block) == 4096).collect();
+            let of = |extent: Extent| (extent.start().0..extent.end().0).collect::<Vec<u64>>();
+            for ask in ALL {
+                let operation = Operation { ask, ..write(offset, length) };
+                let span = exports.span(&operation);
+                prop_assert_eq!((span.offset, span.length), (bytes.start, length));
+                prop_assert_eq!(of(exports.around(&operation)), touched.clone());
+                let within = exports.within(&operation).map_or_else(Vec::new, of);
+                prop_assert_eq!(&within, &whole);
+                prop_assert_eq!(exports.is_partial(&operation), whole != touched);
+                let edges: Vec<u64> =
+                    exports.edges(&operation).into_iter().flatten().map(|lba| lba.0).collect();
+                let in_part: Vec<u64> = match ask {
+                    Ask::Write { .. } | Ask::Zero { .. } => {
+                        touched.iter().copied().filter(|block| !whole.contains(block)).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                prop_assert_eq!(&edges, &in_part);
+                let (around, edges) = (touched.len() * 4096, in_part.len() * 4096);
+                let expected = match ask {
+                    Ask::Read | Ask::Cache => (around, around),
+                    Ask::Write { .. } => (around + edges, length as usize),
+                    Ask::Zero { .. } => (edges, edges),
+                    Ask::Trim { .. } | Ask::Flush => (0, 0),
+                };
+                prop_assert_eq!(exports.memory_for(&operation), expected);
+                let nothing = Operation { length: 0, ..operation };
+                prop_assert_eq!(exports.memory_for(&nothing), (0, 0));
+            }
+        }
+    }
+
+    #[test]
+    fn places_of_a_file_are_whole_blocks_within_the_export() {
+        let exports = exports();
+        let places = |pieces: &[(u64, u64, u64)]| Places {
+            length: 1 << 20,
+            pieces: pieces.iter().map(|&(a, b, c)| FilePiece(a, b, c)).collect(),
+        };
+        let map = exports.map(
+            0,
+            &places(&[(0, 4096, 8192), (8192, (1 << 20) - 4096, 4096)]),
+        );
+        let map = map.expect("a map");
+        assert_eq!(map.length(), 1 << 20);
+        let pieces: Vec<(u64, Extent)> = map
+            .pieces()
+            .iter()
+            .map(|piece| (piece.offset, piece.extent))
+            .collect();
+        assert_eq!(pieces, [(0, blocks(3, 2)), (8192, blocks(257, 1))]);
+        for (refused, reason) in [
+            ((0, 1 << 20, 4096), "within the 1048576 bytes of export all"),
+            (
+                (0, u64::MAX, 4096),
+                "within the 1048576 bytes of export all",
+            ),
+            ((0, 0, 4095), "whole blocks of 4096 bytes"),
+            ((0, 1, 4096), "whole blocks of 4096 bytes"),
+            ((1, 0, 4096), "whole blocks of 4096 bytes"),
+            ((0, 0, 0), "whole blocks of 4096 bytes"),
+        ] {
+            let problem = exports.map(0, &places(&[refused])).expect_err("refused");
+            assert!(problem.contains(reason), "{refused:?}: {problem}");
+        }
+        let overlapping = places(&[(0, 0, 8192), (4096, 8192, 4096)]);
+        assert!(exports.map(0, &overlapping).is_err(), "in the file");
+        let piece = |number: u64| (2 * 4096 * number, number % 256 * 4096, 4096);
+        let many: Vec<(u64, u64, u64)> = (0..wire::PIECES as u64).map(piece).collect();
+        exports.map(0, &places(&many)).expect("as many as may be");
+        let more: Vec<(u64, u64, u64)> = (0..=wire::PIECES as u64).map(piece).collect();
+        let problem = exports.map(0, &places(&more)).expect_err("too many");
+        assert!(problem.contains("expected at most 16000"), "{problem}");
+    }
+
+    #[test]
+    fn a_volume_has_its_blocks_and_another_length_only_from_the_one_that_it_had() {
+        let mut exports = exports();
+        let far = Export {
+            name: "far".to_owned(),
+            offset: 8192 + (1 << 20),
+            ..exports.all()[0].clone()
+        };
+        assert_eq!(exports.add(far), 1);
+        assert_eq!(exports.extent(0), Some(blocks(2, 256)));
+        assert_eq!(exports.extent(1), Some(blocks(258, 256)));
+        assert_eq!(exports.extent(2), None);
+        exports.resize(8192, 4096, 1 << 16);
+        exports.resize(8192 + (1 << 20), 1 << 20, 1 << 19);
+        let lengths: Vec<u64> = exports.all().iter().map(|export| export.length).collect();
+        assert_eq!(lengths, [1 << 20, 1 << 19]);
     }
 }

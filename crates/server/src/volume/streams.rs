@@ -395,7 +395,7 @@ impl VolumeStreams {
         pending: &PendingOperation,
     ) {
         let operation = &pending.operation;
-        if operation.is_change() && operation.length > 0 {
+        if operation.is_change() {
             self.copies.outdate(exports.around(operation));
         }
         self.table.change_recorded(disk, exports, pending);
@@ -421,3 +421,6 @@ fn refused(reason: impl Into<String>) -> wire::StreamRefused {
         ..wire::StreamRefused::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,13 @@ use block::operation::OperationError;
 const SECTOR: u64 = 512;
 const BLOCKS: u64 = 24;
 const SECTORS: u64 = BLOCKS * PAGE / SECTOR;
+/// The first byte of the volume on its drive.
+const OFFSET: u64 = 5 * PAGE;
+/// The index of the cache, and an export of its volume.
+const NUMBER: usize = 2;
+const EXPORT: usize = 3;
+/// The export of those who read.
+const READER: usize = 4;
 
 /// A request of the engine.
 struct Asked {
@@ -78,11 +85,11 @@ impl World {
     fn new(setting: &CacheSetting) -> Self {
         let mut arena = Arena::map(64 << 20).expect("memory");
         let volume = CachedVolume {
-            offset: 0,
+            offset: OFFSET,
             length: BLOCKS * PAGE,
             block_bytes: SECTOR as u32,
-            number: 0,
-            export: 0,
+            number: NUMBER,
+            export: EXPORT,
         };
         let mut cached = Cached::new(setting, volume).expect("a cache");
         cached.transfers.set_longest(3);
@@ -137,7 +144,7 @@ impl World {
         let (key, memory) = self.begin_read(at, count);
         let read = CacheRead {
             key,
-            export: 0,
+            export: READER,
             client,
             class: Class::BestEffort(0),
             owner: Owner::connection(u64::from(client)),
@@ -202,12 +209,15 @@ impl World {
         while self.asked.len() < 4
             && let Some(request) = self.cached.next_request(self.now, &|_| true)
         {
-            let (_, place) = owner(request.id).expect("a cache's");
+            let is_write = request.direction == Direction::Write;
+            let (number, place) = owner(request.id).expect("a cache's");
+            assert_eq!(number, NUMBER);
+            let export = self.cached.export_of(place);
+            assert_eq!(export, if is_write { EXPORT } else { READER });
             let bytes = VolumeBytes {
-                start: request.extent.start().0 * SECTOR,
+                start: request.extent.start().0 * SECTOR - OFFSET,
                 memory: self.cached.memory_of(place, request.extent),
             };
-            let is_write = request.direction == Direction::Write;
             self.asked.push(Asked::new(request.id, is_write, bytes));
         }
         while let Some(ServedRead { key, ending }) = self.cached.poll_answer() {

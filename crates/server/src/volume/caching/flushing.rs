@@ -216,7 +216,11 @@ fn flushes(operations: &Operations, such: impl Fn(&Operation) -> bool) -> Vec<us
 
 #[cfg(test)]
 mod tests {
+    use nbd::Style;
+    use nbd::request::{Asked, Header};
+
     use super::*;
+    use crate::volume::operation::ClientId;
 
     #[test]
     fn a_client_is_told_once_of_a_loss_and_one_that_came_later_never() {
@@ -241,5 +245,44 @@ mod tests {
         );
         losses.note(LossCause::Drive, at(9));
         assert!(losses.notify(LossCause::Drive, &posted()), "a new loss");
+    }
+
+    /// Clients over NBD, which connected before the loss at 5, at its time, and later.
+    #[test]
+    fn each_client_that_was_there_is_told_of_each_loss() {
+        let at = Instant::from_nanos;
+        let client = |number: u64, since: u64| {
+            let asked = Asked::Of(Ask::Flush);
+            let client = ClientId {
+                place: 0,
+                number,
+                since: at(since),
+            };
+            let header = Header::new(asked, Style::Simple, 0, 0, 0);
+            OperationSource::Connection { client, header }
+        };
+        let cause = LossCause::Cache(1);
+        let mut losses = Losses::default();
+        losses.note(LossCause::Drive, at(1));
+        losses.note(cause, at(5));
+        for (number, since, is_told) in [
+            // Without a flush that has waited the first one is told, whenever its client came.
+            (9, 8, true),
+            (1, 4, true),
+            (1, 4, false),
+            (2, 5, true),
+            (3, 6, false),
+            (9, 8, false),
+        ] {
+            let told = losses.notify(cause, &client(number, since));
+            assert_eq!(told, is_told, "{number} since {since}");
+        }
+        assert!(
+            losses.notify(LossCause::Drive, &client(1, 0)),
+            "the other loss"
+        );
+        losses.note(cause, at(7));
+        assert!(losses.notify(cause, &client(1, 4)), "a new loss");
+        assert!(losses.notify(cause, &client(3, 6)));
     }
 }

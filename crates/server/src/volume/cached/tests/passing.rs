@@ -2,7 +2,7 @@
 
 use block::{CommandId, Extent};
 
-use super::{SECTOR, World};
+use super::{OFFSET, SECTOR, World};
 use crate::arena::Buffer;
 use crate::volume::cached::pages::VolumeBytes;
 use crate::volume::cached::{BackgroundReadId, BackgroundReadKind, WantedChange};
@@ -27,7 +27,7 @@ impl World {
         };
         let read = BackgroundReadId {
             command: id,
-            start: bytes.start,
+            start: OFFSET + bytes.start,
         };
         self.cached
             .background_read_dispatched((read, kind), count * SECTOR);
@@ -57,7 +57,7 @@ impl World {
             let memory = is_well.then_some(passing.bytes.memory);
             let read = BackgroundReadId {
                 command: passing.id,
-                start: passing.bytes.start,
+                start: OFFSET + passing.bytes.start,
             };
             self.cached.background_read_ended(self.now, read, memory);
             self.arena.free(passing.buffer);
@@ -66,7 +66,8 @@ impl World {
     }
 
     pub(super) fn take_wishes(&mut self) {
-        let sectors = |extent: Extent| extent.start().0..extent.end().0;
+        let before = OFFSET / SECTOR;
+        let sectors = |extent: Extent| extent.start().0 - before..extent.end().0 - before;
         while let Some(wanted) = self.cached.poll_wanted() {
             match wanted {
                 WantedChange::More(extent) => self.wanted.extend(sectors(extent)),

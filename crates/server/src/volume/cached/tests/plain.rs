@@ -2,7 +2,7 @@
 
 use block::{Class, Extent, Lba, Sectors};
 
-use super::{CacheSetting, SECTOR, Step, World};
+use super::{CacheSetting, OFFSET, SECTOR, Step, World};
 use crate::cache_setting::{PAGE, Readmore, Writes};
 
 pub(super) fn plain(bytes: u64, writes: Writes) -> CacheSetting {
@@ -34,6 +34,40 @@ fn what_is_read_again_is_not_fetched_again() {
         (told.missed_bytes_total, told.used_bytes),
         (2 * PAGE, 2 * PAGE)
     );
+}
+
+#[test]
+fn the_last_block_of_the_volume_is_kept_like_any_other() {
+    let mut world = World::new(&plain(8 * PAGE, Writes::Through));
+    for _ in 0..2 {
+        world.take_step(Step::Read(23 * 8, 8));
+        while world.end(0, true) {
+            world.settle();
+        }
+    }
+    assert_eq!(world.cached.status().hit_bytes_total, PAGE);
+    assert!(world.reads.is_empty());
+}
+
+/// Whoever waits for what another one has asked for is late, and has missed nothing.
+#[test]
+fn what_is_being_fetched_is_fetched_once() {
+    let mut world = World::new(&plain(8 * PAGE, Writes::Through));
+    world.take_step(Step::Read(0, 16));
+    world.take_step(Step::Read(8, 16));
+    let told = world.cached.status();
+    assert_eq!(
+        (told.asked_bytes_total, told.hit_bytes_total),
+        (4 * PAGE, 0)
+    );
+    assert_eq!(
+        (told.late_bytes_total, told.missed_bytes_total),
+        (PAGE, 3 * PAGE)
+    );
+    while world.end(0, true) {
+        world.settle();
+    }
+    assert!(world.reads.is_empty());
 }
 
 #[test]
@@ -193,7 +227,7 @@ fn a_demand_for_what_is_fetched_ahead_makes_it_urgent() {
         .cached
         .hasten((bytes.start, PAGE), class, &mut upgrades);
     let blocks = Extent::new(
-        Lba(bytes.start / SECTOR),
+        Lba((OFFSET + bytes.start) / SECTOR),
         Sectors(bytes.memory.length as u64 / SECTOR),
     );
     let told: Vec<_> = upgrades.iter().map(|u| (u.id, u.extent, u.class)).collect();
