@@ -423,4 +423,4 @@ fn refused(reason: impl Into<String>) -> wire::StreamRefused {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::volume) mod tests;

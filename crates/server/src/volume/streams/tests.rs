@@ -37,7 +37,7 @@ const WRITE: Ask = Ask::Write {
     durability: Durability::Volatile,
 };
 
-fn promising(engine: Engine) -> Engine {
+pub(in crate::volume) fn promising(engine: Engine) -> Engine {
     let promise = Promise {
         beyond: Beyond::default(),
         rules: Rules {

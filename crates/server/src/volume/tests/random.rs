@@ -1,5 +1,7 @@
 //! Random operations whose commands end in any order and in any way, against a naive model.
 
+mod beside_streams;
+
 use block::operation::{Ask, OperationError, Space, ZeroingPace};
 use block::{Class, Durability, Duration};
 use proptest::prelude::*;
@@ -124,16 +126,24 @@ pub(in crate::volume) fn setting(pages: u64, writes: Writes) -> CacheSetting {
     }
 }
 
+fn setup(world: &World) -> Setup {
+    let mut setup = Setup::of_blocks((2 * BYTES + OFFSET) / BLOCK);
+    setup.exports = vec![
+        export("v0", OFFSET, BYTES),
+        export("v1", OFFSET + BYTES, BYTES),
+    ];
+    setup.shape.trims = world.trims;
+    setup.shape.zeroes_fast = world.zeroes_fast;
+    setup.requests = Some(world.requests);
+    setup
+}
+
 impl Run {
     fn new(world: World) -> Self {
-        let mut setup = Setup::of_blocks((2 * BYTES + OFFSET) / BLOCK);
-        setup.exports = vec![
-            export("v0", OFFSET, BYTES),
-            export("v1", OFFSET + BYTES, BYTES),
-        ];
-        setup.shape.trims = world.trims;
-        setup.shape.zeroes_fast = world.zeroes_fast;
-        setup.requests = Some(world.requests);
+        Run::over(setup(&world), world)
+    }
+
+    fn over(setup: Setup, world: World) -> Self {
         let mut by_hand = ByHand::new(setup);
         if let Some((pages, writes)) = world.cache {
             let caches = [(setting(pages, writes), OFFSET, BYTES)];
