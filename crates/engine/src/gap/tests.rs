@@ -270,3 +270,30 @@ fn a_loss_is_charged_for_each_request_behind_it() {
         assert_eq!(losses.responses, 12_000_000);
     }
 }
+
+/// Beside streams a read of a hastened task is no longer than a part of a request.
+#[test]
+fn hastened_reads_are_as_long_as_parts_of_requests_at_most() {
+    let mut bench = GapBench::new(Some(Rules::default()));
+    assert!(bench.gap.is_on());
+    let hasten = |bench: &mut GapBench| bench.gap.hasten(&mut bench.bench.cx(), &bench.guarantees);
+    let task = bench.begin(blocks(1_000_000, 10_000));
+    assert!(
+        matches!(hasten(&mut bench), StageAnswer::Pass),
+        "nothing is hastened"
+    );
+    let changed = bench.gap.change(bench.bench.now, task, TaskChange::Hasten);
+    assert_eq!(changed, Ok(false));
+    let most = crate::guarantees::FOREGROUND_BYTES / 4_096;
+    let mut longest = 0;
+    for _ in 0..50 {
+        let StageAnswer::Give(Draft::Background(read)) = hasten(&mut bench) else {
+            panic!("no request waits");
+        };
+        bench.gap.take(bench.bench.dispatch.next_id(), &read);
+        bench.deliver(Purpose::Background(read), read.extent);
+        longest = longest.max(read.extent.length().0);
+    }
+    // Sets of large drives are of more than single blocks.
+    assert!((most / 2..=most).contains(&longest), "{longest}");
+}

@@ -166,4 +166,20 @@ mod tests {
         budget.earn(second + Duration::from_secs(3_600), 50);
         assert_eq!(budget.credit, CREDIT.as_nanos());
     }
+
+    #[test]
+    fn what_is_earned_in_moments_adds_up() {
+        let (mut often, mut once) = [(); 2]
+            .map(|()| {
+                let mut budget = ReturnBudget::new(Instant::ZERO, Duration::from_millis(200));
+                budget.spend();
+                budget
+            })
+            .into();
+        // A twentieth of some nanoseconds is none, and a part of one is lost each time.
+        (1..=100_000).for_each(|n| often.earn(Instant::from_nanos(n * 13), 50));
+        once.earn(Instant::from_nanos(1_300_000), 50);
+        assert_eq!(once.credit, 50_000_000 + 65_000);
+        assert!(often.credit > 50_000_000 + 40_000 && often.credit <= once.credit);
+    }
 }

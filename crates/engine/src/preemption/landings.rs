@@ -36,3 +36,23 @@ impl Landings {
 
 /// After so many ends the chance of being late is worked out anew. A choice.
 const LEARN_EVERY: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_landing_is_chosen_by_how_late_seeks_were() {
+        let (wait, period) = (Duration::from_micros(100), Duration::from_millis(8));
+        let seen = |revolutions| {
+            let mut landings = Landings::default();
+            (0..64).for_each(|_| landings.observe(wait, period, revolutions));
+            landings
+        };
+        let (late, in_time) = (seen(1), seen(0));
+        assert!(late.chance(wait) > 0.9, "{}", late.chance(wait));
+        assert!(in_time.chance(wait) < 0.1, "{}", in_time.chance(wait));
+        let price = period.as_nanos() as f64;
+        assert!(late.guard(price) > wait && late.guard(price) > in_time.guard(price));
+    }
+}

@@ -355,3 +355,31 @@ fn a_transfer_steps_aside_if_urgent_waiting_is_worth_more_than_the_ways() {
     }
     assert!(asides > 10 && goes_on > 10, "{asides} and {goes_on}");
 }
+
+/// A seek that was held back and lost a revolution is counted; one that was not held back has only bad luck.
+#[test]
+fn held_back_seeks_that_miss_and_parts_that_fill_are_counted() {
+    let mut bench = PartsBench::new(Some(RULES));
+    let route = bench.bench.route(blocks(0, 8));
+    let mut sent = sent(block::CommandId(0), Instant::ZERO, Purpose::Hop, route);
+    let (wait, period) = (Duration::from_micros(500), Duration::from_millis(8));
+    for (was_held, revolutions) in [(true, 1), (true, 0), (false, 1), (true, -1), (true, 2)] {
+        sent.was_held = was_held;
+        bench
+            .transfers
+            .note_landing(&sent, wait, period, revolutions);
+    }
+    assert_eq!(bench.transfers.tally().missed, 2);
+
+    let piece = bench.submit(8);
+    bench.choose();
+    bench.give(Draft::request(piece, Planned::Yes));
+    let class = Class::BestEffort(0);
+    bench.bench.submit(Direction::Read, blocks(0, 8), class);
+    bench.go_on();
+    assert_eq!(bench.transfers.filler(), Some(piece));
+    for filled in 1..4 {
+        bench.give(Draft::Part { piece, most: 8 });
+        assert_eq!(bench.transfers.tally().filled, filled);
+    }
+}

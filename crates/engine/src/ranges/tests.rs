@@ -328,3 +328,45 @@ fn a_flush_ends_with_the_later_arm() {
         assert_eq!(flushed.at, Instant::from_nanos(9));
     }
 }
+
+#[test]
+fn as_many_flushes_are_held_as_requests_may_be() {
+    let policy = find("fcfs").expect("a policy of the table");
+    let limits = Limits {
+        requests: 3,
+        reserved_for_real_time: 0,
+        ..Limits::default()
+    };
+    let mut engine = Engine::new(two(), &|| policy.make(), limits);
+    for id in 0..3 {
+        assert_eq!(engine.flush(Instant::ZERO, RequestId(id)), Ok(()));
+    }
+    let full = Err(Refused::Full { limit: 3 });
+    assert_eq!(engine.flush(Instant::ZERO, RequestId(3)), full);
+}
+
+/// Both arms have begun with their parts: the request is known, and none of it waits.
+#[test]
+fn a_request_at_both_arms_is_no_longer_changed() {
+    let belief = two();
+    let (mut engine, border) = (engine(&belief), belief.share_end(0));
+    let (now, id) = (Instant::ZERO, RequestId(1));
+    let whole = extent(border - 2, 4);
+    let changed = |engine: &mut Engine| {
+        let class = Class::BestEffort(0);
+        [engine.upgrade(now, id, whole, class), engine.abort(now, id)]
+    };
+    assert_eq!(changed(&mut engine), [Err(Unchanged::Unknown { id }); 2]);
+    engine
+        .submit(now, request(1, Direction::Read, whole))
+        .expect("room");
+    let one = engine.poll(now).expect("one arm's part");
+    assert_eq!(changed(&mut engine), [Ok(()); 2]);
+    engine
+        .submit(now, request(2, Direction::Read, whole))
+        .expect("room");
+    let id = RequestId(2);
+    let given = std::iter::from_fn(|| engine.poll(now)).count();
+    assert!(given > 0, "{one:?}");
+    assert_eq!(engine.abort(now, id), Err(Unchanged::NotWaiting { id }));
+}

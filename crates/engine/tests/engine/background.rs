@@ -246,6 +246,23 @@ fn a_hastened_task_takes_turns_with_a_busy_foreground() {
     assert!(hastened < alone, "{hastened:?}, without haste {alone:?}");
 }
 
+/// A client waits for a hastened task: it is read track by track.
+#[test]
+fn a_hastened_task_is_read_in_long_reads() {
+    let mut scene = Scene::new(exact());
+    let task = scene.begin(&[extent(0, 1_500)], 1);
+    let hasten = engine::TaskChange::Hasten;
+    let hastened = scene.engine.change_task(scene.now, task, hasten);
+    hastened.expect("under way");
+    scene.run(&QUIET, |scene| scene.left(task) == 0);
+    let blocks: u64 = scene.reads.iter().map(|read| read.length().0).sum();
+    let reads = scene.reads.len() as u64;
+    assert!(
+        blocks >= 1_500 && blocks > 10 * reads,
+        "{blocks} blocks in {reads} reads"
+    );
+}
+
 #[test]
 fn what_cannot_be_done_is_refused() {
     let mut scene = Scene::new(exact());

@@ -132,6 +132,19 @@ fn where_the_drive_reads_on_one_part_is_there_at_a_time_and_two_elsewhere() {
     }
 }
 
+/// Of two commands that come together a drive takes which it likes.
+#[test]
+fn the_second_part_is_given_when_the_drive_has_taken_up_the_first() {
+    let mut engine = engine(RULES, false);
+    let asked = request(1, Direction::Read, (100, 40), 3);
+    engine.submit(at(0), asked).expect("room");
+    assert!(engine.poll(at(0)).is_some());
+    assert_eq!(engine.poll(at(0)), None);
+    let then = engine.next_wakeup().expect("it waits for the drive");
+    assert_eq!(then, at(0) + Duration::from_micros(20));
+    assert!(engine.poll(then).is_some());
+}
+
 #[test]
 fn the_first_error_of_its_parts_is_the_requests_and_no_more_are_given() {
     let mut engine = engine(RULES, false);

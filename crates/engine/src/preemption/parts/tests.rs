@@ -260,3 +260,23 @@ fn other_first_parts_are_whole_chunks() {
         assert_eq!(least_part(&belief), least);
     }
 }
+
+/// What has begun in parts goes on so, however little is left of it.
+#[test]
+fn the_rest_of_a_request_is_cut_as_its_beginning_was() {
+    let mut bench = StageBench::of(buffered(LookAhead::None, WriteBack::None));
+    let mut transfers = Transfers::by(RULES, bench.belief.profile(), bench.now);
+    let guarantees = Guarantees::none();
+    let class = Class::BestEffort(3);
+    let chunks = 120;
+    let piece = bench.submit(Direction::Read, blocks(2_000_000, chunks * CHUNK), class);
+    let mut cx = bench.cx();
+    cx.ordering.choose_for(piece).expect("it waits");
+    cx.ordering.give(cx.now, piece);
+    let mut draft = Draft::request(piece, crate::command::Planned::Yes);
+    for n in 0..chunks {
+        let (part, _) = transfers.note_given(&mut cx, &guarantees, &draft);
+        assert_eq!(part, Some(blocks(2_000_000 + n * CHUNK, CHUNK)));
+        draft = Draft::part(piece);
+    }
+}
