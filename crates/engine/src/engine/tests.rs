@@ -8,6 +8,7 @@ use crate::guarantees::{Beyond, FOREGROUND_BYTES};
 use block::{Duration, Lba, Sectors, Terms};
 use drive::{SeekCurve, SeekTable, catalog};
 use scheduler::policy::find;
+use scheduler::preemption::Landing;
 use stream::admission::{Promises, Reason, Rules};
 use stream::quota::Quotas;
 use stream::streams::Settings;
@@ -106,4 +107,73 @@ fn what_is_promised_follows_the_arm_and_promises_stand() {
     refine(&mut engine, arm);
     assert_eq!(engine.guarantees().promises(), Some(Promises::Kept));
     assert_eq!(engine.guarantees().plan(), plan);
+}
+
+/// A request that is held back was chosen by what was believed: with another belief the choice is open again.
+#[test]
+fn what_was_chosen_by_another_belief_is_chosen_again() {
+    let entry = catalog::find("modern-20tb").expect("a shipped drive");
+    let belief = Arc::new(entry.profile().expect("a valid profile"));
+    let policy = find("sptf").expect("a policy of the table");
+    let learned = Learned {
+        policy: None,
+        caution: 1.0,
+        is_turned: false,
+        is_refined: false,
+        is_delayed: false,
+    };
+    let (refined, delayed, given_up) = (
+        Learned {
+            is_refined: true,
+            ..learned.clone()
+        },
+        Learned {
+            is_delayed: true,
+            ..learned.clone()
+        },
+        Learned {
+            policy: find("c-look").ok(),
+            ..learned.clone()
+        },
+    );
+    for (learned, is_open) in [
+        (refined, true),
+        (delayed, true),
+        (given_up, true),
+        (learned, false),
+    ] {
+        let rules = Preemption {
+            just_in_time: Some(Landing::Fixed(Duration::from_micros(500))),
+            ..Transfers::WHOLE
+        };
+        let engine = ArmEngine::new(Arc::clone(&belief), &|| policy.make(), Limits::default());
+        let mut engine = engine.with_preemption(rules);
+        // One of some places has slack before its sector.
+        let is_held = (0..20).any(|n| {
+            let start = Lba(1_000_000_000 + n * 100_000_000);
+            let request = Request {
+                id: RequestId(n),
+                direction: block::Direction::Read,
+                extent: Extent::new(start, Sectors(8)).expect("blocks"),
+                class: Class::default(),
+                durability: block::Durability::Volatile,
+                owner: block::Owner::NOBODY,
+            };
+            engine.submit(Instant::ZERO, request).expect("room");
+            let is_held = engine.poll(Instant::ZERO).is_none();
+            if !is_held {
+                engine = ArmEngine::new(Arc::clone(&belief), &|| policy.make(), Limits::default())
+                    .with_preemption(rules);
+            }
+            is_held
+        });
+        assert!(is_held && engine.dispatch.chosen_piece().is_some());
+        engine.stages().adapt(&learned);
+        assert_eq!(
+            engine.dispatch.chosen_piece().is_none(),
+            is_open,
+            "{learned:?}"
+        );
+        assert_eq!(engine.ordering.waiting(), usize::from(is_open));
+    }
 }

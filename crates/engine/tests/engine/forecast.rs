@@ -170,6 +170,8 @@ fn the_ends_that_tell_are_at_the_moment_that_they_tell() {
                     })
                     .collect();
                 let what = format!("{of:?} at {mb_s} MB/s, watermark {watermark}");
+                // On a bus that is never waited for, to the rounding.
+                let near = if mb_s > 100.0 { 2_000 } else { period / 50 };
                 let mut told = [0, 0];
                 let mut off = 0;
                 for ((direction, _), (expected, end)) in
@@ -179,7 +181,7 @@ fn the_ends_that_tell_are_at_the_moment_that_they_tell() {
                     told[*direction as usize] += 1;
                     let late = end.as_nanos() as i64 - expected.as_nanos() as i64;
                     let rest = (late + period / 2).rem_euclid(period) - period / 2;
-                    off += u32::from(rest.abs() > period / 50);
+                    off += u32::from(rest.abs() > near);
                 }
                 let all = told.iter().sum::<u32>();
                 assert!(all > 60, "{what}: {told:?} told");
