@@ -109,6 +109,26 @@ fn a_flush_waits_for_the_pages_of_its_volume_that_were_acknowledged_before_it() 
     );
 }
 
+#[test]
+fn neighbours_are_written_together() {
+    let mut by_hand = by_hand(Writes::Back);
+    for page in [4, 5, 6, 9] {
+        assert!(is_done(&write(&mut by_hand, 0, page, 5)));
+    }
+    let flushed = flush(&mut by_hand, 0);
+    let mut extents: Vec<(u64, u64)> = by_hand
+        .commands()
+        .iter()
+        .filter_map(|action| action.extent())
+        .map(|extent| (extent.start().0, extent.length().0))
+        .collect();
+    extents.sort_unstable();
+    let (at, page) = (|page: u64| (OFFSET + page * PAGE) / BLOCK, PAGE / BLOCK);
+    assert_eq!(extents, [(at(4), 3 * page), (at(9), page)]);
+    by_hand.run();
+    assert!(is_done(&flushed));
+}
+
 /// Pages that nobody waits for are left until they are old: eight are written at a time.
 #[test]
 fn pages_are_urgent_as_long_as_a_flush_waits() {
@@ -148,6 +168,8 @@ fn pages_are_written_in_time_without_a_flush() {
     assert_eq!(writes(&by_hand), 0);
     by_hand.pass(ms(1300));
     assert_eq!(writes(&by_hand), 1);
+    assert_eq!(by_hand.volumes().pending(), 0);
+    assert!(!by_hand.volumes().is_idle(), "a page is on its way");
     assert_eq!(
         next(&mut by_hand),
         Some(ms(1500)),

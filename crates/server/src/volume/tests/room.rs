@@ -1,9 +1,10 @@
 //! An engine without room: everything waits at its place, and nothing is lost or overtaken.
 
 use block::operation::{Ask, OperationError, Space, ZeroingPace};
-use block::{Action, Durability};
+use block::{Action, Class, Durability, Extent};
 
-use crate::event_loop::by_hand::{Answer, BLOCK, ByHand, Setup};
+use crate::event_loop::by_hand::{Answer, BLOCK, ByHand, Setup, export};
+use crate::volume::operation::Operation;
 use crate::volume::operations::ZEROES;
 
 const WRITE: Ask = Ask::Write {
@@ -154,4 +155,35 @@ fn zeroes_that_have_to_be_fast_are_refused_where_they_are_not() {
     let answer = by_hand.post(0, zero, (0, 10 * BLOCK), Vec::new());
     assert_eq!(answer.take(), Some(Err(OperationError::Unsupported)));
     assert!(by_hand.bytes().iter().all(|&byte| byte == 3));
+}
+
+/// A priority is for the waiting operations of its blocks on its export that have a lower one.
+#[test]
+fn less_urgent_operations_are_those_of_the_blocks_and_the_export() {
+    let mut setup = Setup::of_blocks(64);
+    setup.exports.push(export("again", 0, 64 * BLOCK));
+    let mut by_hand = ByHand::new(setup);
+    for (export, block) in [(0, 0), (0, 8), (0, 16), (1, 8), (0, 24)] {
+        by_hand.post(export, Ask::Read, (block * BLOCK + 1, BLOCK), Vec::new());
+    }
+    by_hand.post(0, Ask::Flush, (0, 0), Vec::new());
+    let operations = &by_hand.volumes().operations;
+    let starts = |class: Class, most: u64| {
+        let overlaps = |extent: Extent| extent.start().0 < most;
+        // The operation on block 16 is urgent.
+        let class_of = |operation: &Operation| match operation.offset / BLOCK {
+            16 => Class::BestEffort(1),
+            _ => Class::BestEffort(3),
+        };
+        let all = operations.less_urgent(0, class, overlaps, class_of);
+        let mut starts: Vec<(u64, u64)> = all
+            .iter()
+            .map(|(_, extent)| (extent.start().0, extent.length().0))
+            .collect();
+        starts.sort_unstable();
+        starts
+    };
+    assert_eq!(starts(Class::BestEffort(2), 20), [(0, 2), (8, 2)]);
+    assert_eq!(starts(Class::BestEffort(0), 20), [(0, 2), (8, 2), (16, 2)]);
+    assert_eq!(starts(Class::BestEffort(3), 64), []);
 }

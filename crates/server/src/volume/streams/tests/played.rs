@@ -394,3 +394,24 @@ fn an_application_that_moves_while_the_buffer_fills_does_not_lapse() {
     assert_eq!(updates(&mut events), [StreamUpdate::Serving]);
     assert_eq!(listed(&mut by_hand)[0].lapsed_total, 0);
 }
+
+/// The last page of the window comes last, and no request of its own reads it.
+#[test]
+fn a_read_that_waits_is_served_by_the_stream_alone() {
+    let mut by_hand = by_hand();
+    fill(&by_hand, START, LENGTH, 1);
+    let _events = granted(&mut by_hand, 1, terms(32), file(START, LENGTH));
+    let last = listed(&mut by_hand)[0].to - PAGE;
+    let waits = read(&mut by_hand, START + last, PAGE);
+    let until = by_hand.disk().now + Duration::from_secs(2);
+    let mut found = None;
+    while found.is_none() && by_hand.disk().now < until {
+        assert!(by_hand.requests().is_empty(), "a request beside the stream");
+        match by_hand.commands().is_empty() {
+            true => by_hand.pass(until),
+            false => by_hand.end(0, Ok(())),
+        }
+        found = bytes_of(&waits);
+    }
+    assert_eq!(found, Some(vec![1; PAGE as usize]));
+}
