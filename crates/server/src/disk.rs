@@ -65,6 +65,8 @@ pub(crate) struct Disk {
 /// The memory of a command's blocks outside of its request.
 pub(crate) struct Scratch {
     id: CommandId,
+    /// When the command began.
+    pub(crate) begun: Instant,
     pub(crate) start: Lba,
     buffer: Buffer,
 }
@@ -147,7 +149,13 @@ impl Disk {
             "at most as many background reads at the back end as there is scratch memory for",
         );
         let memory = buffer.memory();
-        self.scratch.push(Scratch { id, start, buffer });
+        let begun = self.now;
+        self.scratch.push(Scratch {
+            id,
+            begun,
+            start,
+            buffer,
+        });
         memory
     }
 

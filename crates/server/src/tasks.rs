@@ -14,13 +14,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 
-use block::{Extent, Instant, Lba, Sectors};
+use block::{Extent, Instant, Sectors};
 use scheduler::background::{DeclaredSet, Order, SetProgress, TaskId, TaskPhase, TaskProgress};
 use scheduler::freeblock::WantedBlocks;
 use serde::{Deserialize, Serialize};
 
-use crate::arena::Memory;
-use crate::disk::Disk;
+use crate::disk::{Disk, Scratch};
 use crate::status::{Task, TaskState};
 
 mod company;
@@ -409,7 +408,10 @@ impl Tasks {
     }
 
     /// Sends blocks that were read to the sinks of the tasks that still want them.
-    pub(crate) fn deliver(&mut self, disk: &mut Disk, start: Lba, memory: Memory) {
+    ///
+    /// A task that began after the read gets none of it: the blocks may have changed in between.
+    pub(crate) fn deliver(&mut self, disk: &mut Disk, scratch: &Scratch) {
+        let (start, memory) = (scratch.start, scratch.memory());
         let block = disk.block() as usize;
         let blocks = (memory.length / block) as u64;
         let Ok(extent) = Extent::new(start, Sectors(blocks)) else {
@@ -418,7 +420,8 @@ impl Tasks {
         let mut parts = Vec::new();
         for task in &mut self.all {
             let Some(sink) = &task.sink else { continue };
-            if sink.outstanding.load(Ordering::Acquire) + blocks as usize > ROOM {
+            let has_room = sink.outstanding.load(Ordering::Acquire) + blocks as usize <= ROOM;
+            if !has_room || scratch.begun < task.began {
                 // It stays wanted, and is read again.
                 continue;
             }

@@ -97,7 +97,7 @@ impl EventLoop {
             if is_good {
                 volumes.streams.put_recorded(disk, start, memory);
                 volumes.caches.apply_newer(start.0 * disk.block(), memory);
-                tasks.deliver(disk, start, memory);
+                tasks.deliver(disk, &scratch);
             }
             disk.free(scratch);
         }

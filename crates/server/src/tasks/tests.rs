@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use block::{Action, Status};
+use block::{Action, Lba, Status};
 
 use super::*;
 use crate::disk::tests::in_memory;
@@ -45,6 +45,16 @@ fn turn(tasks: &mut Tasks, disk: &mut Disk) {
 }
 
 fn turn_with(tasks: &mut Tasks, disk: &mut Disk, status: Status) {
+    turn_beside(tasks, disk, status, |_, _| ());
+}
+
+/// The same, with something that happens while each command is in flight.
+fn turn_beside(
+    tasks: &mut Tasks,
+    disk: &mut Disk,
+    status: Status,
+    mut beside: impl FnMut(&mut Tasks, &mut Disk),
+) {
     if let Some(then) = disk.next_wakeup() {
         disk.now = disk.now.max(then);
     }
@@ -58,11 +68,12 @@ fn turn_with(tasks: &mut Tasks, disk: &mut Disk, status: Status) {
         unsafe { disk.start(&command, &[memory]) };
         let ended = disk.poll_ended().expect("memory is quick");
         disk.now += block::Duration::from_millis(20);
+        beside(tasks, disk);
         disk.complete(ended.id, status, ended.account);
         disk.take_in_flight(ended.id);
         while let Some(scratch) = disk.take_scratch(ended.id) {
             if status == Status::Good {
-                tasks.deliver(disk, scratch.start, scratch.memory());
+                tasks.deliver(disk, &scratch);
             }
             disk.free(scratch);
         }
@@ -101,6 +112,41 @@ fn each_block_of_a_task_reaches_its_sink_once_and_then_the_sink_is_closed() {
     assert!(!tasks.is_any_active(&disk));
     let listed = &tasks.listed(&disk)[0];
     assert_eq!((listed.asked_bytes, listed.done_bytes), (512_000, 512_000));
+}
+
+#[test]
+fn a_task_gets_nothing_that_was_read_before_it_began() {
+    let (mut tasks, mut disk) = (Tasks::default(), rotating());
+    let (first, received, outstanding) = scan(1, 1000);
+    tasks.begin(&mut disk, first).expect("it begins");
+    let (second, of_second, outstanding_of_second) = scan(2, 1000);
+    let mut second = Some(second);
+    while second.is_some() {
+        turn_beside(&mut tasks, &mut disk, Status::Good, |tasks, disk| {
+            if let Some(second) = second.take() {
+                tasks.begin(disk, second).expect("it begins");
+            }
+        });
+    }
+    let mut had = [vec![], vec![]];
+    for _ in 0..10_000 {
+        for (had, received) in had.iter_mut().zip([&received, &of_second]) {
+            had.extend(received.try_iter());
+        }
+        for all in [&outstanding, &outstanding_of_second] {
+            all.store(0, Ordering::Release);
+        }
+        turn(&mut tasks, &mut disk);
+    }
+    let [of_first, of_second] = had;
+    assert_ne!(
+        of_first[0].offset, of_second[0].offset,
+        "it was read before"
+    );
+    for had in [of_first, of_second] {
+        let blocks: usize = had.iter().map(|portion| portion.bytes.len() / 512).sum();
+        assert_eq!(blocks, 1000, "each block once");
+    }
 }
 
 #[test]

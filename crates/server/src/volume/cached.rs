@@ -379,6 +379,12 @@ impl Cached {
         self.contents.apply_newer(&VolumeBytes { start, memory });
     }
 
+    /// Copies submitted writes over bytes that were read past the cache.
+    pub fn apply_in_flight(&self, start: u64, memory: Memory) {
+        let read = VolumeBytes { start, memory };
+        self.contents.changes().copy_to(&read);
+    }
+
     /// Prepares a trim or zeroes of these bytes, which the engine does not order with writes. Unwritten
     /// pages of them are written soon. The answer is whether the operation has to wait for writes.
     pub fn prepare_punch(&mut self, start: u64, length: u64) -> bool {

@@ -121,10 +121,11 @@ impl Caches {
         }
     }
 
-    /// Copies newer bytes of write-back caches over the bytes of a background read.
+    /// Copies newer bytes over the bytes of a background read: those of write-back caches, and of writes in flight, which clients
+    /// find in any cache.
     pub(crate) fn apply_newer(&self, from: u64, memory: Memory) {
         let to = from + memory.length as u64;
-        for cached in self.all.iter().filter(|cached| cached.writes_back()) {
+        for cached in &self.all {
             let volume = cached.volume();
             let (first, end) = (
                 from.max(volume.offset),
@@ -132,7 +133,11 @@ impl Caches {
             );
             if first < end {
                 let part = memory.part((first - from) as usize, (end - first) as usize);
-                cached.apply_newer(first - volume.offset, part);
+                let start = first - volume.offset;
+                match cached.writes_back() {
+                    true => cached.apply_newer(start, part),
+                    false => cached.apply_in_flight(start, part),
+                }
             }
         }
     }

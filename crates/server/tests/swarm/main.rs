@@ -62,12 +62,24 @@ fn try_seed(seed: u64) -> Result<Report, String> {
 
 /// Seeds that find a defect, and the defect: of the past, or planted to try the swarm. Seeds mean other runs once the
 /// drawing of plans changes.
-const CORPUS: [(u64, &str); 9] = [
+const CORPUS: [(u64, &str); 12] = [
     (
         20,
         "a checkpoint that a power cut refuses keeps its volume from the next one",
     ),
     (1, "edges of partial writes are not held, planted"),
+    (
+        362,
+        "a recorded write does not wait for a partial write of its blocks (852cedc), planted",
+    ),
+    (
+        989,
+        "a block keeps the page of a fetch that a trim has made void (f793564), planted",
+    ),
+    (
+        6806,
+        "a scan finds what was there before a write that a client has found in the cache",
+    ),
     (3, "pages stay in the cache after a trim, planted"),
     (
         105,

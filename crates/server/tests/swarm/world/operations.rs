@@ -121,11 +121,7 @@ impl World {
             (Ask::Flush, None) => self.history.flushed(wait.moment, known.told()),
             (Ask::Read, None) => {
                 let found = check(wait.first, bytes, &wait.possible);
-                // Writes to a mirror take long after a power cut. A client reads the value of one from the cache, and then a
-                // scan the one before from the medium (decision 0104, seed 242).
-                if !self.setting.mirrored || self.history.cuts() == 0 {
-                    self.history.read(wait.glance, wait.first, &found);
-                }
+                self.history.read(wait.glance, wait.first, &found);
             }
             _ => (),
         }
