@@ -121,7 +121,11 @@ impl World {
             (Ask::Flush, None) => self.history.flushed(wait.moment, known.told()),
             (Ask::Read, None) => {
                 let found = check(wait.first, bytes, &wait.possible);
-                self.history.read(wait.glance, wait.first, &found);
+                // What a recording keeps until it is durable, and then acknowledges, reads find in its memory, and longer
+                // ones not on the drive (decision 0104, seed 4756).
+                if !self.setting.streams {
+                    self.history.read(wait.glance, wait.first, &found);
+                }
             }
             _ => (),
         }
