@@ -62,7 +62,7 @@ fn try_seed(seed: u64) -> Result<Report, String> {
 
 /// Seeds that find a defect, and the defect: of the past, or planted to try the swarm. Seeds mean other runs once the
 /// drawing of plans changes.
-const CORPUS: [(u64, &str); 12] = [
+const CORPUS: [(u64, &str); 13] = [
     (
         20,
         "a checkpoint that a power cut refuses keeps its volume from the next one",
@@ -75,6 +75,10 @@ const CORPUS: [(u64, &str); 12] = [
     (
         989,
         "a block keeps the page of a fetch that a trim has made void (f793564), planted",
+    ),
+    (
+        8318,
+        "the part of a film's last track is left to a round that has no time for it",
     ),
     (
         6806,

@@ -93,16 +93,17 @@ impl Playout {
             });
         }
         if cutting == Cutting::Tracks {
-            self.cut(tracks, first, due);
+            self.cut(tracks, moves, first, due);
         }
     }
 
     /// Takes back what the last piece of a batch has beyond the end of a track.
     ///
     /// The rest of a file's last track has a round of its own: it takes as long as a whole track,
-    /// and a round has room for one more than is due, not for two. Where extents end within a
+    /// and a round has room for one more than is due, not for two. With room for it the rest stays: near the
+    /// end of a file the buffer has less ahead than the next round needs. Where extents end within a
     /// window, parts of tracks are counted with them.
-    fn cut(&mut self, tracks: &impl Tracks, first: usize, due: &mut Vec<Due>) {
+    fn cut(&mut self, tracks: &impl Tracks, moves: u64, first: usize, due: &mut Vec<Due>) {
         let alone = due.len() == first + 1;
         let Some(last) = due.get_mut(first..).and_then(|due| due.last_mut()) else {
             return;
@@ -114,6 +115,9 @@ impl Playout {
         let extent = self.map.first_in(last.from, u64::MAX);
         let extent_ends = extent.is_none_or(|whole| whole.extent.end() == end);
         if extent_ends && self.contract.demand.extents > 1 {
+            return;
+        }
+        if alone && self.is_last(last.to) && self.has_room(tracks, last.piece.extent, moves) {
             return;
         }
         let start = last.piece.extent.start();
@@ -131,6 +135,23 @@ impl Playout {
                 self.edge = last.from;
                 due.pop();
             }
+        }
+    }
+
+    /// Whether a round in which the playout point has moved so far has room for all tracks of an extent: for those of what
+    /// is due, and for one more.
+    fn has_room(&self, tracks: &impl Tracks, extent: Extent, moves: u64) -> bool {
+        let Some(whole) = self.contract.demand.zone.tracks else {
+            return false;
+        };
+        let mut at = extent.start();
+        let mut more = Duration::ZERO;
+        loop {
+            at = tracks.track_end(at);
+            if at >= extent.end() {
+                return more <= whole.sustained.at_most(moves);
+            }
+            more += whole.time;
         }
     }
 
