@@ -121,8 +121,8 @@ impl World {
             (Ask::Flush, None) => self.history.flushed(wait.moment, known.told()),
             (Ask::Read, None) => {
                 let found = check(wait.first, bytes, &wait.possible);
-                // What a recording keeps until it is durable, and then acknowledges, reads find in its memory, and longer
-                // ones not on the drive (decision 0104, seed 4756).
+                // A read within a page of a synchronous recording finds it in memory before it is acknowledged. A longer
+                // read finds what the drive has (decision 0104, seed 4756).
                 if !self.setting.streams {
                     self.history.read(wait.glance, wait.first, &found);
                 }

@@ -29,6 +29,15 @@ fn naive_hop(bench: &mut SlackBench, cylinder: u32) -> Option<(Extent, Course)> 
     all.min_by_key(|(_, there)| there.pass.rotation)
 }
 
+/// The cylinder that is so far from `source` on the way to `target`.
+fn toward(source: u32, target: u32, part: u32) -> u32 {
+    if target > source {
+        source + part
+    } else {
+        source - part
+    }
+}
+
 #[test]
 fn a_long_seek_is_split_where_the_slack_before_its_sector_hides_that() {
     let (mut hops, mut others) = (0, 0);
@@ -59,11 +68,7 @@ fn a_long_seek_is_split_where_the_slack_before_its_sector_hides_that() {
             .find(|count| count * longest >= distance)
             .expect("enough");
         let part = distance / count;
-        let cylinder = if target > source {
-            source + part
-        } else {
-            source - part
-        };
+        let cylinder = toward(source, target, part);
         let (block, there) = naive_hop(&mut bench, cylinder).expect("a block to pass");
         let cx = bench.bench.cx();
         let stop = cx.belief.route_of(block, Direction::Read).expect("mapped");
@@ -148,11 +153,7 @@ fn a_hop_that_costs_head_time_is_made_if_urgent_ones_win_more_by_it() {
             bench.bench.belief.route(piece).target().position.cylinder,
         );
         let part = course.distance / course.distance.div_ceil(longest);
-        let cylinder = if target > source {
-            source + part
-        } else {
-            source - part
-        };
+        let cylinder = toward(source, target, part);
         let (block, there) = naive_hop(&mut bench, cylinder).expect("a block to pass");
         let cx = bench.bench.cx();
         let stop = cx.belief.route_of(block, Direction::Read).expect("mapped");
