@@ -71,7 +71,8 @@ enum headtime_event_kind {
     HEADTIME_LAPSED = 2,
     /* A recording was faster than its rate. */
     HEADTIME_BEHIND = 3,
-    /* A batch came too late, by so many microseconds (`from`). */
+    /* A batch came too late, by so many microseconds (`from`). For so many (`to`) earlier requests over
+     * the same blocks held it up, which the guarantee does not cover. */
     HEADTIME_LATE = 4,
     /* What was written from `from` to `to` is not on the media. */
     HEADTIME_WRITE_FAILED = 5,

@@ -61,7 +61,8 @@ pub struct CEvent {
     pub kind: c_int,
     /// The lateness of a late batch, or the first byte that could not be written.
     pub from: u64,
-    /// The byte after the last one that could not be written.
+    /// For how long requests over the same blocks held it up, or the byte after the last one that could
+    /// not be written.
     pub to: u64,
 }
 
@@ -279,7 +280,7 @@ pub unsafe extern "C" fn headtime_next_event(
         StreamUpdate::Serving => (1, 0, 0, String::new()),
         StreamUpdate::Lapsed => (2, 0, 0, String::new()),
         StreamUpdate::Behind => (3, 0, 0, String::new()),
-        StreamUpdate::Late { us } => (4, us, 0, String::new()),
+        StreamUpdate::Late { us, held_up_us } => (4, us, held_up_us, String::new()),
         StreamUpdate::WriteFailed { from, to } => (5, from, to, String::new()),
         StreamUpdate::Unguaranteed(refused) => (6, 0, 0, refused.reason),
         StreamUpdate::Aside { reason } => (7, 0, 0, reason),

@@ -155,10 +155,14 @@ pub enum StreamUpdate {
     Lapsed,
     /// A writer exceeded its rate. Its writes wait for room, and the buffer drains at the rate.
     Behind,
-    /// A batch was late: the disk broke the guarantee.
+    /// A batch was late. If that is more than it was held up, the disk broke the guarantee.
     Late {
-        /// The lateness in microseconds of the drive's time.
+        /// The lateness in microseconds.
         us: u64,
+        /// For how long earlier requests over the same blocks came before it, in microseconds. The
+        /// guarantee does not cover that time. Older services do not send it.
+        #[serde(default)]
+        held_up_us: u64,
     },
     /// Recorded bytes are not on the medium.
     WriteFailed {
@@ -435,7 +439,10 @@ mod tests {
         let told = br#"{"version":1,"told":{"stream":3,"event":{"late":{"us":12}}}}"#;
         let expected = StreamNotice {
             stream: 3,
-            event: StreamUpdate::Late { us: 12 },
+            event: StreamUpdate::Late {
+                us: 12,
+                held_up_us: 0,
+            },
         };
         assert_eq!(parse(told), Ok(ServiceMessage::Notice(expected)));
         for bad in [

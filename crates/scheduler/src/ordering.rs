@@ -399,7 +399,7 @@ impl Ordering {
     }
 
     /// Whether a piece has no predecessor left.
-    fn is_eligible(&self, piece: PieceId) -> bool {
+    pub fn is_eligible(&self, piece: PieceId) -> bool {
         let entry = self.pieces.get(piece);
         entry.conflicts == 0 && !(entry.is_write() && self.barriers.bars(entry.epoch))
     }

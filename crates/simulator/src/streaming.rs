@@ -421,7 +421,7 @@ impl Audience for Applications {
             (_, SessionStage::Leaving(_)) => {}
             (Answer::Access { served, .. }, SessionStage::Playing) => self.served(now, served),
             (Answer::Notice { notice, .. }, SessionStage::Playing) => match notice {
-                Notice::Late(by) => {
+                Notice::Late { by, .. } => {
                     self.kept.late += 1;
                     self.kept.latest = self.kept.latest.max(by);
                 }

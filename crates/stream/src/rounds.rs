@@ -12,6 +12,10 @@
 //! wait, and what may befall a round besides. A command is safe if after its worst case all groups, back to back in the order of their
 //! deadlines, and the one that is to be frozen next, still end in time.
 //!
+//! A batch may have been held up by earlier requests over its blocks. It is counted like any other, so that
+//! nothing else takes its time. But what it waits for, and then itself, goes only if all that were not held up
+//! are in time after it ([`Rounds::next`]).
+//!
 //! Batches that were given to the drive are not counted any more: `now` is then the moment at
 //! which the last of them ends at worst. A group that is served to its end begins at its nearer
 //! end, and goes on from there: [`Rounds::first`] has no memory, because after each batch of a
@@ -77,12 +81,33 @@ struct Group {
     strays: u64,
     /// How many are not done.
     undone: usize,
+    /// How many of those nothing has held up.
+    promised_undone: usize,
+}
+
+/// What a sweep over batches has to do.
+#[derive(Clone, Copy, Debug, Default)]
+struct SweepDemand {
+    /// How many they are.
+    waiting: u64,
+    work: Duration,
+    strays: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct PlacedBatch {
     batch: Batch,
     state: BatchState,
+    promise: BatchPromise,
+}
+
+/// Whether a batch has to be in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BatchPromise {
+    /// It has.
+    InTime,
+    /// Earlier requests over its blocks came first: it goes as soon as no other one is late for it.
+    HeldUp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +143,10 @@ impl Rounds {
         self.coming.map(|(at, _)| at)
     }
 
-    /// Whether another group may be frozen.
+    /// Whether another group may be frozen. Those that wait only for what was held up do not count.
     pub fn is_open(&self) -> bool {
-        self.groups.len() < GROUPS
+        let groups = self.groups.iter();
+        groups.filter(|group| group.promised_undone > 0).count() < GROUPS
     }
 
     /// Groups that are not done.
@@ -152,6 +178,7 @@ impl Rounds {
         entries.extend(batches.iter().map(|&batch| PlacedBatch {
             batch,
             state: BatchState::Waiting,
+            promise: BatchPromise::InTime,
         }));
         entries.sort_unstable_by_key(|entry| (entry.batch.cylinder, entry.batch.key));
         let number = self.frozen;
@@ -170,6 +197,7 @@ impl Rounds {
             work: batches.iter().map(|batch| batch.work).sum(),
             strays: batches.iter().map(|batch| batch.strays()).sum(),
             undone: entries.len(),
+            promised_undone: entries.len(),
             entries,
         };
         let place = self
@@ -184,11 +212,23 @@ impl Rounds {
         self.fits(now + worst, None)
     }
 
-    /// Whether a promise is broken already: a batch was not done by its deadline, and its group is
-    /// not done. With true head times that never is; see ARCHITECTURE.md, "a broken promise".
+    /// Earlier requests over the blocks of a batch come before it.
+    pub fn held_up(&mut self, slot: Slot) {
+        let Some(group) = self.group(slot) else {
+            return;
+        };
+        let entry = &mut group.entries[slot.index];
+        if entry.state != BatchState::Done && entry.promise == BatchPromise::InTime {
+            entry.promise = BatchPromise::HeldUp;
+            group.promised_undone -= 1;
+        }
+    }
+
+    /// Whether a promise is broken already: a batch that nothing held up was not done by its deadline, and its
+    /// group is not done. With true head times that never is; see ARCHITECTURE.md, "a broken promise".
     pub fn is_late(&self, now: Instant) -> bool {
         let mut groups = self.groups.iter();
-        groups.any(|group| group.promised < now)
+        groups.any(|group| group.promised < now && group.promised_undone > 0)
     }
 
     /// Whether a batch may go out of its turn, where the policy wants it, taking at most `worst`.
@@ -207,11 +247,59 @@ impl Rounds {
 
     /// The next batch of the earliest group in the order of its sweep, for a head at a cylinder.
     pub fn first(&self, head: u32) -> Option<Batch> {
+        Some(self.first_placed(head)?.batch)
+    }
+
+    /// The batch for which the drive goes on at `free`, for a head at a cylinder: the first one. If that was
+    /// held up, and another one would be late after a command for it that takes at most `worst` of it, then the
+    /// first one that was not. While a promise is broken already, that is not looked at.
+    pub fn next(
+        &self,
+        now: Instant,
+        free: Instant,
+        head: u32,
+        worst: impl FnOnce(Batch) -> Duration,
+    ) -> Option<Batch> {
+        let first = self.first_placed(head)?;
+        if first.promise == BatchPromise::InTime
+            || self.is_late(now)
+            || self.spares_others(free, worst(first.batch))
+        {
+            return Some(first.batch);
+        }
+        let mut groups = self.groups.iter().map(Group::in_time);
+        groups.find_map(|mut batches| {
+            let low = batches.next()?;
+            Some(nearer(head, low, batches.last().unwrap_or(low)))
+        })
+    }
+
+    /// Whether all batches that nothing held up are in time after a command that takes at most `worst`.
+    pub fn spares_others(&self, free: Instant, worst: Duration) -> bool {
+        self.fits_by(free + worst, None, |group| {
+            if group.promised_undone == group.undone {
+                return group.demand();
+            }
+            let nothing = SweepDemand::default();
+            group.in_time().fold(nothing, |demand, batch| SweepDemand {
+                waiting: demand.waiting + 1,
+                work: demand.work + batch.work,
+                strays: demand.strays + batch.strays(),
+            })
+        })
+    }
+
+    /// The batches that wait and that nothing has held up, in the order of groups and cylinders.
+    pub fn waiting_in_time(&self) -> impl Iterator<Item = Batch> + '_ {
+        self.groups.iter().flat_map(Group::in_time)
+    }
+
+    fn first_placed(&self, head: u32) -> Option<PlacedBatch> {
         let group = self.groups.iter().find(|group| group.waiting > 0)?;
-        let low = group.entries[group.low].batch;
-        let high = group.entries[group.high - 1].batch;
-        let nearer_high = head.abs_diff(high.cylinder) < head.abs_diff(low.cylinder);
-        Some(if nearer_high { high } else { low })
+        let low = group.entries[group.low];
+        let high = group.entries[group.high - 1];
+        let nearer = nearer(head, low.batch, high.batch);
+        Some(if nearer == high.batch { high } else { low })
     }
 
     /// A batch that is not done.
@@ -224,16 +312,8 @@ impl Rounds {
     /// All batches that wait, in the order of groups and cylinders: those of which the policy may
     /// choose one to join.
     pub fn waiting(&self) -> impl Iterator<Item = (Slot, Batch)> + '_ {
-        self.groups.iter().flat_map(|group| {
-            let range = group.low..group.high;
-            let entries = range.map(|index| (index, group.entries[index]));
-            entries
-                .filter(|(_, entry)| entry.state == BatchState::Waiting)
-                .map(|(index, entry)| {
-                    let group = group.number;
-                    (Slot { group, index }, entry.batch)
-                })
-        })
+        let placed = self.groups.iter().flat_map(Group::waiting);
+        placed.map(|(slot, entry)| (slot, entry.batch))
     }
 
     /// The earliest deadline of what waits or is at the drive.
@@ -281,6 +361,7 @@ impl Rounds {
         }
         entry.state = BatchState::Done;
         group.undone -= 1;
+        group.promised_undone -= usize::from(entry.promise == BatchPromise::InTime);
         if group.undone == 0 {
             self.groups.retain_mut(|group| {
                 if group.number != slot.group {
@@ -304,18 +385,34 @@ impl Rounds {
 
     /// Whether everything ends in time if the drive comes free at `free`; `but` is served by then.
     fn fits(&self, free: Instant, but: Option<Slot>) -> bool {
+        self.fits_by(free, but, Group::demand)
+    }
+
+    /// The same, of what `demand` says of each group.
+    fn fits_by(
+        &self,
+        free: Instant,
+        but: Option<Slot>,
+        demand: impl Fn(&Group) -> SweepDemand,
+    ) -> bool {
         let mut end = free;
         for group in &self.groups {
-            let (mut waiting, mut work) = (group.waiting, group.work);
+            let mut demand = demand(group);
             if let Some(slot) = but.filter(|slot| slot.group == group.number) {
-                waiting -= 1;
-                work = work.saturating_sub(group.entries[slot.index].batch.work);
+                let work = group.entries[slot.index].batch.work;
+                demand.waiting -= 1;
+                demand.work = demand.work.saturating_sub(work);
             }
+            let SweepDemand {
+                waiting,
+                work,
+                strays,
+            } = demand;
             if waiting == 0 {
                 continue;
             }
             // One more stray than there may be is a bound as well.
-            let sweep = self.times.sweep(waiting, group.cylinders(), group.strays);
+            let sweep = self.times.sweep(waiting, group.cylinders(), strays);
             end = end + self.times.stall + work + sweep;
             if end > group.deadline {
                 return false;
@@ -343,6 +440,30 @@ impl Batch {
 }
 
 impl Group {
+    /// What waits of it, and where.
+    fn waiting(&self) -> impl Iterator<Item = (Slot, PlacedBatch)> + '_ {
+        let places = (self.low..self.high).map(|index| (index, self.entries[index]));
+        let waiting = places.filter(|(_, entry)| entry.state == BatchState::Waiting);
+        let group = self.number;
+        waiting.map(move |(index, entry)| (Slot { group, index }, entry))
+    }
+
+    /// What waits of it and was not held up, by cylinder.
+    fn in_time(&self) -> impl Iterator<Item = Batch> + '_ {
+        let waiting = self.waiting().map(|(_, entry)| entry);
+        let in_time = waiting.filter(|entry| entry.promise == BatchPromise::InTime);
+        in_time.map(|entry| entry.batch)
+    }
+
+    /// All that waits of it.
+    fn demand(&self) -> SweepDemand {
+        SweepDemand {
+            waiting: self.waiting,
+            work: self.work,
+            strays: self.strays,
+        }
+    }
+
     /// Where those are that wait: there are some.
     fn cylinders(&self) -> Cylinders {
         Cylinders {
@@ -350,6 +471,12 @@ impl Group {
             high: self.entries[self.high - 1].batch.cylinder,
         }
     }
+}
+
+/// The end of a sweep at which a head begins.
+fn nearer(head: u32, low: Batch, high: Batch) -> Batch {
+    let is_high = head.abs_diff(high.cylinder) < head.abs_diff(low.cylinder);
+    if is_high { high } else { low }
 }
 
 #[cfg(test)]

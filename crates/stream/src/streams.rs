@@ -16,7 +16,7 @@ mod relearning;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use block::{Class, Direction, Instant, Status, StreamMode, Terms};
+use block::{Class, Direction, Duration, Instant, Status, StreamMode, Terms};
 
 use crate::admission::{Admission, Demand, Grant, Held, Reason, Refusal, Rules};
 use crate::head_times::{HeadTimes, Tracks, Zone};
@@ -361,8 +361,16 @@ impl<T: Tracks> Streams<T> {
         }
     }
 
-    /// A transfer has ended. Those that were not ordered are ignored.
-    pub fn complete(&mut self, now: Instant, id: TransferId, status: Status) {
+    /// Earlier requests over the blocks of a transfer come before it.
+    pub fn held_up(&mut self, id: TransferId) {
+        if let Some(slot) = self.placed(id) {
+            self.rounds.held_up(slot);
+        }
+    }
+
+    /// A transfer has ended, `held_up` for so long by earlier requests over its blocks since it was as
+    /// urgent as in the end. Those that were not ordered are ignored.
+    pub fn complete(&mut self, now: Instant, id: TransferId, status: Status, held_up: Duration) {
         self.advance(now);
         let Some(in_flight) = self.in_flight(id) else {
             return;
@@ -380,7 +388,8 @@ impl<T: Tracks> Streams<T> {
             }
             if now > deadline && in_flight.relevance == Relevance::Wanted {
                 self.late += 1;
-                notices[0] = Some(Notice::Late(now.since(deadline)));
+                let by = now.since(deadline);
+                notices[0] = Some(Notice::Late { by, held_up });
             }
         }
         let ended = match status {

@@ -207,9 +207,14 @@ impl Events {
                 "behind: writes wait for room in the buffer, because they came faster than the rate, as after a stall; guaranteed \
                  again once there is room",
             )),
-            StreamUpdate::Late { us } => {
+            StreamUpdate::Late { us, held_up_us } => {
                 self.late += 1;
-                self.say(format!("a batch came {} too late", micros(us as f64)))
+                let mut text = format!("a batch came {} too late", micros(us as f64));
+                if held_up_us > 0 {
+                    let held_up = micros(held_up_us as f64);
+                    text += &format!(", held up for {held_up} by requests over the same blocks");
+                }
+                self.say(text);
             }
             StreamUpdate::WriteFailed { from, to } => {
                 self.failed += 1;
@@ -290,7 +295,10 @@ mod tests {
         );
         let broken = [
             (
-                StreamUpdate::Late { us: 1500 },
+                StreamUpdate::Late {
+                    us: 1500,
+                    held_up_us: 0,
+                },
                 "1 batches late, 0 failed, and it lapsed 0 times",
             ),
             (
@@ -331,7 +339,10 @@ mod tests {
         let mut events = Events::begin();
         assert!(lease(false).judged(&events).is_ok());
         events
-            .note(StreamUpdate::Late { us: 1 })
+            .note(StreamUpdate::Late {
+                us: 1,
+                held_up_us: 0,
+            })
             .expect("it goes on");
         assert!(lease(true).judged(&events).is_ok());
         let judged = lease(false).judged(&events);

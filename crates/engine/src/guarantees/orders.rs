@@ -1,7 +1,7 @@
 //! What streams order: their transfers become pieces as those of requests, and what ends is theirs
 //! again.
 
-use block::{Class, Instant, Owner, Request, RequestId, Status};
+use block::{Class, Duration, Instant, Owner, Request, RequestId, Status};
 use scheduler::PieceId;
 use scheduler::ordering::{NewPiece, PriorityLevel};
 use stream::streams::{Order, Transfer, TransferId};
@@ -25,6 +25,10 @@ pub(super) struct OrderedTransfer {
     pub(super) transfer: Transfer,
     slot: u32,
     pub(super) piece: PieceId,
+    /// When it became as urgent as it is.
+    since: Instant,
+    /// Until when it was put behind other batches because earlier requests had held it up.
+    put_back: Instant,
 }
 
 impl OrderedTransfers {
@@ -45,6 +49,13 @@ impl OrderedTransfers {
     #[inline]
     pub(super) fn of_slot(&self, slot: u32) -> Option<TransferId> {
         *self.of_slot.get(slot as usize)?
+    }
+
+    /// A batch that was held up is put behind others.
+    pub(super) fn put_back(&mut self, now: Instant, id: TransferId) {
+        if let Ok(place) = self.place_of(id) {
+            self.ordered[place].put_back = now;
+        }
     }
 
     fn add(&mut self, ordered: OrderedTransfer) {
@@ -75,14 +86,18 @@ impl Guarantees {
             cx.dispatch.settled = false;
             match order {
                 Order::Transfer(transfer) => match enter(cx, transfer) {
-                    Some(ordered) => self.transfers.add(ordered),
+                    Some(ordered) => {
+                        self.transfers.add(ordered);
+                        note_held_up(promised, cx, &ordered);
+                    }
                     None => {
                         // The belief does not know where the blocks are, and the drive has them: no
                         // promise can hold.
                         let at = transfer.extent.start();
                         let status = Status::MediumError { at };
                         self.moved.push_back(moved(cx.now, &transfer, status));
-                        promised.streams.complete(cx.now, transfer.id, status);
+                        let streams = &mut promised.streams;
+                        streams.complete(cx.now, transfer.id, status, Duration::ZERO);
                     }
                 },
                 Order::Raise { id, class } => {
@@ -107,10 +122,14 @@ impl Guarantees {
             cx.intake.ended.push_back(slot);
             return;
         };
-        let status = cx.intake.slots.give_back(slot).end.status;
+        let was = cx.intake.slots.give_back(slot);
+        let status = was.end.status;
+        let free = was.submitted + was.end.waited_order;
+        let held_up = free.max(ordered.put_back).since(ordered.since);
         let transfer = &ordered.transfer;
         self.moved.push_back(moved(cx.now, transfer, status));
-        promised.streams.complete(cx.now, transfer.id, status);
+        let streams = &mut promised.streams;
+        streams.complete(cx.now, transfer.id, status, held_up);
     }
 }
 
@@ -149,6 +168,8 @@ fn enter(cx: &mut StageContext<'_>, transfer: Transfer) -> Option<OrderedTransfe
         transfer,
         slot,
         piece,
+        since: cx.now,
+        put_back: cx.now,
     })
 }
 
@@ -165,10 +186,20 @@ fn raise(
     };
     let ordered = &mut transfers.ordered[place];
     ordered.transfer.class = class;
+    ordered.since = cx.now;
     let piece = ordered.piece;
+    note_held_up(promised, cx, ordered);
     cx.ordering.raise(cx.now, piece, level_of(class));
     if cx.dispatch.pieces().any(|given| given == piece) {
         promised.streams.started(id);
+    }
+}
+
+/// Earlier requests over the same blocks come before a batch: nothing is promised for it.
+fn note_held_up(promised: &mut Promised, cx: &StageContext<'_>, ordered: &OrderedTransfer) {
+    let is_batch = matches!(ordered.transfer.class, Class::RealTime { .. });
+    if is_batch && !cx.ordering.is_eligible(ordered.piece) {
+        promised.streams.held_up(ordered.transfer.id);
     }
 }
 

@@ -24,6 +24,7 @@ use drive::firmware::WriteBack;
 use scheduler::PieceId;
 use scheduler::freeblock::{GapPlan, Kind};
 use stream::HeadTimes;
+use stream::rounds::Batch;
 use stream::streams::TransferId;
 
 use super::{FOREGROUND_BYTES, Guarantees, Leftover, Promised, pass, passing_within, worst_cost};
@@ -134,10 +135,10 @@ impl Guarantees {
         if cx.dispatch.at_drive() >= IN_ORDER {
             return None;
         }
-        if parts
-            .under_way
-            .is_some_and(|piece| self.is_awaited(cx, piece))
-        {
+        let goes_on = |piece| {
+            self.is_batch(cx, piece) || (self.is_awaited(cx, piece) && self.spares_others(cx))
+        };
+        if parts.under_way.is_some_and(goes_on) {
             return Some(Restriction::NextPart);
         }
         if let Some(piece) = self.next_batch(cx) {
@@ -146,30 +147,54 @@ impl Guarantees {
         // The transfer that no batch gets past, if it stands still: it has begun, and batches wait for
         // it behind others that do.
         self.waiting().next()?;
-        if cx.dispatch.at_drive() > 0 {
+        if cx.dispatch.at_drive() > 0 || !self.spares_others(cx) {
             return None;
         }
         let unfinished = parts.under_way.or(parts.aside);
         unfinished.map(|_| Restriction::NextPart)
     }
 
-    /// Whether a piece that has begun is a batch, or one that a batch waits for.
+    /// Whether a batch waits for a piece that has begun.
     fn is_awaited(&self, cx: &StageContext<'_>, piece: PieceId) -> bool {
         let (_, extent) = cx.ordering.blocks(piece);
         let holds_up = |other: PieceId| cx.ordering.blocks(other).1.overlaps(extent);
-        self.is_batch(cx, piece) || self.waiting().any(holds_up)
+        self.waiting().any(holds_up)
     }
 
-    /// Chooses the next batch of the sweep; if that waits for what is at the drive, another one.
+    /// Whether a command that a batch waits for may be given: it makes none late that waits for nothing, or
+    /// one is late already.
+    fn spares_others(&self, cx: &StageContext<'_>) -> bool {
+        let promised = self.promised.as_deref();
+        let rounds = promised.map(|promised| promised.streams.rounds());
+        let (free, longest) = (self.free_at_worst(cx), self.longest_of_others());
+        rounds.is_none_or(|rounds| rounds.is_late(cx.now) || rounds.spares_others(free, longest))
+    }
+
+    /// Chooses the next batch of the sweep, or what it waits for; if that is at the drive, another one.
     fn next_batch(&mut self, cx: &mut StageContext<'_>) -> Option<PieceId> {
         let head = cx.expected_head().position.cylinder;
-        let rounds = self.promised.as_deref()?.streams.rounds();
-        let first = self.piece_of(rounds.first(head)?.key);
-        if let Some(chosen) = first.and_then(|piece| cx.ordering.choose_for(piece)) {
-            return Some(chosen);
+        let free = self.free_at_worst(cx);
+        let promised = self.promised.as_deref()?;
+        let rounds = promised.streams.rounds();
+        let worst = |batch: Batch| {
+            let piece = self.piece_of(batch.key);
+            match piece.is_some_and(|piece| cx.ordering.is_eligible(piece)) {
+                true => promised.times.seek.at(head.abs_diff(batch.cylinder)) + batch.work,
+                false => promised.times.foreground_worst(),
+            }
+        };
+        let first = rounds.first(head)?.key;
+        let next = rounds.next(cx.now, free, head, worst);
+        if next.is_none_or(|next| next.key != first) {
+            self.transfers.put_back(cx.now, TransferId(first));
         }
-        let mut others = self.waiting();
-        others.find_map(|piece| cx.ordering.choose_for(piece))
+        let chosen = next.and_then(|batch| cx.ordering.choose_for(self.piece_of(batch.key)?));
+        if chosen.is_some() {
+            return chosen;
+        }
+        let rounds = self.promised.as_deref()?.streams.rounds();
+        let mut others = rounds.waiting_in_time();
+        others.find_map(|batch| cx.ordering.choose_for(self.piece_of(batch.key)?))
     }
 
     /// Whether what is chosen may go: a batch out of its turn. Free reads before it that have become

@@ -284,11 +284,12 @@ impl VolumeStreams {
                     }
                 }
             }
-            Notice::Late(late) => {
+            Notice::Late { by, held_up } => {
                 entry.totals.late += 1;
                 self.totals.late += 1;
-                let us = disk.clock.scale().real(late).as_micros() as u64;
-                entry.send(StreamUpdate::Late { us });
+                let [us, held_up_us] =
+                    [by, held_up].map(|time| disk.clock.scale().real(time).as_micros() as u64);
+                entry.send(StreamUpdate::Late { us, held_up_us });
             }
             Notice::WriteFailed { from, to } => {
                 entry.send(StreamUpdate::WriteFailed { from, to });

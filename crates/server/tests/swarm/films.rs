@@ -209,7 +209,9 @@ impl Films {
         let notices = notices.flat_map(|notices| std::iter::from_fn(|| notices.try_recv().ok()));
         for StreamNotice { stream, event } in notices {
             match event {
-                StreamUpdate::Late { us } => late = late.max(Some(us)),
+                StreamUpdate::Late { us, held_up_us } if us > held_up_us => {
+                    late = late.max(Some(us))
+                }
                 StreamUpdate::Serving => {
                     let mut playing = self.playing.iter_mut();
                     if let Some(one) = playing.find(|one| one.number == stream)

@@ -62,7 +62,7 @@ fn try_seed(seed: u64) -> Result<Report, String> {
 
 /// Seeds that find a defect, and the defect: of the past, or planted to try the swarm. Seeds mean other runs once the
 /// drawing of plans changes.
-const CORPUS: [(u64, &str); 13] = [
+const CORPUS: [(u64, &str); 14] = [
     (
         20,
         "a checkpoint that a power cut refuses keeps its volume from the next one",
@@ -79,6 +79,10 @@ const CORPUS: [(u64, &str); 13] = [
     (
         8318,
         "the part of a film's last track is left to a round that has no time for it",
+    ),
+    (
+        9163,
+        "a batch that waits for others' writes to its page is late, and nobody says why",
     ),
     (
         6806,

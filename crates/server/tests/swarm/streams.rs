@@ -224,7 +224,9 @@ impl Streams {
         let notices = notices.flat_map(|notices| std::iter::from_fn(|| notices.try_recv().ok()));
         for StreamNotice { stream, event } in notices {
             match event {
-                StreamUpdate::Late { us } => self.late = self.late.max(Some(us)),
+                StreamUpdate::Late { us, held_up_us } if us > held_up_us => {
+                    self.late = self.late.max(Some(us));
+                }
                 StreamUpdate::Serving if self.pace.is_fast() => {
                     let mut open = self.open.iter_mut();
                     let open = open.find(|open| open.number == stream);

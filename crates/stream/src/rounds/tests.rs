@@ -183,6 +183,51 @@ fn a_slot_that_is_done_is_done_once() {
     assert_eq!(rounds.groups(), 0);
 }
 
+#[test]
+fn what_was_held_up_goes_where_it_makes_no_other_batch_late() {
+    let batches = [batch(1, 0, 100), batch(2, 500, 100)];
+    let (mut rounds, slots) = frozen(&batches);
+    rounds.held_up(slot_of(&slots, 1));
+    let rest = millis(10) + times().sweep(1, between(0, 500), 0);
+    let slack = millis(100).saturating_sub(rest);
+    let more = slack + Duration::from_nanos(1);
+    let next = |rounds: &Rounds, worst| {
+        let next = rounds.next(at(0), at(0), 0, |_| worst);
+        next.map(|batch| batch.key)
+    };
+    assert_eq!(next(&rounds, slack), Some(1));
+    assert_eq!(next(&rounds, more), Some(2));
+    // Other requests leave its time alone.
+    assert!(!rounds.safe(at(0), slack));
+    rounds.taken(slot_of(&slots, 2));
+    assert_eq!(next(&rounds, more), Some(1), "nothing else waits");
+    rounds.done(slot_of(&slots, 2));
+    assert!(!rounds.is_late(at(101)), "its own promise is void");
+}
+
+#[test]
+fn a_promise_that_is_broken_already_spares_nothing() {
+    let (mut rounds, slots) = frozen(&[batch(1, 0, 100), batch(2, 500, 100)]);
+    rounds.held_up(slot_of(&slots, 1));
+    let next = rounds.next(at(101), at(101), 0, |_| millis(9));
+    assert_eq!(next.map(|batch| batch.key), Some(1));
+}
+
+#[test]
+fn rounds_go_on_beside_any_number_of_batches_that_are_held_up() {
+    let mut rounds = Rounds::new(times());
+    for key in 0..3 * GROUPS as u64 {
+        assert!(rounds.is_open());
+        let mut slots = Vec::new();
+        let batches = [batch(2 * key, 0, 100), batch(2 * key + 1, 1, 100)];
+        rounds.freeze(&batches, None, |key, slot| slots.push((key, slot)));
+        rounds.held_up(slot_of(&slots, 2 * key));
+        rounds.held_up(slot_of(&slots, 2 * key));
+        rounds.done(slot_of(&slots, 2 * key + 1));
+    }
+    assert_eq!(rounds.groups(), 3 * GROUPS);
+}
+
 /// A decision of the hostile driver: whether it wants a foreground command, how long, whether a
 /// batch is to join, which, and where the head is then.
 type Wish = (bool, u64, bool, usize, u32);
@@ -251,6 +296,56 @@ proptest! {
             // Rounded up to whole nanoseconds, seek by seek.
             let late = now > deadlines[batch.key as usize - 1] + Duration::from_nanos(100);
             prop_assert!(!late, "batch {} at {now:?}, {inserted} inserted", batch.key);
+            rounds.done(slot_of(&slots, batch.key));
+        }
+    }
+    /// However many commands some batches wait for, and wherever the head is after each: if all batches could
+    /// be served in time when they were frozen, none is late that waits for nothing, and all go in the end.
+    #[test]
+    fn what_is_held_up_makes_nothing_else_late(
+        batches in prop::collection::vec((0u32..SPAN, 1u64..20, 0u32..4), 1..24),
+        slack in 0u64..100,
+        places in prop::collection::vec(0u32..SPAN, 100),
+    ) {
+        let mut rounds = Rounds::new(times());
+        let worst: Duration = batches.iter().map(|batch| millis(batch.1)).sum();
+        let low = batches.iter().map(|batch| batch.0).min().unwrap_or(0);
+        let high = batches.iter().map(|batch| batch.0).max().unwrap_or(0);
+        let sweep = times().sweep(batches.len() as u64, between(low, high), 0);
+        let deadline = at(slack) + worst + sweep;
+        let mut before: Vec<u32> = batches.iter().map(|batch| batch.2 / 2 * batch.2 * 10).collect();
+        let frozen: Vec<Batch> = (0..).zip(&batches).map(|(key, &(cylinder, work, _))| Batch {
+            key, cylinder, last: cylinder, work: millis(work), deadline,
+        }).collect();
+        let mut slots = Vec::new();
+        rounds.freeze(&frozen, None, |key, slot| slots.push((key, slot)));
+        for (key, before) in before.iter().enumerate() {
+            if *before > 0 {
+                rounds.held_up(slot_of(&slots, key as u64));
+            }
+        }
+        let is_held_up: Vec<bool> = before.iter().map(|&before| before > 0).collect();
+        let (mut now, mut head) = (at(0), SPAN / 2);
+        let mut places = places.into_iter().cycle();
+        while rounds.groups() > 0 {
+            let of_others = times().foreground_worst();
+            let next = rounds.next(now, now, head, |batch| match before[batch.key as usize] {
+                0 => times().seek.at(head.abs_diff(batch.cylinder)) + batch.work,
+                _ => of_others,
+            });
+            let batch = next.expect("something waits");
+            let key = batch.key as usize;
+            if before[key] > 0 {
+                before[key] -= 1;
+                now += of_others;
+                head = places.next().unwrap_or(0);
+                continue;
+            }
+            now = now + times().seek.at(head.abs_diff(batch.cylinder)) + batch.work;
+            head = batch.last;
+            // Rounded up to whole nanoseconds, seek by seek.
+            let is_late = now > deadline + Duration::from_nanos(100);
+            prop_assert!(!is_late || is_held_up[key], "batch {key} at {now:?}");
             rounds.done(slot_of(&slots, batch.key));
         }
     }

@@ -118,8 +118,14 @@ pub enum Answer {
 pub enum Notice {
     /// The guarantee holds from now on, or does not any more.
     Stands(Standing),
-    /// A batch came so much too late: the disk did not keep what was promised.
-    Late(Duration),
+    /// A batch came too late. If `by` is more than `held_up`, the disk did not keep what was promised.
+    Late {
+        /// The time since its deadline.
+        by: Duration,
+        /// For how long earlier requests over its blocks came before it, since it was a batch. No
+        /// promise covers that.
+        held_up: Duration,
+    },
     /// What was written here is not on the media.
     WriteFailed {
         /// The first byte.

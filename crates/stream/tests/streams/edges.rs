@@ -214,7 +214,13 @@ fn a_late_disk_is_told_of() {
         world.position(stream, step * MB / 100);
     }
     assert!(world.streams.late() > 0);
-    assert!(world.was_told(stream, &Notice::Late(Duration::from_nanos(1))));
+    assert!(world.was_told(
+        stream,
+        &Notice::Late {
+            by: Duration::from_nanos(1),
+            held_up: Duration::ZERO
+        }
+    ));
 }
 
 #[test]

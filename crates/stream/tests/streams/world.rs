@@ -109,7 +109,7 @@ impl World {
             self.now = self.now.max(next);
             while let Some(index) = self.under.iter().position(|under| under.0 <= self.now) {
                 let (_, id, status) = self.under.remove(index);
-                self.streams.complete(self.now, id, status);
+                self.streams.complete(self.now, id, status, Duration::ZERO);
             }
         }
         self.now = until;

@@ -205,7 +205,8 @@ impl Slowest {
             };
             self.filled += 1;
             let id = self.waiting.remove(index).id;
-            self.streams.complete(self.now, id, Status::Good);
+            self.streams
+                .complete(self.now, id, Status::Good, Duration::ZERO);
             return true;
         }
         let Some(batch) = self.streams.rounds().first(self.head) else {
@@ -218,7 +219,8 @@ impl Slowest {
         self.head = batch.cylinder;
         let stalled = self.setup.stall * std::mem::take(&mut self.stalls);
         self.catch_up(self.now + stalled + seek + batch.work);
-        self.streams.complete(self.now, id, Status::Good);
+        self.streams
+            .complete(self.now, id, Status::Good, Duration::ZERO);
         true
     }
 

@@ -290,7 +290,8 @@ impl Driver {
             Job::Transfer(transfer) => {
                 self.result.head += outcome.at.since(began);
                 self.result.batches += u64::from(matches!(transfer.class, Class::RealTime { .. }));
-                self.streams.complete(self.now, transfer.id, outcome.status);
+                self.streams
+                    .complete(self.now, transfer.id, outcome.status, Duration::ZERO);
             }
         }
     }

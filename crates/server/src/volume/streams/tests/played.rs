@@ -242,7 +242,7 @@ fn a_drive_that_does_not_keep_its_promise_is_late() {
     let late: Vec<u64> = updates(&mut events)
         .into_iter()
         .filter_map(|update| match update {
-            StreamUpdate::Late { us } => Some(us),
+            StreamUpdate::Late { us, .. } => Some(us),
             _ => None,
         })
         .collect();
