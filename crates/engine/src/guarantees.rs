@@ -9,12 +9,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use block::{CommandId, Extent, Instant, Lba};
+use block::{CommandId, Duration, Extent, Instant, Lba};
 use stream::HeadTimes;
 use stream::head_times::NoPoints;
 use stream::streams::Streams;
 
 use crate::belief::DriveBelief;
+use crate::command::SentCommand;
 
 mod attached;
 mod head_times;
@@ -38,6 +39,7 @@ pub struct Guarantees {
     moved: VecDeque<StreamEvent>,
     /// When a command last ended, whatever it was.
     ended: Instant,
+    overruns: Overruns,
     /// Batches that were given since a command of others was.
     passed: u32,
     /// The next freezing as it was when the stages were last asked.
@@ -46,6 +48,10 @@ pub struct Guarantees {
     look_again: Option<Instant>,
     /// What the drive's buffer held before the first stream came.
     leftover: Leftover,
+    /// When that was last on the medium: commands before then have no worst case.
+    emptied: Instant,
+    /// The cylinder on which the last command ends, whatever the policy knows of the head.
+    arm: u32,
 }
 
 /// What is promised to streams.
@@ -56,13 +62,21 @@ struct Promised {
     place: Extent,
 }
 
-/// Whether the drive's buffer may hold blocks that are still to be written, from before there were
-/// streams: while there are, every write goes to the medium.
+/// Commands that took longer than their worst case. Of them a guarantee does not hold: the drive is slower than
+/// its profile, the host was late, or the worst case is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overruns {
+    /// How many, while there were streams.
+    pub count: u64,
+    /// The longest time beyond the worst case.
+    pub longest: Duration,
+}
+
+/// Whether the drive's buffer may hold blocks that are still to be written, from when no stream was
+/// guaranteed: while one is, every write goes to the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leftover {
     Maybe,
-    /// Streams are here, and it is to be flushed.
-    Due,
     /// This command flushes it.
     Flushing(CommandId),
     None,
@@ -76,10 +90,13 @@ impl Guarantees {
             transfers: OrderedTransfers::default(),
             moved: VecDeque::new(),
             ended: Instant::ZERO,
+            overruns: Overruns::default(),
             passed: 0,
             coming: None,
             look_again: None,
             leftover: Leftover::Maybe,
+            emptied: Instant::ZERO,
+            arm: 0,
         }
     }
 
@@ -151,11 +168,18 @@ impl Guarantees {
     }
 
     /// A command has ended. The answer is whether it flushed what the drive's buffer held before the first stream.
-    pub(crate) fn note_end(&mut self, now: Instant, id: CommandId) -> bool {
+    pub(crate) fn note_end(&mut self, now: Instant, sent: &SentCommand) -> bool {
+        let latest = self.ended.max(sent.given) + sent.worst;
+        let is_counted = self.leftover == Leftover::None && sent.given >= self.emptied;
+        if now > latest && is_counted && !sent.worst.is_zero() && self.serves_streams() {
+            self.overruns.count += 1;
+            self.overruns.longest = self.overruns.longest.max(now.since(latest));
+        }
         self.ended = now;
-        let is_of_leftover = self.leftover == Leftover::Flushing(id);
+        let is_of_leftover = self.leftover == Leftover::Flushing(sent.id);
         if is_of_leftover {
             self.leftover = Leftover::None;
+            self.emptied = now;
         }
         is_of_leftover
     }

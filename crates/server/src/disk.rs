@@ -54,6 +54,8 @@ pub(crate) struct Disk {
     spare: Arena,
     /// The profiler behind the load, if there is or was one.
     learning: Option<Box<Learning>>,
+    /// Reads of the profiler that have failed.
+    failed_probes: u64,
     /// The engine that takes the place of the present one when that is idle.
     next: Option<NextEngine>,
     /// The flush of checksums that has not ended yet.
@@ -106,6 +108,7 @@ impl Disk {
             scratch: Vec::new(),
             spare: Arena::map(SPARE)?,
             learning: None,
+            failed_probes: 0,
             next: None,
             checksum_flush: None,
             rounds: rebuilding::Rounds::default(),
@@ -202,6 +205,7 @@ impl Disk {
             if !learning.took(self.now, &ended) {
                 return Some(ended);
             }
+            self.failed_probes += u64::from(ended.result.is_err());
         }
     }
 
@@ -259,6 +263,11 @@ impl Disk {
     /// The profiler behind the load, if there is or was one.
     pub(crate) fn learning(&self) -> Option<&Learning> {
         self.learning.as_deref()
+    }
+
+    /// Reads of the profiler that have failed.
+    pub(crate) fn failed_probes(&self) -> u64 {
+        self.failed_probes
     }
 
     /// Whether a probe is at the back end.

@@ -407,6 +407,13 @@ pub struct StreamTotals {
     pub late_total: u64,
     /// Total of lapsed guarantees.
     pub lapsed_total: u64,
+    /// Total of commands that took longer than their worst case, while there were streams. The drive is slower
+    /// than its profile then, or this host is late.
+    #[serde(default)]
+    pub overruns_total: u64,
+    /// The longest such time beyond a worst case, in microseconds.
+    #[serde(default)]
+    pub longest_overrun_us: u64,
     /// Whether the drive has become slower than at the grants. Open streams continue, and new ones are
     /// refused.
     #[serde(default)]

@@ -27,7 +27,6 @@ impl Stages<'_> {
         let approach = self
             .preemption
             .approach_of(&self.cx, self.guarantees, &draft);
-        let head = self.guarantees.is_on().then(|| self.cx.expected_head());
         let (purpose, direction, extent) = self.purpose_of(draft);
         let Stages {
             cx,
@@ -41,7 +40,7 @@ impl Stages<'_> {
             Direction::Write if guarantees.serves_streams() => Durability::Durable,
             _ => asked,
         };
-        let worst = guarantees.note_given(cx, &purpose, extent, head);
+        let worst = guarantees.note_given(cx, &purpose, (direction, extent), durability);
         let route = match (draft, cx.sight()) {
             (_, Sight::Order) => None,
             (

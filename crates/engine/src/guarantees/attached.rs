@@ -5,11 +5,11 @@ use stream::admission::{Plan, Promises, Refusal, Rules};
 use stream::location::{Change, Piece};
 use stream::playout::{AccessId, NotTaken, Standing};
 use stream::quota::Taken;
-use stream::streams::{Answer, Attach, Attached, Listed, Notice, StreamId};
+use stream::streams::{Attach, Attached, Listed, StreamId};
 use stream::{LocationMap, Zone};
 
 use super::streams::{NotGranted, StreamEvent, StreamTransfer};
-use super::{Guarantees, Leftover, head_times, zone_over};
+use super::{Guarantees, Overruns, head_times, zone_over};
 use crate::belief::DriveBelief;
 use crate::command::SentCommand;
 
@@ -67,6 +67,11 @@ impl Guarantees {
         promised.map_or(0, |promised| promised.streams.late())
     }
 
+    /// Commands that took longer than their worst case so far.
+    pub fn overruns(&self) -> Overruns {
+        self.overruns
+    }
+
     /// The streams that were granted and have not ended, in the order of their attachments.
     pub fn streams(&self) -> impl Iterator<Item = Listed<'_>> {
         let promised = self.promised.as_deref();
@@ -85,11 +90,7 @@ impl Guarantees {
         let zone = self.zone_of(belief, &attach.map, attach.terms.mode.direction())?;
         let promised = self.promised.as_deref_mut();
         let promised = promised.ok_or(NotGranted::NoPromise)?;
-        let attached = promised.streams.attach(now, attach, zone)?;
-        if self.leftover == Leftover::Maybe {
-            self.leftover = Leftover::Due;
-        }
-        Ok(attached)
+        Ok(promised.streams.attach(now, attach, zone)?)
     }
 
     /// Whether a user may have something of that name without a rate: the priority of a file.
@@ -178,17 +179,7 @@ impl Guarantees {
             return Some(moved);
         }
         let streams = &mut self.promised.as_deref_mut()?.streams;
-        let answer = streams.poll_answer()?;
-        if let Answer::Notice {
-            notice: Notice::Closed,
-            ..
-        } = &answer
-            && streams.is_empty()
-            && self.leftover == Leftover::None
-        {
-            self.leftover = Leftover::Maybe;
-        }
-        Some(StreamEvent::Answer(answer))
+        streams.poll_answer().map(StreamEvent::Answer)
     }
 
     /// The bytes of a stream that a command of the request in `slot` moves, in blocks of `block` bytes;

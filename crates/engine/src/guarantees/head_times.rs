@@ -15,7 +15,7 @@ use stream::{
 mod passing;
 
 use passing::{data, lag, lost_in_parts};
-pub use passing::{pass, passing_within, worst_cost};
+pub use passing::{pass, passing_within, worst_cost, worst_from_anywhere};
 
 /// The longest command of others that cannot be stopped: 128 KiB, the specification's.
 pub const FOREGROUND_BYTES: u64 = 128 * 1024;

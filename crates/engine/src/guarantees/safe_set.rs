@@ -19,7 +19,7 @@
 //! drive is slower than it is believed to be or the host sleeps, nothing would ever fit: then one
 //! command of others goes after every [`MOST_PASSED`] batches, the oldest first.
 
-use block::{Class, Duration, Extent, Instant, Sectors};
+use block::{Class, Direction, Durability, Duration, Extent, Instant, Sectors};
 use drive::firmware::WriteBack;
 use scheduler::PieceId;
 use scheduler::freeblock::{GapPlan, Kind};
@@ -27,10 +27,11 @@ use stream::HeadTimes;
 use stream::rounds::Batch;
 use stream::streams::TransferId;
 
-use super::{FOREGROUND_BYTES, Guarantees, Leftover, Promised, pass, passing_within, worst_cost};
+use super::{
+    FOREGROUND_BYTES, Guarantees, Leftover, Promised, pass, passing_within, worst_from_anywhere,
+};
 use crate::command::{Draft, Purpose, StageAnswer};
 use crate::context::StageContext;
-use crate::forecast::Head;
 
 /// What streams demand of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,19 +66,8 @@ impl Guarantees {
         if self.promised.is_none() {
             return Restriction::None;
         }
-        match self.leftover {
-            // What the drive has in its buffer from before there were streams goes to the medium first.
-            Leftover::Due if cx.profile().buffer.write_back != WriteBack::None => {
-                self.leftover = Leftover::Flushing(cx.dispatch.next_id());
-                cx.dispatch.wakeup = None;
-                return Restriction::Flush;
-            }
-            Leftover::Due => {
-                self.leftover = Leftover::None;
-                cx.dispatch.wakeup = None;
-            }
-            Leftover::Flushing(_) => return Restriction::Wait,
-            Leftover::Maybe | Leftover::None => {}
+        if let Some(buffer) = self.empty_buffer(cx) {
+            return buffer;
         }
         if self.is_room_for(cx, self.longest_of_others()) {
             return Restriction::None;
@@ -88,6 +78,28 @@ impl Guarantees {
             return others;
         }
         self.first(cx, parts).unwrap_or(Restriction::Wait)
+    }
+
+    /// What the drive has in its buffer from when no stream was guaranteed goes to the medium first.
+    fn empty_buffer(&mut self, cx: &mut StageContext<'_>) -> Option<Restriction> {
+        match self.leftover {
+            Leftover::Maybe if !self.serves_streams() => None,
+            Leftover::Maybe if cx.profile().buffer.write_back == WriteBack::None => {
+                self.leftover = Leftover::None;
+                self.emptied = cx.now;
+                cx.dispatch.wakeup = None;
+                None
+            }
+            // They may leave more of it in the buffer.
+            Leftover::Maybe if cx.dispatch.at_drive() > 0 => Some(Restriction::Wait),
+            Leftover::Maybe => {
+                self.leftover = Leftover::Flushing(cx.dispatch.next_id());
+                cx.dispatch.wakeup = None;
+                Some(Restriction::Flush)
+            }
+            Leftover::Flushing(_) => Some(Restriction::Wait),
+            Leftover::None => None,
+        }
     }
 
     /// Checks that all batches are still in time after what is chosen. If not, the choice is given up
@@ -172,14 +184,13 @@ impl Guarantees {
 
     /// Chooses the next batch of the sweep, or what it waits for; if that is at the drive, another one.
     fn next_batch(&mut self, cx: &mut StageContext<'_>) -> Option<PieceId> {
-        let head = cx.expected_head().position.cylinder;
-        let free = self.free_at_worst(cx);
+        let (head, free) = (self.arm, self.free_at_worst(cx));
         let promised = self.promised.as_deref()?;
         let rounds = promised.streams.rounds();
         let worst = |batch: Batch| {
             let piece = self.piece_of(batch.key);
             match piece.is_some_and(|piece| cx.ordering.is_eligible(piece)) {
-                true => promised.times.seek.at(head.abs_diff(batch.cylinder)) + batch.work,
+                true => promised.times.seek.longest() + batch.work,
                 false => promised.times.foreground_worst(),
             }
         };
@@ -224,9 +235,8 @@ impl Guarantees {
         let Some((slot, batch)) = slot.and_then(|slot| Some((slot, rounds.batch(slot)?))) else {
             return true;
         };
-        let head = cx.expected_head().position.cylinder;
-        let seek = promised.times.seek.at(head.abs_diff(batch.cylinder));
-        rounds.may_join(self.free_at_worst(cx), seek + batch.work, slot)
+        let worst = promised.times.seek.longest() + batch.work;
+        rounds.may_join(self.free_at_worst(cx), worst, slot)
     }
 
     /// Whether others may be given a command over these blocks.
@@ -242,8 +252,7 @@ impl Guarantees {
         if !self.serves_streams() || is_short() {
             return true;
         }
-        let head = cx.expected_head();
-        self.is_room_for(cx, promised.worst(cx, head, extent))
+        self.is_room_for(cx, promised.worst(cx, extent))
     }
 
     /// Whether the free blocks of `plan` before a piece leave room, of which `own` is given next; with a
@@ -330,19 +339,24 @@ impl Guarantees {
         }
     }
 
-    /// A command over `extent` is given to the drive, with the head at `head` before it; the answer is
-    /// the longest that it takes.
+    /// A command over `extent` is given to the drive; the answer is the longest that it takes.
     pub(crate) fn note_given(
         &mut self,
         cx: &StageContext<'_>,
         purpose: &Purpose,
-        extent: Extent,
-        head: Option<Head>,
+        (direction, extent): (Direction, Extent),
+        durability: Durability,
     ) -> Duration {
-        let (Some(promised), Some(head)) = (self.promised.as_deref(), head) else {
+        let Some(promised) = self.promised.as_deref() else {
             return Duration::ZERO;
         };
-        let mut worst = promised.worst(cx, head, extent);
+        let is_buffered = (direction, durability) == (Direction::Write, Durability::Volatile);
+        if is_buffered && self.leftover == Leftover::None {
+            self.leftover = Leftover::Maybe;
+        }
+        let mut worst = promised.worst(cx, extent);
+        let arm = cx.profile().geometry.locate(extent.last());
+        self.arm = arm.map_or(self.arm, |place| place.cylinder);
         let piece = purpose.piece();
         let passed = match piece {
             // What belongs to no request is no turn of others.
@@ -354,12 +368,7 @@ impl Guarantees {
         let name = slot.and_then(|slot| self.transfers.of_slot(slot));
         let placed = name.and_then(|name| promised.streams.placed(name));
         if let Some(batch) = placed.and_then(|slot| promised.streams.rounds().batch(slot)) {
-            let way = head.position.cylinder.abs_diff(batch.cylinder);
-            let seek = match cx.intake.limits.commands_at_drive <= IN_ORDER {
-                true => promised.times.seek.at(way),
-                false => promised.times.seek.longest(),
-            };
-            worst = worst.min(seek + batch.work);
+            worst = worst.min(promised.times.seek.longest() + batch.work);
         }
         self.passed = passed;
         if let (Some(name), Some(promised)) = (name, self.promised.as_deref_mut()) {
@@ -382,15 +391,9 @@ impl Guarantees {
 }
 
 impl Promised {
-    /// The longest that a command over `extent` takes after `head`; after anything, where the drive
-    /// may choose the order.
-    fn worst(&self, cx: &StageContext<'_>, head: Head, extent: Extent) -> Duration {
-        let times = (&self.times, self.promise.beyond);
-        let worst = worst_cost(times, cx.profile(), head.position, extent);
-        match cx.intake.limits.commands_at_drive <= IN_ORDER {
-            true => worst,
-            false => worst + self.times.seek.longest(),
-        }
+    /// The longest that a command over `extent` takes, whatever was before it.
+    fn worst(&self, cx: &StageContext<'_>, extent: Extent) -> Duration {
+        worst_from_anywhere((&self.times, self.promise.beyond), cx.profile(), extent)
     }
 }
 

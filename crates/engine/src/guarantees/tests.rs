@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use block::{Class, Direction, Duration, Owner, Sectors, Status, Terms};
+use block::{Class, Direction, Durability, Duration, Owner, Sectors, Status, Terms};
 use stream::admission::Rules;
 use stream::playout::Standing;
 use stream::quota::Quotas;
@@ -151,6 +151,12 @@ impl StreamBench {
         panic!("there was always room");
     }
 
+    /// A command ends.
+    fn end(&mut self, id: CommandId) {
+        let sent = self.bench.dispatch.take(id);
+        self.guarantees.note_end(self.bench.now, &sent);
+    }
+
     /// A chosen batch is given to the drive.
     fn give(&mut self, piece: scheduler::PieceId) {
         let now = self.bench.now;
@@ -159,8 +165,10 @@ impl StreamBench {
         let unplanned = None;
         let purpose = Purpose::Request { piece, unplanned };
         let cx = self.bench.cx();
-        let head = Some(cx.expected_head());
-        let worst = self.guarantees.note_given(&cx, &purpose, extent, head);
+        let (way, durability) = (Direction::Read, Durability::Durable);
+        let worst = self
+            .guarantees
+            .note_given(&cx, &purpose, (way, extent), durability);
         assert!(worst > Duration::ZERO);
         self.bench.send(purpose, extent);
     }
@@ -195,13 +203,66 @@ fn what_the_buffer_held_before_the_first_stream_is_flushed_before_all_else() {
     assert_eq!(bench.restrict(), Restriction::Flush);
     let flush = bench.bench.send(Purpose::Flush, blocks(0, 1));
     assert_eq!(bench.restrict(), Restriction::Wait);
-    bench.guarantees.note_end(bench.bench.now, flush);
+    bench.end(flush);
     assert_eq!(bench.restrict(), Restriction::None);
 
     // A drive that buffers no writes has nothing to flush.
     let mut bench = StreamBench::new(WriteBack::None);
     bench.attach(film(0)).expect("there is room for one");
     assert_eq!(bench.restrict(), Restriction::None);
+}
+
+/// Whatever a stream's end has told nobody yet: what is buffered while none is guaranteed is flushed.
+#[test]
+fn what_is_buffered_between_two_streams_is_flushed_as_well() {
+    let mut bench = StreamBench::new(WriteBack::All);
+    let attached = bench.attach(film(0)).expect("there is room for one");
+    assert_eq!(bench.restrict(), Restriction::Flush);
+    let flush = bench.bench.send(Purpose::Flush, blocks(0, 1));
+    bench.end(flush);
+    let now = bench.bench.now;
+    let left = bench
+        .guarantees
+        .stream(now, attached.stream, StreamInput::Detach);
+    left.expect("it is open");
+    assert!(!bench.guarantees.serves_streams());
+    let (hop, extent) = (Purpose::Hop, blocks(0, 8));
+    let write = (Direction::Write, extent);
+    let cx = bench.bench.cx();
+    bench
+        .guarantees
+        .note_given(&cx, &hop, write, Durability::Volatile);
+    let write = bench.bench.send(hop, extent);
+    assert_eq!(bench.restrict(), Restriction::None);
+    bench.attach(film(0)).expect("there is room for one");
+    assert_eq!(
+        bench.restrict(),
+        Restriction::Wait,
+        "it may be buffered yet"
+    );
+    bench.end(write);
+    assert_eq!(bench.restrict(), Restriction::Flush);
+}
+
+/// The buffer may have answered the command before, and look-ahead may have moved the arm.
+#[test]
+fn a_command_is_counted_from_anywhere_whatever_is_believed_of_the_arm() {
+    let mut bench = StreamBench::new(WriteBack::None);
+    let extent = blocks(0, 8);
+    let worst = |bench: &mut StreamBench| {
+        let cx = bench.bench.cx();
+        let read = (Direction::Read, extent);
+        bench
+            .guarantees
+            .note_given(&cx, &Purpose::Hop, read, Durability::Durable)
+    };
+    let near = worst(&mut bench);
+    let last = bench.bench.belief.capacity().0 - 8;
+    let position = bench.bench.route(blocks(last, 8)).target().position;
+    bench.bench.belief.head.position = position;
+    assert_eq!(worst(&mut bench), near);
+    let times = head_times(bench.bench.belief.profile(), Beyond::default());
+    assert!(near > times.expect("a seek curve").seek.longest());
 }
 
 #[test]

@@ -342,6 +342,12 @@ pub const ALL: &[Metric] = &[
         |s, to| streams(s, to, |streams| streams.late_total),
     ),
     counter(
+        "stream_overruns",
+        "Commands that took longer than their worst case, while there were streams",
+        None,
+        |s, to| streams(s, to, |streams| streams.overruns_total),
+    ),
+    counter(
         "stream_guarantees_lapsed",
         "Guarantees that lapsed because a client left its buffer or its file moved",
         None,

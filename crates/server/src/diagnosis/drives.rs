@@ -246,8 +246,12 @@ fn of_strain(drive: &DriveStatus, about: &str) -> Option<Finding> {
             "late-streams",
             about,
             format!(
-                "guaranteed streams: {} batches were late, and {} guarantees have lapsed{now}",
-                streams.late_total, streams.lapsed_total
+                "guaranteed streams: {} batches were late, and {} guarantees have lapsed; {} commands took longer than their \
+                 worst case, by up to {:.1} ms{now}",
+                streams.late_total,
+                streams.lapsed_total,
+                streams.overruns_total,
+                streams.longest_overrun_us as f64 / 1e3
             ),
             "players stutter, and recorders lose what does not fit into their buffers",
             "see `headtime streams` for the streams, and `headtime why` for what was before them; larger margins in \

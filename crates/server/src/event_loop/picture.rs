@@ -63,7 +63,7 @@ impl Picture<'_> {
             mirror: self.disk.condition(),
             lateness: self.late(),
             errors: Errors {
-                reads_total: self.tally.failed[0],
+                reads_total: self.tally.failed[0] + self.disk.failed_probes(),
                 writes_total: self.tally.failed[1],
                 flushes_total: self.tally.failed[2],
             },

@@ -229,6 +229,7 @@ impl VolumeStreams {
         let left_ppm = others.map_or(0, |rules| {
             1_000_000_u64.saturating_sub(head_ppm + 1_000 * u64::from(rules.foreground_permille))
         });
+        let overruns = guarantees.overruns();
         status::StreamTotals {
             now: self.table.0.len() as u64,
             memory_bytes: self.table.memory(),
@@ -236,6 +237,8 @@ impl VolumeStreams {
             refused_total: self.totals.refused,
             late_total: self.totals.late,
             lapsed_total: self.totals.lapsed,
+            overruns_total: overruns.count,
+            longest_overrun_us: disk.clock.scale().real(overruns.longest).as_micros() as u64,
             strained: guarantees.promises() == Some(Promises::Strained),
             head_ppm,
             left_ppm,

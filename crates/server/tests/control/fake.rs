@@ -297,6 +297,8 @@ fn streams() -> StreamTotals {
         refused_total: 3,
         late_total: 1,
         lapsed_total: 4,
+        overruns_total: 6,
+        longest_overrun_us: 1_250,
         strained: false,
         head_ppm: 45_000,
         left_ppm: 655_000,

@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 
 use crate::plan::Dice;
 use crate::promised::PAGE_BYTES as PAGE;
+use crate::status::Seen;
 use crate::streams::is_fair;
 use crate::world::{Tell, Told, tell};
 
@@ -114,6 +115,7 @@ pub fn export(drive: u64) -> Export {
 /// The films that are played.
 #[derive(Default)]
 pub struct Films {
+    seen: Seen,
     playing: Vec<Playing>,
     notices: Vec<mpsc::Receiver<StreamNotice>>,
     /// Reads that were not answered.
@@ -164,6 +166,13 @@ struct Granted {
 }
 
 impl Films {
+    pub fn new(seen: Seen) -> Films {
+        Films {
+            seen,
+            ..Films::default()
+        }
+    }
+
     /// Does a step.
     pub fn act(&mut self, step: FilmStep, number: u64, mailbox: &Mailbox) {
         match step {
@@ -177,8 +186,9 @@ impl Films {
                     granted,
                     player: None,
                 });
+                let seen = self.seen.clone();
                 let attach = move |event_loop: &mut EventLoop| {
-                    if let Some(granted) = film.attach(number, event_loop, events) {
+                    if let Some(granted) = film.attach(number, event_loop, (events, &seen)) {
                         // A world that was killed since does not listen.
                         let _ = grant.send(granted);
                     }
@@ -208,6 +218,7 @@ impl Films {
         let notices = self.notices.iter_mut();
         let notices = notices.flat_map(|notices| std::iter::from_fn(|| notices.try_recv().ok()));
         for StreamNotice { stream, event } in notices {
+            self.seen.told(&event);
             match event {
                 StreamUpdate::Late { us, held_up_us } if us > held_up_us => {
                     late = late.max(Some(us))
@@ -328,7 +339,7 @@ impl Film {
         self,
         number: u64,
         event_loop: &mut EventLoop,
-        events: StreamEvents,
+        (events, seen): (StreamEvents, &Seen),
     ) -> Option<Granted> {
         let length = event_loop.exports()[EXPORT].length;
         let first = length / 1_000_000 * self.millionths / PIECE * PIECE + self.behind;
@@ -351,9 +362,12 @@ impl Film {
         };
         let (nobody, _) = StreamEvents::new();
         let refused = event_loop.streams().attach(request(TOO_FAST, nobody));
+        seen.attached(refused.is_ok());
         let refused = refused.expect_err("no drive is so fast");
         let rate = refused.largest_rate.unwrap_or(0) * self.share / 100;
-        match (rate, event_loop.streams().attach(request(rate, events))) {
+        let attached = event_loop.streams().attach(request(rate, events));
+        seen.attached(attached.is_ok());
+        match (rate, attached) {
             (_, Ok(_)) => Some(Granted {
                 rate,
                 first,

@@ -33,6 +33,7 @@ mod reload;
 mod run;
 mod scan;
 mod scrub;
+mod status;
 mod streams;
 mod unlucky;
 mod volatile;

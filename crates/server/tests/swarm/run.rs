@@ -128,6 +128,7 @@ fn play(plan: &Plan, seed: u64) -> Report {
                 "service {life} ends with {ended:?}"
             );
             assert_eq!(event_loop.holds(), Holds::default(), "something is left");
+            world.borrow_mut().assert_agrees(&event_loop.picture());
             if !world.borrow().begins_again() {
                 break;
             }

@@ -10,6 +10,7 @@ use crate::films::tell_position;
 use crate::plan::Dice;
 use crate::promised::{PAGE_BYTES as PAGE, two_pieces};
 use crate::run::BLOCK;
+use crate::status::Seen;
 
 /// Two pieces of a file, in pages from the begin of the volume on.
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +145,7 @@ pub struct Streams {
     notices: Vec<Receiver<StreamNotice>>,
     /// The longest time by which a batch was late, in microseconds.
     late: Option<u64>,
+    seen: Seen,
 }
 
 struct OpenStream {
@@ -157,12 +159,13 @@ struct OpenStream {
 }
 
 impl Streams {
-    pub fn new(pace: Pace) -> Streams {
+    pub fn new(pace: Pace, seen: Seen) -> Streams {
         Streams {
             pace,
             open: Vec::new(),
             notices: Vec::new(),
             late: None,
+            seen,
         }
     }
 
@@ -180,7 +183,7 @@ impl Streams {
                 if count < 4 {
                     let memory = memory_pages * PAGE * self.pace.memory;
                     let terms = (mode, self.pace.rate, memory);
-                    let notices = attach(number, terms, layout, mailbox);
+                    let notices = attach(number, terms, layout, (mailbox, &self.seen));
                     self.notices.push(notices);
                     self.open.push(OpenStream {
                         number,
@@ -223,6 +226,7 @@ impl Streams {
         let notices = self.notices.iter_mut();
         let notices = notices.flat_map(|notices| std::iter::from_fn(|| notices.try_recv().ok()));
         for StreamNotice { stream, event } in notices {
+            self.seen.told(&event);
             match event {
                 StreamUpdate::Late { us, held_up_us } if us > held_up_us => {
                     self.late = self.late.max(Some(us));
@@ -278,8 +282,9 @@ fn attach(
     number: u64,
     (mode, rate, memory): (StreamMode, u64, u64),
     layout: Layout,
-    mailbox: &Mailbox,
+    (mailbox, seen): (&Mailbox, &Seen),
 ) -> Receiver<StreamNotice> {
+    let seen = seen.clone();
     let (events, notices) = StreamEvents::new();
     let request = StreamRequest {
         stream: number,
@@ -299,7 +304,9 @@ fn attach(
         let exports = event_loop.exports();
         let mut named = exports.iter().filter(|other| other.name == exports[0].name);
         let is_moved = named.any(|other| other.offset != exports[0].offset);
-        let Err(refused) = event_loop.streams().attach(request) else {
+        let attached = event_loop.streams().attach(request);
+        seen.attached(attached.is_ok());
+        let Err(refused) = attached else {
             assert!(!is_moved, "a stream by a name that two volumes have had");
             return;
         };

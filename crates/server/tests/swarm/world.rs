@@ -1,7 +1,7 @@
 //! The world around the service: clients, a front end, a scan, and what they know of the bytes.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use block::Durability;
@@ -10,6 +10,7 @@ use nbd::Style;
 use server::clients::Seats;
 use server::event_loop::EventLoop;
 use server::event_loop::mailbox::Mailbox;
+use server::status::DriveStatus;
 
 use crate::client::Client;
 use crate::failures::KnownFailures;
@@ -24,6 +25,7 @@ use crate::regions::Regions;
 use crate::reload::Reloads;
 use crate::scan::Scan;
 use crate::scrub::{self, PassLook, Scrub};
+use crate::status::{Facts, Seen};
 use crate::streams::Streams;
 
 mod counts;
@@ -99,6 +101,10 @@ pub struct World {
     scans: Vec<Scan>,
     streams: Streams,
     films: Films,
+    /// What was seen of both.
+    seen: Seen,
+    /// Commands that the drive failed before this service.
+    failures_before: usize,
     moments: Moments,
     reloads: Reloads,
     /// The checksums, if there are any, and the scrub at the end.
@@ -133,6 +139,7 @@ impl World {
             at += step.after_us * 1000;
             (at, step.action)
         });
+        let seen = Seen::default();
         World {
             steps: steps.collect(),
             clients: Vec::new(),
@@ -140,8 +147,10 @@ impl World {
             departed: Vec::new(),
             look: 0,
             scans: Vec::new(),
-            streams: Streams::new(plan.setting.pace),
-            films: Films::default(),
+            streams: Streams::new(plan.setting.pace, seen.clone()),
+            films: Films::new(seen.clone()),
+            seen,
+            failures_before: 0,
             moments: Moments::default(),
             reloads: Reloads::begin(plan.setting.blocks),
             checked: None,
@@ -289,6 +298,22 @@ impl World {
             return true;
         }
         is_any || (self.steps.is_empty() && !self.is_stopped && self.end(now))
+    }
+
+    /// A service that has ended says of itself what happened.
+    pub fn assert_agrees(&mut self, told: &DriveStatus) {
+        let late = [self.streams.listen(0), self.films.listen(0)];
+        // A power cut ends commands, a leg of a mirror fails its own, and checksums are read below the engine.
+        let is_known = self.counts.cuts == 0 && !self.setting.mirrored && !self.setting.checksums;
+        let facts = Facts {
+            failed: is_known.then(|| {
+                let failures = self.failures.load(Ordering::Relaxed);
+                (failures - self.failures_before) as u64
+            }),
+            is_punctual: self.is_punctual() && self.setting.belief == Belief::True,
+        };
+        assert!(!facts.is_punctual || late == [None; 2], "late at the end");
+        self.seen.assert_agrees(told, &facts);
     }
 
     /// Whether the drive and its host have kept their own times so far.

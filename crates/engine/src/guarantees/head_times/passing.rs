@@ -1,6 +1,7 @@
 //! What one command takes at worst, run by run.
 
 use block::{Direction, Duration, Extent};
+use drive::firmware::LookAhead;
 use drive::geometry::TrackExtent;
 use drive::{Position, Profile, SeekTarget};
 use stream::HeadTimes;
@@ -18,11 +19,38 @@ pub fn worst_cost(
 ) -> Duration {
     let first = belief.geometry.runs(extent).next();
     let way = first.map_or(0, |run| head.cylinder.abs_diff(run.cylinder));
-    let seek = times.seek.at(way);
+    after_seek((times, beyond), belief, times.seek.at(way), extent)
+}
+
+/// The longest that a command takes wherever the arm is. The buffer may have answered the command before, so
+/// that the arm has not moved, or look-ahead has moved it on.
+pub fn worst_from_anywhere(
+    (times, beyond): (&HeadTimes, Beyond),
+    belief: &Profile,
+    extent: Extent,
+) -> Duration {
+    let seek = times.seek.longest();
+    after_seek((times, beyond), belief, seek, extent) + look_ahead(belief, times)
+}
+
+fn after_seek(
+    (times, beyond): (&HeadTimes, Beyond),
+    belief: &Profile,
+    seek: Duration,
+    extent: Extent,
+) -> Duration {
     seek.max(data(belief, extent.length().0))
         + times.revolution
         + times.read.overhead.max(times.write.overhead)
         + pass(belief, beyond, extent)
+}
+
+/// What a command waits for look-ahead that is moving to another track when it comes: the arm settles there.
+pub(super) fn look_ahead(belief: &Profile, times: &HeadTimes) -> Duration {
+    match belief.buffer.look_ahead {
+        LookAhead::None | LookAhead::Track => Duration::ZERO,
+        LookAhead::Segment | LookAhead::Cylinder | LookAhead::TrackIfSequential => times.seek.at(1),
+    }
 }
 
 /// What a drive waits for before the first sector of a write, besides the seek: where it may begin at

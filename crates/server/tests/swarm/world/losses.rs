@@ -1,6 +1,7 @@
 //! What is lost with a connection, with the power, or with the process.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use server::clients::Seats;
 use server::event_loop::mailbox::Mailbox;
@@ -13,6 +14,7 @@ use crate::model::contents;
 use crate::moments::Moments;
 use crate::plan::Leaving;
 use crate::reload::Reloads;
+use crate::status::Seen;
 use crate::streams::Streams;
 
 /// A client that is gone without its answers. The service may still work for it.
@@ -65,8 +67,10 @@ impl World {
 
     fn begin(&mut self, mailbox: Mailbox) {
         self.scans.clear();
-        self.streams = Streams::new(self.setting.pace);
-        self.films = Films::default();
+        self.seen = Seen::default();
+        self.streams = Streams::new(self.setting.pace, self.seen.clone());
+        self.films = Films::new(self.seen.clone());
+        self.failures_before = self.failures.load(Ordering::Relaxed);
         self.moments = Moments::default();
         self.reloads = Reloads::begin(self.reloads.blocks());
         self.phase = Phase::Running;
