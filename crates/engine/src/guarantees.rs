@@ -16,6 +16,7 @@ use stream::streams::Streams;
 
 use crate::belief::DriveBelief;
 use crate::command::SentCommand;
+use crate::context::StageContext;
 
 mod attached;
 mod head_times;
@@ -168,8 +169,11 @@ impl Guarantees {
     }
 
     /// A command has ended. The answer is whether it flushed what the drive's buffer held before the first stream.
-    pub(crate) fn note_end(&mut self, now: Instant, sent: &SentCommand) -> bool {
-        let latest = self.ended.max(sent.given) + sent.worst;
+    pub(crate) fn note_end(&mut self, cx: &StageContext<'_>, sent: &SentCommand) -> bool {
+        let now = cx.now;
+        // Those before it may end after it, but the drive serves them first.
+        let before = cx.dispatch.commands().filter(|other| other.id < sent.id);
+        let latest = before.chain([sent]).fold(self.ended, after_one_more);
         let is_counted = self.leftover == Leftover::None && sent.given >= self.emptied;
         if now > latest && is_counted && !sent.worst.is_zero() && self.serves_streams() {
             self.overruns.count += 1;
@@ -183,6 +187,11 @@ impl Guarantees {
         }
         is_of_leftover
     }
+}
+
+/// When a drive that is free at `free` has served one more, at worst.
+fn after_one_more(free: Instant, sent: &SentCommand) -> Instant {
+    free.max(sent.given) + sent.worst
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ impl Stages<'_> {
             let whose = whose(&self.cx, sent);
             self.cx.belief.log_end(now, sent, whose, outcome);
         }
-        let is_own = self.guarantees.note_end(now, sent);
+        let is_own = self.guarantees.note_end(&self.cx, sent);
         if matches!(sent.purpose, Purpose::Flush) {
             self.cx.intake.busy = now;
             let flushes = &mut self.cx.intake.flushes;

@@ -28,7 +28,8 @@ use stream::rounds::Batch;
 use stream::streams::TransferId;
 
 use super::{
-    FOREGROUND_BYTES, Guarantees, Leftover, Promised, pass, passing_within, worst_from_anywhere,
+    FOREGROUND_BYTES, Guarantees, Leftover, Promised, after_one_more, pass, passing_within,
+    worst_from_anywhere,
 };
 use crate::command::{Draft, Purpose, StageAnswer};
 use crate::context::StageContext;
@@ -299,8 +300,7 @@ impl Guarantees {
     /// When the drive has done all that it has, at worst.
     fn free_at_worst(&self, cx: &StageContext<'_>) -> Instant {
         let commands = cx.dispatch.commands();
-        let free = commands.fold(self.ended, |free, sent| free.max(sent.given) + sent.worst);
-        free.max(cx.now)
+        commands.fold(self.ended, after_one_more).max(cx.now)
     }
 
     /// The longest command of others.

@@ -154,7 +154,7 @@ impl StreamBench {
     /// A command ends.
     fn end(&mut self, id: CommandId) {
         let sent = self.bench.dispatch.take(id);
-        self.guarantees.note_end(self.bench.now, &sent);
+        self.guarantees.note_end(&self.bench.cx(), &sent);
     }
 
     /// A chosen batch is given to the drive.
