@@ -5,7 +5,7 @@
 //!              ^oldest                                     ^next
 //!   heads    [ 3  .  2  .  0 ]                                       the newest step of each bucket
 //!
-//!   a place: | rest of the group's hash | marks, 8 | older step of the same bucket |     64 bits
+//!   a place: | marks, 8 | rest of the group's hash | older step of the same bucket |     64 bits
 //! ```
 //!
 //! A *group* has eight neighbouring blocks. A place of the ring holds those of a group that were used together in
@@ -29,7 +29,11 @@ mod parts;
 use crate::coordinator::Footprint;
 use crate::residency::MAX_BLOCK;
 use block::Interval;
-use parts::{GROUP, GROUP_BITS, GroupPart, HASH_BITS, MARKS, WordLayout, counted};
+use std::hint::select_unpredictable;
+
+use parts::{
+    GROUP, GROUP_BITS, GroupPart, MARKS_SHIFT, WordLayout, counted, marks, without_lowest,
+};
 
 /// Block numbers in order of use.
 #[derive(Clone, Debug)]
@@ -93,13 +97,7 @@ impl GroupQueue {
         let capacity = capacity.clamp(1, 1 << 30) as usize;
         let places = capacity + (capacity / GAPS).max(GROUP as usize);
         let buckets = capacity.div_ceil(SHARED);
-        let layout = WordLayout {
-            link: usize::BITS - (2 * places).leading_zeros(),
-            // The bits that distinguish the hashes of the widest bucket.
-            rest: HASH_BITS - buckets.ilog2(),
-            buckets: buckets as u32,
-        };
-        assert!(layout.link + layout.rest + GROUP as u32 <= u64::BITS);
+        let link = usize::BITS - (2 * places).leading_zeros();
         GroupQueue {
             ring: vec![0; places].into(),
             heads: vec![places as u32; buckets].into(),
@@ -109,7 +107,7 @@ impl GroupQueue {
             len: 0,
             oldest: 0,
             taken: 0,
-            layout,
+            layout: WordLayout::new(buckets, link),
         }
     }
 
@@ -153,7 +151,7 @@ impl GroupQueue {
         }
         match on_hit {
             OnHit::Stay => (),
-            OnHit::Refresh => self.append(self.layout.only(part, held)),
+            OnHit::Refresh => self.append(part.only(held)),
             OnHit::Remove => self.len -= counted(held),
         }
         true
@@ -178,7 +176,7 @@ impl GroupQueue {
             parts.for_each(|part| self.append(part));
             return forgotten as u64;
         }
-        if found.marks == self.layout.marks(first.word) && self.are_newest(kept) {
+        if found.marks == marks(first.word) && self.are_newest(kept) {
             return 0;
         }
         let forgotten = self.add_part(first, found);
@@ -210,7 +208,7 @@ impl GroupQueue {
     /// Adds blocks of a group, at most the capacity, so that none of them is evicted for another. `found` is what a
     /// walk has just found of them.
     fn add_part(&mut self, part: GroupPart, found: Found) -> u64 {
-        let marks = self.layout.marks(part.word);
+        let marks = marks(part.word);
         let more = counted(marks) - counted(found.marks);
         let over = (self.len + more).saturating_sub(self.capacity);
         let mut forgotten = 0;
@@ -223,7 +221,7 @@ impl GroupQueue {
         } else {
             // Held blocks may be the oldest: then they are evicted and added again.
             for mark in (0..GROUP).map(|at| marks & (1 << at)) {
-                if mark != 0 && self.take(self.layout.only(part, mark)) == 0 {
+                if mark != 0 && self.take(part.only(mark)) == 0 {
                     forgotten += self.grow(1);
                 }
             }
@@ -252,7 +250,7 @@ impl GroupQueue {
             let place = self.place(step);
             let head = self.heads[part.bucket];
             let is_newest = self.is_used(head) && self.place_of(head) == place;
-            is_newest && (self.ring[place] ^ part.word) >> self.layout.link == 0
+            is_newest && self.layout.linked(self.ring[place] ^ part.word, 0) == 0
         })
     }
 
@@ -261,31 +259,25 @@ impl GroupQueue {
         self.forget(self.len.min(1));
     }
 
-    /// Evicts the `count` oldest blocks, at most the length.
+    /// Evicts the `count` oldest blocks, at most as many as are held.
     fn forget(&mut self, count: usize) {
         self.len -= count;
-        let link = self.layout.link;
-        let (mut rest, mut gone) = (count, 0);
+        let mut rest = count;
         let mut oldest = self.oldest;
-        while rest > 0 {
+        // Gaps behind the last evicted block go, too: the walk has one end, where a block stays.
+        while self.taken > 0 {
             let held = &mut self.ring[oldest];
-            let marks = *held >> link & MARKS;
-            let there = counted(marks);
+            let there = counted(marks(*held));
             if there > rest {
-                // The lowest mark is the oldest of a place.
-                let kept = (0..rest).fold(marks, |marks, _| marks & (marks - 1));
-                *held ^= (marks ^ kept) << link;
+                *held = without_lowest(*held, rest);
                 break;
             }
             rest -= there;
-            gone += 1;
+            self.taken -= 1;
             oldest += 1;
-            if oldest == self.ring.len() {
-                oldest = 0;
-            }
+            oldest = select_unpredictable(oldest == self.ring.len(), 0, oldest);
         }
         self.oldest = oldest;
-        self.taken -= gone;
     }
 
     /// The number of places from the oldest on that hold `count` blocks, at most the length.
@@ -293,7 +285,7 @@ impl GroupQueue {
         let (mut rest, mut steps) = (count, 0);
         while rest > 0 {
             let word = self.ring[self.place(steps)];
-            rest = rest.saturating_sub(counted(word >> self.layout.link & MARKS));
+            rest = rest.saturating_sub(counted(marks(word)));
             steps += 1;
         }
         steps
@@ -314,35 +306,35 @@ impl GroupQueue {
         self.walk(part).marks
     }
 
-    /// Clears the marks of held blocks and returns them. The length stays. Gaps are unlinked, unless they are the
-    /// last of their bucket.
+    /// Clears the marks of held blocks and returns them. The length stays. Gaps are unlinked.
     #[inline]
     fn take(&mut self, part: GroupPart) -> u64 {
         let layout = self.layout;
-        let beyond_marks = layout.link + GROUP as u32;
-        let sought = layout.marks(part.word);
+        let sought = marks(part.word);
         let mut found = 0;
         let mut newer = None;
         let mut step = self.heads[part.bucket];
         while self.is_used(step) {
             let place = self.place_of(step);
             let word = self.ring[place];
-            step = (word & layout.links()) as u32;
-            if (word ^ part.word) >> beyond_marks != 0 {
+            step = layout.link(word);
+            if !layout.is_same_group(word, part.word) {
                 newer = Some(place);
                 continue;
             }
-            let marks = layout.marks(word) & sought;
-            found |= marks;
-            let rest = word & !(marks << layout.link);
+            let here = marks(word) & sought;
+            found |= here;
+            let rest = word & !(here << MARKS_SHIFT);
             self.ring[place] = rest;
-            if layout.marks(rest) != 0 || !self.is_used(step) {
+            if marks(rest) != 0 {
                 newer = Some(place);
-            } else if let Some(newer) = newer {
-                let word = &mut self.ring[newer];
-                *word = *word & !layout.links() | u64::from(step);
             } else {
-                self.heads[part.bucket] = step;
+                // A link to an evicted place may be too old to be written again.
+                let older = select_unpredictable(self.is_used(step), step, self.evicted());
+                match newer {
+                    Some(newer) => self.ring[newer] = layout.linked(self.ring[newer], older),
+                    None => self.heads[part.bucket] = older,
+                }
             }
             if found == sought {
                 break;
@@ -355,24 +347,16 @@ impl GroupQueue {
     #[inline]
     fn walk(&self, part: GroupPart) -> Found {
         let layout = self.layout;
-        let beyond_marks = layout.link + GROUP as u32;
-        let sought = layout.marks(part.word);
+        let sought = marks(part.word);
         let (mut found, mut furthest) = (0, 0);
         let mut step = self.heads[part.bucket];
-        while self.is_used(step) {
-            let place = self.place_of(step);
-            let word = self.ring[place];
-            if (word ^ part.word) >> beyond_marks == 0 {
-                let marks = layout.marks(word) & sought;
-                found |= marks;
-                if marks != 0 {
-                    furthest = self.ago(step);
-                }
-                if found == sought {
-                    break;
-                }
-            }
-            step = (word & layout.links()) as u32;
+        while self.is_used(step) & (found != sought) {
+            let word = self.ring[self.place_of(step)];
+            let is_same = layout.is_same_group(word, part.word);
+            let here = select_unpredictable(is_same, marks(word) & sought, 0);
+            found |= here;
+            furthest = select_unpredictable(here == 0, furthest, self.ago(step));
+            step = layout.link(word);
         }
         Found {
             marks: found,
@@ -404,7 +388,7 @@ impl GroupQueue {
         if step < length { step } else { step - length }
     }
 
-    /// A step that is void for a lap: that of the next place a lap earlier.
+    /// A step that is void for a lap, unless all places are in use: that of the next place a lap earlier.
     #[inline]
     fn void(&self) -> u32 {
         let length = self.ring.len() as u32;
@@ -414,9 +398,30 @@ impl GroupQueue {
         }
     }
 
+    /// A step that is void while a place in use, or a head, leads to it: that of the place before the next one, a lap
+    /// earlier. If all places are in use, [`GroupQueue::void`] is the oldest one.
+    #[inline]
+    fn evicted(&self) -> u32 {
+        let length = self.ring.len() as u32;
+        match self.next <= length {
+            true => self.next + length - 1,
+            false => self.next - length - 1,
+        }
+    }
+
     /// Writes a part to the end of the ring. Copies of it where it is called would lack registers.
     #[inline(never)]
     fn append(&mut self, part: GroupPart) {
+        let place = self.place_of(self.next);
+        if self.taken == self.ring.len() || place == 0 {
+            return self.append_at_turn(part);
+        }
+        self.write(part, place);
+    }
+
+    /// [`GroupQueue::append`] where the ring is full, or a lap begins. Apart from it, so that it saves no registers.
+    #[cold]
+    fn append_at_turn(&mut self, part: GroupPart) {
         if self.taken == self.ring.len() {
             self.clear_gaps();
         }
@@ -424,10 +429,14 @@ impl GroupQueue {
         if place == 0 {
             self.begin_lap();
         }
-        let older = match self.heads[part.bucket] {
-            head if self.is_used(head) => head,
-            _ => self.void(),
-        };
+        self.write(part, place);
+    }
+
+    /// Writes a part to the place of the next step.
+    #[inline]
+    fn write(&mut self, part: GroupPart, place: usize) {
+        let head = self.heads[part.bucket];
+        let older = select_unpredictable(self.is_used(head), head, self.void());
         self.ring[place] = part.word | u64::from(older);
         self.heads[part.bucket] = self.next;
         self.next = self.step_behind(self.next);

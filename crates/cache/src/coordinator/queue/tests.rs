@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::parts::{GOLDEN, GROUP, HASH_BITS, MARKS};
+use super::parts::{GOLDEN, GROUP, HASH_BITS, MARKS, marks};
 use super::{GroupQueue, Keep, OnHit};
 use crate::residency::MAX_BLOCK;
 use block::Interval;
@@ -18,14 +18,14 @@ fn held(queue: &GroupQueue) -> Vec<u64> {
         without.take(part);
         for (place, words) in queue.ring.iter().zip(&without.ring).enumerate() {
             let (before, after) = (words.0, words.1);
-            if queue.layout.marks(*before) != queue.layout.marks(*after) {
+            if marks(*before) != marks(*after) {
                 places[place] = Some(number);
             }
         }
     }
     let in_order = (0..queue.taken).map(|step| queue.place(step));
     let numbers = in_order.flat_map(|place| {
-        let marks = queue.ring[place] >> queue.layout.link & MARKS;
+        let marks = marks(queue.ring[place]);
         let group = places[place].unwrap_or_default();
         assert!(
             marks == 0 || places[place].is_some(),
@@ -131,7 +131,7 @@ proptest! {
 fn groups_of_which_the_same_is_kept_are_told_apart() {
     for capacity in [5_u32, 21, 300, 4000, 70_000] {
         let mut queue = GroupQueue::new(capacity);
-        let rest = queue.layout.rest;
+        let rest = queue.layout.kept.count_ones();
         let kept = [0, 1, (1 << rest) - 1];
         let hashes = kept
             .iter()
@@ -172,7 +172,7 @@ fn groups_of_which_the_same_is_kept_are_told_apart() {
 fn buckets_that_were_empty_lead_to_no_place_of_another() {
     for capacity in [5_u32, 21, 60] {
         let mut queue = GroupQueue::new(capacity);
-        let rest = queue.layout.rest;
+        let rest = queue.layout.kept.count_ones();
         let group = |at: u64| (at << rest).wrapping_mul(inverse()) & ((1 << HASH_BITS) - 1);
         let blocks: Vec<u64> = (0..1_u64 << (HASH_BITS - rest))
             .flat_map(|at| (0..12).map(move |next| (at, next)))
