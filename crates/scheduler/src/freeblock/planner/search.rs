@@ -232,22 +232,31 @@ impl<'a> CylinderSearch<'a> {
             *self.left = self.left.saturating_sub(surfaces);
             return;
         }
-        let (mut heads, visited) = known.heads(cylinder, *self.left);
+        let (heads, visited) = known.heads(cylinder, *self.left);
         *self.left -= visited;
+        let mut above = tracks.above(heads.clone(), self.few);
+        if above == 0 {
+            return;
+        }
         let sieve = Sieve::new(
             (self.profile, self.ground),
             (&rules.leg, rules.ranges),
             (cylinder, tracks),
             seeks,
         );
-        while let Some(head) = tracks.first_above(heads.clone(), self.few) {
-            heads.start = head + 1;
+        while above != 0 {
+            let head = above.trailing_zeros();
+            above &= above - 1;
             let position = Position { cylinder, head };
             if !known.has(position) || rules.is_closed(position) {
                 continue;
             }
             if sieve.may_pass(head, self.is_better()) {
+                let few = self.few;
                 self.track(position, dense, tracks);
+                if self.few != few {
+                    above &= tracks.above(heads.clone(), self.few);
+                }
             } else {
                 debug_assert!(self.is_worse(position), "{position:?} is better");
             }

@@ -78,23 +78,28 @@ impl<'a> Slices<'a> {
     /// The number of wanted blocks in a range of slices.
     #[inline]
     pub fn wanted(&self, slices: Range<u32>) -> u32 {
-        if slices.is_empty() {
-            return 0;
+        match self.bytes {
+            _ if slices.is_empty() => 0,
+            None => {
+                let blocks = self.blocks_of(slices);
+                blocks.end - blocks.start
+            }
+            Some(bytes) if self.slice == 1 => set_bits(bytes, slices),
+            Some(bytes) => {
+                let set = set_bits(bytes, slices.clone()) * self.slice;
+                set - self.missing(slices)
+            }
         }
-        if self.bytes.is_none() {
-            let blocks = self.blocks_of(slices);
-            return blocks.end - blocks.start;
-        }
-        let set = self.bytes.map_or(0, |bytes| set_bits(bytes, &slices));
-        if self.slice == 1 {
-            return set;
-        }
+    }
+
+    /// The blocks by which the last slice is shorter, if it is wanted and in a range.
+    fn missing(&self, slices: Range<u32>) -> u32 {
         let last = self.count() - 1;
         let short = (last + 1) * self.slice - self.blocks;
-        if short > 0 && slices.contains(&last) && self.is_wanted(last) {
-            return set * self.slice - short;
+        match short > 0 && slices.contains(&last) && self.is_wanted(last) {
+            true => short,
+            false => 0,
         }
-        set * self.slice
     }
 
     /// Whether any slice among those with the first `bytes` bytes of bits is wanted.
@@ -204,17 +209,23 @@ impl<'a> Cylinder<'a> {
         }
     }
 
-    /// The first of some tracks that may have more than `than` wanted blocks.
+    /// The tracks of some heads that may have more than `than` wanted blocks: a bit for each head. Without a branch for
+    /// each, because which they are is hard to predict.
     #[inline]
-    pub fn first_above(&self, mut heads: Range<u32>, than: u32) -> Option<u32> {
-        match (self.bytes, self.counts) {
+    pub fn above(&self, heads: Range<u32>, than: u32) -> u64 {
+        let first = heads.start;
+        let set = match (self.bytes, self.counts) {
             (Some(_), Some(counts)) => {
-                let counts = &counts[heads.start as usize..heads.end as usize];
-                let first = counts.iter().position(|&count| u32::from(count) > than)?;
-                Some(heads.start + first as u32)
+                let counts = counts[first as usize..heads.end as usize].iter();
+                counts.rev().fold(0, |set, &count| {
+                    set << 1 | u64::from(u32::from(count) > than)
+                })
             }
-            _ => heads.find(|&head| self.most(head) > than),
-        }
+            _ => heads
+                .rev()
+                .fold(0, |set, head| set << 1 | u64::from(self.most(head) > than)),
+        };
+        set << first
     }
 
     /// The number of wanted slices of a track: a call, which keeps the search small where counts are
@@ -239,20 +250,21 @@ impl<'a> Cylinder<'a> {
     }
 }
 
-/// The number of set bits in a range, which is not empty.
-#[inline]
-fn set_bits(bytes: &[u8], range: &Range<u32>) -> u32 {
+/// The number of set bits in a range, which is not empty. The last word counts nothing if it is the first, too, without
+/// a branch for it, which is hard to predict.
+#[inline(never)]
+fn set_bits(bytes: &[u8], range: Range<u32>) -> u32 {
     let (first, last) = (range.start / 64, (range.end - 1) / 64);
     let from = u64::MAX << (range.start % 64);
     let until = u64::MAX >> (63 - (range.end - 1) % 64);
-    if first == last {
-        return (word_at(bytes, first) & from & until).count_ones();
-    }
-    let between = &bytes[(first as usize + 1) * 8..last as usize * 8];
-    let between = between.chunks_exact(8).map(|eight| word_at(eight, 0));
-    let ends =
-        (word_at(bytes, first) & from).count_ones() + (word_at(bytes, last) & until).count_ones();
-    between.fold(ends, |set, word| set + word.count_ones())
+    let (until_first, until_last) = match first == last {
+        true => (until, 0),
+        false => (u64::MAX, until),
+    };
+    let one = (word_at(bytes, first) & from & until_first).count_ones();
+    let other = (word_at(bytes, last) & until_last).count_ones();
+    let between = (first + 1..last).map(|word| word_at(bytes, word).count_ones());
+    between.fold(one + other, |set, ones| set + ones)
 }
 
 /// The `word`-th eight bytes.
