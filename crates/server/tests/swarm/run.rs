@@ -388,6 +388,10 @@ pub fn engine(setting: &Setting) -> Engine {
         true => engine.with_background(Rules::default()),
         false => engine,
     };
+    let engine = match setting.belief {
+        Belief::True | Belief::Wrong => engine.with_tracking(policy),
+        Belief::None => engine,
+    };
     match (setting.streams, setting.films) {
         (true, Some(foreground_permille)) => promising_beside(engine, foreground_permille),
         (true, None) => promising(engine),

@@ -1,7 +1,7 @@
 //! The world around the service: clients, a front end, a scan, and what they know of the bytes.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use block::Durability;
@@ -10,7 +10,6 @@ use nbd::Style;
 use server::clients::Seats;
 use server::event_loop::EventLoop;
 use server::event_loop::mailbox::Mailbox;
-use server::status::DriveStatus;
 
 use crate::client::Client;
 use crate::failures::KnownFailures;
@@ -25,7 +24,7 @@ use crate::regions::Regions;
 use crate::reload::Reloads;
 use crate::scan::Scan;
 use crate::scrub::{self, PassLook, Scrub};
-use crate::status::{Facts, Seen};
+use crate::status::Seen;
 use crate::streams::Streams;
 
 mod counts;
@@ -33,6 +32,7 @@ mod ending;
 mod findings;
 mod losses;
 mod operations;
+mod status;
 
 pub use counts::Counts;
 use ending::Phase;
@@ -298,29 +298,6 @@ impl World {
             return true;
         }
         is_any || (self.steps.is_empty() && !self.is_stopped && self.end(now))
-    }
-
-    /// A service that has ended says of itself what happened.
-    pub fn assert_agrees(&mut self, told: &DriveStatus) {
-        let late = [self.streams.listen(0), self.films.listen(0)];
-        // A power cut ends commands, a leg of a mirror fails its own, and checksums are read below the engine.
-        let is_known = self.counts.cuts == 0 && !self.setting.mirrored && !self.setting.checksums;
-        let facts = Facts {
-            failed: is_known.then(|| {
-                let failures = self.failures.load(Ordering::Relaxed);
-                (failures - self.failures_before) as u64
-            }),
-            is_punctual: self.is_punctual() && self.setting.belief == Belief::True,
-        };
-        assert!(!facts.is_punctual || late == [None; 2], "late at the end");
-        self.seen.assert_agrees(told, &facts);
-    }
-
-    /// Whether the drive and its host have kept their own times so far.
-    fn is_punctual(&self) -> bool {
-        let is_quick = self.setting.host_us == 5 && self.setting.belief == Belief::True;
-        let is_quick = is_quick && self.setting.straggler_us.is_none();
-        is_quick && self.stalled_until == 0 && self.hung_until == 0 && self.counts.cuts == 0
     }
 
     /// The next step, unless it needs a service that is stopping.
