@@ -19,7 +19,7 @@ use crate::history::{Glance, History, Moment};
 use crate::legs::{Broken, Refill, break_leg};
 use crate::model::{Change, Stamp};
 use crate::moments::{MomentStep, Moments};
-use crate::plan::{Action, Belief, Plan, Setting};
+use crate::plan::{Action, Plan, Setting};
 use crate::regions::Regions;
 use crate::reload::Reloads;
 use crate::scan::Scan;
@@ -198,11 +198,6 @@ impl World {
     /// What the legs of a mirror fail.
     pub fn broken(&self) -> Broken {
         self.broken.clone()
-    }
-
-    /// The number of commands that the drive has failed.
-    pub fn failures(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.failures)
     }
 
     /// Whether the process ends now.

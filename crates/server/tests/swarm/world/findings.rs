@@ -1,6 +1,7 @@
 //! What reads and scans that are under way may find, once something is written or the drive has failed.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::World;
 use crate::client::Client;
@@ -16,6 +17,11 @@ impl World {
         let scans = self.scans.iter_mut().map(|scan| (0, &mut scan.possible));
         let coming = self.moments.coming().map(|possible| (0, possible));
         reads.chain(scans).chain(coming)
+    }
+
+    /// The number of commands that the drive has failed.
+    pub fn failures(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.failures)
     }
 
     /// Notes what the drive has failed, and ends a time in which it does. The answer is whether anything happened.
