@@ -69,7 +69,11 @@ pub(super) async fn measure(
     let mut curve = Vec::new();
     let mut size = 1;
     while size <= LARGEST * u64::from(track.sectors) {
-        curve.push(rate(site, &mut strip, size).await);
+        let Some(point) = rate(site, &mut strip, size).await else {
+            // A drive with no room for more.
+            break;
+        };
+        curve.push(point);
         size += (size / STEPS).max(1);
     }
     let enough = FULL * full_rate(&curve, track.sectors)?;
@@ -133,7 +137,8 @@ async fn edge(site: &TestSite, strip: &mut Strip, (slow, full): (u32, u32), enou
     let (mut slow, mut full) = (slow, full);
     while slow.abs_diff(full) > 1 && f64::from(slow.abs_diff(full)) > EXACT * f64::from(full) {
         let middle = slow.midpoint(full);
-        if rate(site, strip, middle.into()).await.rate >= enough {
+        let seen = rate(site, strip, middle.into()).await;
+        if seen.is_some_and(|seen| seen.rate >= enough) {
             full = middle;
         } else {
             slow = middle;
@@ -148,21 +153,25 @@ async fn check(site: &TestSite, strip: &mut Strip, least: u32, enough: f64) -> C
     let tenth = least.div_ceil(10);
     for _ in 0..2 {
         let above = rate(site, strip, (least + tenth).into()).await;
-        came_true += u32::from(above.rate >= enough);
+        came_true += u32::from(above.is_some_and(|above| above.rate >= enough));
         checks += 1;
         if least > tenth {
             let below = rate(site, strip, (least - tenth).into()).await;
-            came_true += u32::from(below.rate < enough);
+            came_true += u32::from(below.is_some_and(|below| below.rate < enough));
             checks += 1;
         }
     }
     Confidence::of(came_true, checks)
 }
 
-/// The rate of one size.
-async fn rate(site: &TestSite, strip: &mut Strip, blocks: u64) -> ChunkRate {
+/// The rate of one size, if the drive has room for its commands.
+async fn rate(site: &TestSite, strip: &mut Strip, blocks: u64) -> Option<ChunkRate> {
     let commands = commands(blocks, strip.like.sectors.into());
-    let mut next = strip.take(site, blocks * (LEAD + commands)).0;
+    let all = blocks * (LEAD + commands);
+    if strip.like.first.0 + all > site.device().blocks {
+        return None;
+    }
+    let mut next = strip.take(site, all).0;
     let (mut from, mut took, mut timed) = (0.0, 0.0, 0);
     for command in 0..LEAD + commands {
         let end = moment(site.read(Lba(next), blocks).await.ended);
@@ -177,10 +186,10 @@ async fn rate(site: &TestSite, strip: &mut Strip, blocks: u64) -> ChunkRate {
             break;
         }
     }
-    ChunkRate {
+    Some(ChunkRate {
         blocks: blocks as u32,
         rate: (blocks * timed) as f64 / took.max(1.0) * 1e9,
-    }
+    })
 }
 
 impl Strip {

@@ -5,7 +5,7 @@
 //! `PROPTEST_CASES=100 cargo test -p profiler --test profiler no_random -- --nocapture`.
 
 mod judge;
-mod named;
+pub(crate) mod named;
 mod plan;
 
 use block::Duration;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use block::{Action, Command, CommandId, Durability, Extent, Instant, Lba, Sectors};
+use drive::geometry::zoned::{HeadOrder, Sparing};
+use drive::random::TrackOrder;
 use drive::{Profile, VirtualDrive};
 use profiler::findings::ChunkSizes;
 use profiler::firmware::{ENOUGH, FULL, MOSTLY, SLOW, STRETCH, commands};
@@ -10,6 +12,7 @@ use profiler::{Offers, WritePermission};
 
 use super::{micros, run};
 use crate::harness::{noisy, shipped};
+use crate::random::named::{plain, zone};
 
 /// The rate of sequential reads of a perfect drive, measured as [`ChunkSizes`] says.
 fn true_rate(truth: &Arc<Profile>, at: Lba, blocks: u64) -> f64 {
@@ -98,4 +101,23 @@ fn chunk_points_of_drives_whose_curve_has_edges() {
         };
         assert!(both, "{name}: {:?} {most:?}", found.most);
     }
+}
+
+/// Random drive 202:5, of 12,464 blocks: eight reads of four tracks each went past its end.
+#[test]
+fn a_drive_has_no_rates_of_sequences_that_are_longer_than_it_is() {
+    let order = TrackOrder::Cylinders(HeadOrder::Ascending, Sparing::None, 0);
+    let truth = plain(1, order, &[zone(24, 300, 150, 150)]).profile();
+    let truth = truth.expect("a drive");
+    let run = run(&truth, noisy(), Offers::Nothing, WritePermission::Forbidden);
+    let chunk = &run.firmware().chunk;
+    let largest = chunk
+        .iter()
+        .flat_map(|chunk| &chunk.curve)
+        .map(|rate| rate.blocks)
+        .max();
+    assert!(
+        largest.is_none_or(|largest| largest < 24 * 300 / 8),
+        "{largest:?}"
+    );
 }

@@ -10,7 +10,7 @@ use drive::random::{
 use super::judge::Judged;
 
 /// A drive of some zones without anything irregular.
-fn plain(surfaces: u32, order: TrackOrder, zones: &[RandomZone]) -> RandomDrive {
+pub(crate) fn plain(surfaces: u32, order: TrackOrder, zones: &[RandomZone]) -> RandomDrive {
     RandomDrive {
         seed: 1,
         rpm: 7_200,
@@ -48,7 +48,12 @@ fn plain(surfaces: u32, order: TrackOrder, zones: &[RandomZone]) -> RandomDrive 
     }
 }
 
-fn zone(cylinders: u32, sectors: u32, track_skew: u32, cylinder_skew: u32) -> RandomZone {
+pub(crate) fn zone(
+    cylinders: u32,
+    sectors: u32,
+    track_skew: u32,
+    cylinder_skew: u32,
+) -> RandomZone {
     RandomZone {
         cylinders,
         sectors,
