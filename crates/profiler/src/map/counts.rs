@@ -20,11 +20,11 @@ const MOST: usize = 8192;
 const RARE: u64 = 100;
 
 /// Counts the sectors of all common kinds of tracks on the map that were not counted before, until `until` at most, and
-/// corrects the map. Kinds of narrow sectors need no count. Answers the kinds that are not told, which are left as they are.
-pub(crate) async fn check_counts(prober: &Prober, until: Instant) -> Vec<TrackCount> {
+/// corrects the map. Kinds of narrow sectors need no count. Kinds that are not told are left as they are.
+pub(crate) async fn check_counts(prober: &Prober, until: Instant) {
     let observer = Observer::new(prober);
     if observer.late() == 0.0 {
-        return Vec::new();
+        return;
     }
     let mut kinds = prober.findings(|findings| findings.map.common_kinds());
     kinds.retain(|kind| !observer.is_narrow(kind.count.sectors));
@@ -32,39 +32,30 @@ pub(crate) async fn check_counts(prober: &Prober, until: Instant) -> Vec<TrackCo
     prober.within(until, prober.rounds(work.collect())).await;
     let mut desk = prober.desk();
     let desk = &mut *desk;
-    let mut untold = Vec::new();
     for kind in kinds.into_iter().map(|kind| kind.count) {
         let told = desk.counted.told(kind);
-        match told {
-            Some(sectors) if sectors >= kind.blocks => {
-                desk.findings.map.recount(kind, sectors);
-                desk.counted.settle(TrackCount { sectors, ..kind });
-            }
-            _ => untold.push(kind),
+        if let Some(sectors) = told.filter(|sectors| *sectors >= kind.blocks) {
+            desk.findings.map.recount(kind, sectors);
+            desk.counted.settle(TrackCount { sectors, ..kind });
         }
     }
-    untold
 }
 
 /// The same, where the map is to be believed: pieces with tracks of which the number of sectors is not told are unknown
 /// again.
 pub(crate) async fn settle_counts(prober: &Prober, until: Instant) {
-    let untold = check_counts(prober, until).await;
-    let is_untold = |band: &Band| {
-        let kind = TrackCount {
-            sectors: band.sectors,
-            blocks: band.blocks,
-        };
-        untold.contains(&kind)
-    };
-    prober.findings(|findings| {
-        let pieces = findings.map.pieces.iter();
-        let gone = pieces.filter(|piece| piece.cycle.iter().any(is_untold));
-        let gone: Vec<(Lba, Lba)> = gone.map(|piece| (piece.first, piece.end())).collect();
-        for (from, to) in gone {
-            findings.map.discard(from, to);
-        }
-    });
+    check_counts(prober, until).await;
+    let observer = Observer::new(prober);
+    if observer.late() == 0.0 {
+        return;
+    }
+    let mut desk = prober.desk();
+    let desk = &mut *desk;
+    let counted = &desk.counted;
+    let is_told = |kind: TrackCount| counted.told(kind) == Some(kind.sectors);
+    desk.findings
+        .map
+        .discard_untold(|kind| observer.is_narrow(kind.sectors) || is_told(kind));
 }
 
 /// Sights both ends of tracks of a kind until they tell how many sectors it has; ends early if one cannot be sighted.
@@ -163,16 +154,15 @@ impl TrackMap {
         for piece in &self.pieces {
             let mut first = piece.first;
             for band in &piece.cycle {
-                let count = TrackCount {
-                    sectors: band.sectors,
-                    blocks: band.blocks,
-                };
-                kinds.entry(count).or_default().push(AlikeBand {
-                    first,
-                    tracks: band.tracks.into(),
-                    step: piece.cycle_blocks(),
-                    repeats: piece.repeats.into(),
-                });
+                kinds
+                    .entry(TrackCount::of(band))
+                    .or_default()
+                    .push(AlikeBand {
+                        first,
+                        tracks: band.tracks.into(),
+                        step: piece.cycle_blocks(),
+                        repeats: piece.repeats.into(),
+                    });
                 first.0 += u64::from(band.tracks) * u64::from(band.blocks);
             }
         }
@@ -191,11 +181,29 @@ impl TrackMap {
         kinds
     }
 
+    /// Discards the pieces with tracks of common kinds that are not told. Where that leaves little, kinds that were rare are
+    /// common: these go, too.
+    fn discard_untold(&mut self, is_told: impl Fn(TrackCount) -> bool) {
+        loop {
+            let kinds = self.common_kinds().into_iter().map(|kind| kind.count);
+            let untold: Vec<TrackCount> = kinds.filter(|kind| !is_told(*kind)).collect();
+            if untold.is_empty() {
+                return;
+            }
+            let is_untold = |band: &Band| untold.contains(&TrackCount::of(band));
+            let pieces = self.pieces.iter();
+            let gone = pieces.filter(|piece| piece.cycle.iter().any(is_untold));
+            let gone: Vec<(Lba, Lba)> = gone.map(|piece| (piece.first, piece.end())).collect();
+            for (from, to) in gone {
+                self.discard(from, to);
+            }
+        }
+    }
+
     /// All tracks of a kind have so many sectors.
     fn recount(&mut self, count: TrackCount, sectors: u32) {
         let bands = self.pieces.iter_mut().flat_map(|piece| &mut piece.cycle);
-        let alike =
-            bands.filter(|band| (band.sectors, band.blocks) == (count.sectors, count.blocks));
+        let alike = bands.filter(|band| TrackCount::of(band) == count);
         alike.for_each(|band| band.sectors = sectors);
     }
 }
@@ -254,6 +262,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn kinds_that_were_rare_and_never_counted_go_with_the_kinds_that_hid_them() {
+        let told = |kinds: &[(u32, u32)]| {
+            let mut map = map();
+            map.discard_untold(|kind| kinds.contains(&(kind.blocks, kind.sectors)));
+            map.pieces
+                .iter()
+                .map(|piece| piece.first.0)
+                .collect::<Vec<_>>()
+        };
+        // Two tracks of a hundred and sixty are rare, of forty-two or of two they are not.
+        assert_eq!(told(&[(10, 11), (8, 11)]), [0, 2_000, 4_000]);
+        assert_eq!(told(&[(10, 11)]), [2_000]);
+        assert_eq!(told(&[(8, 11)]), [] as [u64; 0]);
+        assert_eq!(told(&[(7, 7)]), [4_000]);
     }
 
     #[test]

@@ -12,12 +12,24 @@
 
 use std::collections::BTreeMap;
 
+use crate::findings::Band;
+
 /// What tracks are alike in, as far as their sectors are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TrackCount {
     /// Sectors on a turn, as is believed.
     pub(crate) sectors: u32,
     pub(crate) blocks: u32,
+}
+
+impl TrackCount {
+    /// What the tracks of a band are alike in.
+    pub(crate) fn of(band: &Band) -> Self {
+        TrackCount {
+            sectors: band.sectors,
+            blocks: band.blocks,
+        }
+    }
 }
 
 /// Evidence of how many sectors such tracks have.
