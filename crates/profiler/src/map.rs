@@ -13,6 +13,7 @@ mod boundary;
 mod counts;
 mod emission;
 mod explore;
+mod inquiry;
 mod joined;
 mod line;
 mod observer;
@@ -30,6 +31,7 @@ mod walk;
 
 pub(crate) use counts::{check_counts, settle_counts};
 pub use explore::{Explored, explore};
+pub(crate) use inquiry::{MOST_INQUIRED, inquire};
 pub use regions::explore_regions;
 pub use sector_line::NoTrack;
 pub use settle::{SettledPieces, needs_settling, settle};

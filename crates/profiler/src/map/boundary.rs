@@ -118,7 +118,11 @@ impl TrackMap {
     /// The boundary behind such a block's track, or both of its ends if nothing is known behind. The drive has so many
     /// blocks.
     pub(super) fn boundary(&self, known: u64, number: u64, blocks: u64) -> Option<Boundary> {
-        let inside = self.fresh(known, number)?;
+        self.boundary_behind(self.fresh(known, number)?, blocks)
+    }
+
+    /// The same behind the track of a block, which ends at an angle.
+    pub(super) fn boundary_behind(&self, inside: (Lba, Angle), blocks: u64) -> Option<Boundary> {
         let track = self.track_of(inside.0)?;
         let behind = Lba(track.first.0 + u64::from(track.blocks));
         match self.track_of(behind) {

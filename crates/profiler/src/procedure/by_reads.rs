@@ -21,7 +21,7 @@ use super::{
 use crate::arm::Effort;
 use crate::confidence::Confidence;
 use crate::findings::{Findings, ProfilingStage, TrackLayout, TrackMap};
-use crate::map::SettledPieces;
+use crate::map::{MOST_INQUIRED, SettledPieces};
 use crate::prober::Prober;
 use crate::{layout, map, spindle};
 
@@ -104,11 +104,13 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         settle(prober, &mut settled, end).await;
         until += prober.now().since(begun);
         verify(prober).await;
-        prober.within(end, place(prober)).await;
+        // A map that is not checked at the end is not believed.
+        let before = end.saturating_sub(for_checks(prober));
+        prober.within(before, place(prober)).await;
         if surfaces(prober) != measured {
             // Cylinders are counted otherwise now.
             prober
-                .within(end, arm_and_electronics(prober, Effort::QUICK))
+                .within(before, arm_and_electronics(prober, Effort::QUICK))
                 .await;
             measured = surfaces(prober);
         }
@@ -262,9 +264,20 @@ async fn settle_all(prober: &Prober, settled: &mut SettledPieces, end: Instant) 
         // Angles and bounds that are not checked are not believed.
         let checking = prober.time_of_checks(CHECKS) + ENDING;
         let end = end.saturating_sub(checking.max(CHECKING));
-        map::settle_counts(prober, end.min(prober.now() + counting)).await;
-        settle(prober, settled, end).await;
+        let inquiring = prober.time_of_checks(MOST_INQUIRED);
+        let before = end.saturating_sub(inquiring);
+        map::settle_counts(prober, before.min(prober.now() + counting)).await;
+        settle(prober, settled, before).await;
+        map::inquire(prober, end).await;
         map::verify_settled(prober, CHECKS, end + checking).await;
+    }
+}
+
+/// How much of the time the checks of a settled map take.
+fn for_checks(prober: &Prober) -> Duration {
+    match map::needs_settling(prober) {
+        true => prober.time_of_checks(CHECKS + MOST_INQUIRED) + ENDING,
+        false => Duration::ZERO,
     }
 }
 
