@@ -50,6 +50,18 @@ pub struct Findings {
     pub progress: ProfilingProgress,
 }
 
+impl Findings {
+    /// Lays the tracks out. Seeks over the cylinders of another number of surfaces were over other distances: they are
+    /// forgotten.
+    pub(crate) fn lay_out(&mut self, layout: TrackLayout) {
+        let surfaces = layout.pattern.surfaces;
+        let before = self.layout.replace(layout);
+        if before.is_some_and(|before| before.pattern.surfaces != surfaces) {
+            self.arm = None;
+        }
+    }
+}
+
 /// The evenness of the spindle.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Steadiness {
@@ -60,4 +72,39 @@ pub struct Steadiness {
     pub period_ps: u64,
     /// The deviation of the speed from its mean between sightings, in parts per million.
     pub wander_ppm: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use drive::geometry::indexed::Description;
+
+    use super::*;
+
+    fn layout(surfaces: u32) -> TrackLayout {
+        TrackLayout {
+            description: Description::default(),
+            pattern: Pattern {
+                surfaces,
+                band: 1,
+                turning: Turning::Alternating,
+                begins: Heading::Onward,
+            },
+            anchors: Vec::new(),
+            confidence: Confidence::NONE,
+            known: Vec::new(),
+            fenced: Vec::new(),
+        }
+    }
+
+    /// Random drive 404:16: seeks over the 7,320 cylinders of one surface, which were 2,440 of three, were believed when time
+    /// was over before they were measured again.
+    #[test]
+    fn seeks_over_the_cylinders_of_another_layout_are_forgotten() {
+        let mut found = Findings::default();
+        for (surfaces, are_kept) in [(1, true), (1, true), (3, false)] {
+            found.arm = Some(ArmTimings::default());
+            found.lay_out(layout(surfaces));
+            assert_eq!(found.arm.is_some(), are_kept, "{surfaces}");
+        }
+    }
 }

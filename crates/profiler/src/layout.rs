@@ -99,7 +99,7 @@ pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
         return Err(NoLayout::NoPattern);
     }
     prober.findings(|findings| {
-        findings.layout = Some(TrackLayout {
+        findings.lay_out(TrackLayout {
             confidence,
             ..layout
         });
@@ -136,7 +136,7 @@ pub(crate) async fn skip_cylinders(prober: &Prober) -> Option<()> {
         return None;
     }
     prober.findings(|found| {
-        found.layout = Some(TrackLayout {
+        found.lay_out(TrackLayout {
             confidence,
             ..layout
         });
@@ -162,7 +162,7 @@ pub(crate) async fn extend(prober: &Prober) {
         let worse = findings.layout.as_ref();
         let worse = worse.is_some_and(|before| confidence.ppm() < before.confidence.ppm() / 2);
         if !worse {
-            findings.layout = Some(TrackLayout {
+            findings.lay_out(TrackLayout {
                 confidence,
                 ..grown
             });
