@@ -53,8 +53,8 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
     site.switch(Action::SetLookAhead(Switch::Off)).await;
     // Without cache control the buffer answers some of these tests. The arm's measurement, where there
     // is one, has the same sum from fresh tracks.
-    let of_arm = Thresholds::of_arm(prober).filter(|_| device.offers == Offers::Nothing);
-    found.thresholds = match of_arm {
+    let thresholds = Thresholds::of_arm(prober).filter(|_| device.offers == Offers::Nothing);
+    found.thresholds = match thresholds {
         Some(thresholds) => thresholds,
         None => turnaround::measure(&mut site).await,
     };
@@ -80,6 +80,7 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
     parts.write_miss = found.thresholds.writes;
     let firmware = Firmware {
         overheads,
+        of_arm: of_arm(prober),
         bus,
         buffer,
         segments,
@@ -91,6 +92,12 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
         is_whole: true,
     };
     prober.findings(|findings| findings.firmware = Some(firmware));
+}
+
+/// The time between blocks of one track that the arm's measurement has found, by reads alone.
+fn of_arm(prober: &Prober) -> Option<Duration> {
+    let overhead = prober.findings(|found| Some(found.arm.as_ref()?.overhead));
+    overhead.filter(|_| prober.device().offers == Offers::Nothing)
 }
 
 /// Keeps what predicts the head, in case that the time for the rest is over: a profile without it is not usable.
@@ -106,6 +113,7 @@ fn keep_times(
     parts.write_miss = found.thresholds.writes;
     let firmware = Firmware {
         overheads,
+        of_arm: of_arm(prober),
         bus,
         buffer,
         segments,

@@ -5,8 +5,9 @@ use drive::Geometry;
 use drive::seek::SeekTable;
 
 use crate::arm::Effort;
-use crate::arm::survey::{Near, Subject, Survey, ThereAndBack, TrackDistance};
+use crate::arm::survey::{BASE, Near, Subject, Survey, ThereAndBack, TrackDistance, middle};
 use crate::arm::threshold::MeasuredTime;
+use crate::confidence::Confidence;
 use crate::device::WritePermission;
 use crate::findings::{ArmTimings, SeekPoint};
 use crate::prober::Prober;
@@ -50,9 +51,18 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
     survey.refine(&mut arm.read, reads.overhead).await;
     let table = arm.read_table(geometry.cylinders()).ok()?;
     arm.confidence = survey.check(&table, reads.overhead).await;
+    if !reads.is_told {
+        arm.confidence = arm.confidence.min(untold());
+    }
     arm.deviation = Duration::from_nanos(survey.scatter.deviation() as u64);
     prober.findings(|findings| findings.arm = Some(arm));
     Some(())
+}
+
+/// The confidence in seeks of which only the sum with the overhead is told: of three kinds of ways, those on a track are not
+/// as predicted.
+fn untold() -> Confidence {
+    Confidence::of(1, 1)
 }
 
 /// The distances of FAST 2002: all to 10, every second to 20, fifth to 50, tenth to 100, then steps
@@ -76,6 +86,8 @@ fn distances(stroke: u32) -> Vec<u32> {
 struct MeasuredSeeks {
     /// Time between blocks of one track, in nanoseconds.
     overhead: f64,
+    /// Whether it is told: otherwise it is too long, and seeks are too short by as much.
+    is_told: bool,
     /// The head switch without the overhead; `None` for one surface.
     switch: Option<Duration>,
     /// Seeks without the overhead.
@@ -96,9 +108,6 @@ const LESS: u32 = 4;
 /// The same where the curve is expected to rise like another one. A choice.
 const LIKE: f64 = 1.0 / 48.0;
 
-/// Factor of the samples for the overhead, which is subtracted from all others. A choice.
-const BASE: u32 = 4;
-
 impl Survey<'_> {
     /// A seek.
     pub fn subject(&self, distance: u32, direction: Direction) -> Subject {
@@ -118,15 +127,14 @@ impl Survey<'_> {
         distances: &[u32],
         like: Option<&SeekTable>,
     ) -> Option<MeasuredSeeks> {
-        let base = |gap| Subject {
-            gap,
-            direction,
-            samples: self.effort.samples * BASE,
-        };
-        let (same, surfaces) = (base(TrackDistance::None), base(TrackDistance::Surfaces));
-        let overhead = middle(&self.agreed(same, [None; 2]).await?);
+        let (overhead, is_told) = self.overhead(direction).await?;
         let mut switch = None;
         if self.geometry.surfaces() > 1 {
+            let surfaces = Subject {
+                gap: TrackDistance::Surfaces,
+                direction,
+                samples: self.effort.samples * BASE,
+            };
             let near = Some((overhead, self.period * STEP));
             let found = self.agreed(surfaces, [near; 2]).await;
             switch = found.map(|found| after(middle(&found), overhead));
@@ -143,6 +151,7 @@ impl Survey<'_> {
         }
         Some(MeasuredSeeks {
             overhead,
+            is_told,
             switch,
             points,
         })
@@ -190,12 +199,6 @@ impl Survey<'_> {
         };
         found.map(|way| Some((way.mean.as_nanos() as f64 + rise, self.period * off)))
     }
-}
-
-/// The mean of both directions, in nanoseconds.
-fn middle(ways: &ThereAndBack<MeasuredTime>) -> f64 {
-    let [there, back] = ways.map(|way| way.mean.as_nanos() as f64);
-    f64::midpoint(there, back)
 }
 
 /// A time without the overhead.

@@ -49,6 +49,12 @@ impl TrackBlocks {
     fn width(&self) -> Angle {
         Angle::fraction(1, u64::from(self.sectors))
     }
+
+    /// From the end of the last block to the beginning of the first one, in revolutions.
+    pub(crate) fn gap(&self) -> f64 {
+        let spare = self.sectors.saturating_sub(self.blocks);
+        f64::from(spare) / f64::from(self.sectors)
+    }
 }
 
 /// The angles of the found map.
@@ -220,6 +226,13 @@ impl<'a> Trips<'a> {
         self.prober.now()
     }
 
+    /// How long after the end of a block its read may end, and the next command come: no longer than a whole answer of the
+    /// buffer, and a delay of the host, in nanoseconds.
+    pub fn longest_delay(&self) -> f64 {
+        let host = self.prober.findings(|findings| findings.host);
+        (host.floor + host.late).as_nanos() as f64
+    }
+
     fn period(&self) -> Option<f64> {
         let clock = self.prober.findings(|findings| findings.clock);
         clock.map(|clock| clock.period())
@@ -310,7 +323,9 @@ impl<'a> Trips<'a> {
         if !self.stand_on(from, block).await {
             return TripResult::Void;
         }
-        let Some((lba, pause)) = self.choose(to, lead) else {
+        let is_same = from.first == to.first && self.needs_fresh_tracks();
+        let gap = if is_same { from.gap() } else { 0.0 };
+        let Some((lba, pause)) = self.choose(to, lead, gap) else {
             self.head = HeadPosition::Unknown;
             return TripResult::Void;
         };
@@ -318,7 +333,8 @@ impl<'a> Trips<'a> {
             self.prober.pause(pause).await;
         }
         let timing = self.prober.ask(self.action(lba, direction)).await;
-        let answer = self.judge(to, lba, direction, lead, &timing);
+        let most = if is_same { 1.0 } else { f64::INFINITY };
+        let answer = self.judge(to, lba, (direction, lead), most, &timing);
         self.head = match (&answer, direction) {
             (TripResult::Answered(_), Direction::Read) => HeadPosition::On {
                 first: to.first,
@@ -396,15 +412,16 @@ impl<'a> Trips<'a> {
     }
 
     /// The first block of a track that begins at the lead after now or later, and the pause that
-    /// makes the lead exact.
-    fn choose(&self, track: &TrackBlocks, lead: f64) -> Option<(Lba, Duration)> {
+    /// makes the lead exact: not longer than a part of a revolution, and a gap behind the last block in revolutions.
+    fn choose(&self, track: &TrackBlocks, lead: f64, gap: f64) -> Option<(Lba, Duration)> {
         let clock = self.prober.findings(|findings| findings.clock)?;
         let now = self.prober.now();
         let aim = clock.angle_at(now) + forward(lead / clock.period());
         let (wait, lba) = self.behind(track, aim)?;
         let spindle = clock.spindle();
         let pause = spindle.time_of(Angle::from_raw(wait));
-        let longest = spindle.time_of(Angle::fraction(1, u64::from(TAIL) * 2));
+        let longest = Angle::fraction(1, u64::from(TAIL) * 2) + forward(gap);
+        let longest = spindle.time_of(longest);
         (pause <= longest).then_some((lba, pause))
     }
 
@@ -439,13 +456,14 @@ impl<'a> Trips<'a> {
         }
     }
 
-    /// The constraint on the threshold from an answer.
+    /// The constraint on the threshold from an answer. Where the head had no way to go, it is ready within one revolution
+    /// of the first pass: if more passed, it had left the track, and has missed one.
     fn judge(
         &mut self,
         to: &TrackBlocks,
         lba: Lba,
-        direction: Direction,
-        lead: f64,
+        (direction, lead): (Direction, f64),
+        most_turns: f64,
         timing: &Timing,
     ) -> TripResult {
         let took = timing.ended.since(timing.submitted);
@@ -480,6 +498,7 @@ impl<'a> Trips<'a> {
         let lead = lead + aside * period;
         let width = to.width().revolutions() * period;
         let turns = ((took.as_nanos() as f64 - lead - width) / period).round();
+        let turns = turns.min(most_turns);
         let made = lead + turns * period;
         TripResult::Answered(PassBracket {
             missed: made - period,

@@ -13,6 +13,8 @@ pub struct Firmware {
     /// Overheads of commands; the module describes how sums are split. Zero for writes without
     /// write permission.
     pub overheads: Overheads,
+    /// The time between blocks of one track that was measured with the arm, and is in the overheads of reads: by reads alone.
+    pub of_arm: Option<Duration>,
     /// The bus.
     pub bus: Bus,
     /// The buffer. The write watermark is only measured on drives without early writes.
@@ -31,6 +33,22 @@ pub struct Firmware {
     pub confidence: FirmwareConfidence,
     /// Whether all parts were looked for: times of commands and bus come first, and predict the head.
     pub is_whole: bool,
+}
+
+impl Firmware {
+    /// The arm was measured again, with such a time between blocks of one track: what seeks are shorter by, overheads are longer
+    /// by.
+    pub(crate) fn follow_arm(&mut self, overhead: Duration) {
+        let Some(before) = self.of_arm else {
+            return;
+        };
+        self.of_arm = Some(overhead);
+        let longer = overhead.as_nanos() as i64 - before.as_nanos() as i64;
+        let miss = &mut self.overheads.read_miss;
+        for time in [&mut miss.read, &mut miss.write] {
+            *time = time.adjusted(longer);
+        }
+    }
 }
 
 /// The times at which written data reach the medium.
@@ -133,5 +151,38 @@ impl Firmware {
         let at = clock.anchored_at();
         let turning = Spindle::from_period_ps(seen.period_ps());
         turning.with_phase(seen.angle_at(at + self.lag()) - turning.angle_at(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::belief::defaults;
+
+    #[test]
+    fn an_arm_that_is_measured_again_leaves_the_times_of_whole_commands_as_they_are() {
+        let micros = Duration::from_micros;
+        let mut firmware = Firmware {
+            overheads: defaults::overheads(),
+            of_arm: Some(micros(900)),
+            bus: Bus::default(),
+            buffer: BufferRules::default(),
+            segments: CountBound::Exactly,
+            write_buffer: None,
+            queue: defaults::queue(1),
+            seek_command: None,
+            chunk: None,
+            confidence: FirmwareConfidence::default(),
+            is_whole: true,
+        };
+        firmware.overheads.read_miss.read = micros(700);
+        for (overhead, is) in [(900, 700), (400, 200), (450, 250)] {
+            firmware.follow_arm(micros(overhead));
+            assert_eq!(firmware.overheads.read_miss.read, micros(is));
+        }
+        // With cache control they are measured without the arm.
+        firmware.of_arm = None;
+        firmware.follow_arm(micros(900));
+        assert_eq!(firmware.overheads.read_miss.read, micros(250));
     }
 }

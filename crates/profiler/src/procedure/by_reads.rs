@@ -315,9 +315,13 @@ async fn arm_and_electronics(prober: &Prober, effort: Effort) {
     begin(prober, ProfilingStage::Arm);
     find_arm(prober, effort).await;
     limit_arm(prober);
-    let firmware =
-        |found: &mut Findings| found.firmware.as_ref().is_some_and(|found| found.is_whole);
-    if !prober.findings(firmware) {
+    let is_whole = prober.findings(|found| {
+        if let (Some(firmware), Some(arm)) = (&mut found.firmware, &found.arm) {
+            firmware.follow_arm(arm.overhead);
+        }
+        found.firmware.as_ref().is_some_and(|found| found.is_whole)
+    });
+    if !is_whole {
         begin(prober, ProfilingStage::Firmware);
         find_firmware(prober).await;
     }

@@ -104,6 +104,7 @@ fn findings(truth: &Profile) -> Findings {
             confidence: sure,
         }),
         firmware: Some(Firmware {
+            of_arm: None,
             overheads: truth.overheads,
             bus: truth.bus,
             buffer: truth.buffer,
