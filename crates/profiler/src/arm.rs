@@ -22,6 +22,7 @@ mod refine;
 pub mod reposition;
 mod survey;
 mod threshold;
+mod track_blocks;
 
 use block::Duration;
 

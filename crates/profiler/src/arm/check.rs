@@ -15,9 +15,9 @@
 use block::Direction;
 use drive::seek::SeekTable;
 
-use crate::arm::reposition::TrackBlocks;
 use crate::arm::survey::{Survey, ThereAndBack, TrackDistance};
 use crate::arm::threshold::Threshold;
+use crate::arm::track_blocks::TrackBlocks;
 use crate::confidence::Confidence;
 
 /// Maximum difference of a measured pair from the table, in nanoseconds: twice the permitted mean

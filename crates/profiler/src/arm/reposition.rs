@@ -14,6 +14,7 @@ use block::{Action, Direction, Durability, Duration, Extent, Instant, Lba, Statu
 use drive::Angle;
 
 use crate::arm::threshold::{AnswerFit, MeasuredTime, PassBracket, Threshold};
+use crate::arm::track_blocks::TrackBlocks;
 use crate::clock::{apart, forward};
 use crate::device::{Offers, WritePermission};
 use crate::findings::FoundTrack;
@@ -24,37 +25,6 @@ pub(crate) trait Angles: Sync {
     /// The angle at which a block of a track begins; `None` if it is unknown, or the block is on
     /// another track.
     fn begin(&self, on: &TrackBlocks, lba: Lba) -> Option<Angle>;
-}
-
-/// The blocks of one track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TrackBlocks {
-    pub first: Lba,
-    pub blocks: u32,
-    /// Sectors per revolution.
-    pub sectors: u32,
-}
-
-impl From<&FoundTrack> for TrackBlocks {
-    fn from(track: &FoundTrack) -> Self {
-        TrackBlocks {
-            first: track.first,
-            blocks: track.blocks,
-            sectors: track.sectors,
-        }
-    }
-}
-
-impl TrackBlocks {
-    fn width(&self) -> Angle {
-        Angle::fraction(1, u64::from(self.sectors))
-    }
-
-    /// From the end of the last block to the beginning of the first one, in revolutions.
-    pub(crate) fn gap(&self) -> f64 {
-        let spare = self.sectors.saturating_sub(self.blocks);
-        f64::from(spare) / f64::from(self.sectors)
-    }
 }
 
 /// The angles of the found map.

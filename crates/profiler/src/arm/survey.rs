@@ -5,8 +5,9 @@ use drive::geometry::Track;
 use drive::{Angle, Geometry};
 
 use crate::arm::Effort;
-use crate::arm::reposition::{Angles, TrackBlocks, Trips};
+use crate::arm::reposition::{Angles, Trips};
 use crate::arm::threshold::{MeasuredTime, Scatter, Threshold};
+use crate::arm::track_blocks::TrackBlocks;
 use crate::prober::Prober;
 
 /// The relative position of two tracks.
