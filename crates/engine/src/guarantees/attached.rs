@@ -24,7 +24,7 @@ pub enum StreamInput {
     /// other. The owner keeps them until they leave the stream's window.
     Write(AccessId, (u64, u64)),
     /// The stream is over, or its client has died. What a recording has in memory is written in its
-    /// rounds; [`Notice::Closed`] is the last that is told of it.
+    /// rounds; [`stream::streams::Notice::Closed`] is the last that is told of it.
     Detach,
 }
 
