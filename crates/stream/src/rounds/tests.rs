@@ -299,6 +299,7 @@ proptest! {
             rounds.done(slot_of(&slots, batch.key));
         }
     }
+
     /// However many commands some batches wait for, and wherever the head is after each: if all batches could
     /// be served in time when they were frozen, none is late that waits for nothing, and all go in the end.
     #[test]

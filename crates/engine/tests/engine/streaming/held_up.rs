@@ -7,7 +7,7 @@ use engine::streams::StreamEvent;
 use stream::playout::AccessId;
 use stream::streams::{Answer, Notice, StreamId};
 
-use super::world::{MB, PAGE, World, ask, map, promise};
+use super::world::{MB, PAGE, World, promise};
 
 /// Writes of others to one block of the first recording: each takes a revolution at least, so that they take
 /// longer than a round.
@@ -16,20 +16,7 @@ const WRITES: u64 = 400;
 /// Recordings that take what the drive has to give, and the first of which others write to.
 fn recordings() -> (World, Vec<StreamId>) {
     let mut world = World::new(promise(3));
-    let mut streams = Vec::new();
-    loop {
-        let film = {
-            let start = 100_000 + 30_000_000 * streams.len() as u64;
-            let mut ask = ask(Direction::Write, map(start, 100));
-            ask.terms.memory = Some(2 * MB);
-            ask
-        };
-        match world.engine.attach(world.now, film) {
-            Ok(attached) => streams.push(attached.stream),
-            Err(_) => break,
-        }
-    }
-    assert!(streams.len() > 15, "{}", streams.len());
+    let streams = world.record_all(|before| 100_000 + 30_000_000 * before);
     (world, streams)
 }
 

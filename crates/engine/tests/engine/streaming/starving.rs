@@ -5,7 +5,7 @@ use block::{Direction, Duration, Instant, RequestId};
 use stream::playout::AccessId;
 use stream::streams::{Notice, StreamId};
 
-use super::world::{MB, PAGE, World, ask, drive, map, promise};
+use super::world::{MB, PAGE, World, drive, promise};
 
 /// As many recordings as are granted, on a drive so many times as slow.
 fn overloaded(slowness: u64) -> (World, Vec<StreamId>) {
@@ -14,20 +14,7 @@ fn overloaded(slowness: u64) -> (World, Vec<StreamId>) {
         ..World::new(promise(3))
     };
     let blocks = drive().geometry.sectors().0;
-    let mut streams = Vec::new();
-    loop {
-        let start = blocks - 30_000_000 * (streams.len() as u64 + 1);
-        let film = {
-            let mut ask = ask(Direction::Write, map(start, 400));
-            ask.terms.memory = Some(2 * MB);
-            ask
-        };
-        match world.engine.attach(world.now, film) {
-            Ok(attached) => streams.push(attached.stream),
-            Err(_) => break,
-        }
-    }
-    assert!(streams.len() > 15, "{}", streams.len());
+    let streams = world.record_all(|before| blocks - 30_000_000 * (before + 1));
     (world, streams)
 }
 

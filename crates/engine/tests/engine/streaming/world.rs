@@ -104,6 +104,21 @@ impl World {
         attached.stream
     }
 
+    /// As many recordings as are granted, each from `start` of the number before it.
+    pub fn record_all(&mut self, start: impl Fn(u64) -> u64) -> Vec<StreamId> {
+        let mut streams = Vec::new();
+        loop {
+            let mut ask = ask(Direction::Write, map(start(streams.len() as u64), 400));
+            ask.terms.memory = Some(2 * MB);
+            match self.engine.attach(self.now, ask) {
+                Ok(attached) => streams.push(attached.stream),
+                Err(_) => break,
+            }
+        }
+        assert!(streams.len() > 15, "{}", streams.len());
+        streams
+    }
+
     /// A client asks for blocks.
     pub fn request(&mut self, direction: Direction, start: u64, blocks: u64, priority: u8) -> u64 {
         self.asked += 1;
