@@ -63,8 +63,8 @@ struct Promised {
     place: Extent,
 }
 
-/// Commands that took longer than their worst case. Of them a guarantee does not hold: the drive is slower than
-/// its profile, the host was late, or the worst case is none.
+/// Commands that took longer than their worst case. The drive is slower than its profile, the host was late, or
+/// the worst case is wrong: guarantees may not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overruns {
     /// How many, while there were streams.

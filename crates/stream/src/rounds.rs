@@ -250,9 +250,9 @@ impl Rounds {
         Some(self.first_placed(head)?.batch)
     }
 
-    /// The batch for which the drive goes on at `free`, for a head at a cylinder: the first one. If that was
-    /// held up, and another one would be late after a command for it that takes at most `worst` of it, then the
-    /// first one that was not. While a promise is broken already, that is not looked at.
+    /// The batch that is served next, once the drive is free at `free` with its head at a cylinder. It is the first
+    /// of its sweep. If that was held up, its command takes at most `worst`; where another batch would be late for
+    /// that, the first one that was not held up comes next. While a promise is broken already, all have their turn.
     pub fn next(
         &self,
         now: Instant,

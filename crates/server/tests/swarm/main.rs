@@ -63,7 +63,7 @@ fn try_seed(seed: u64) -> Result<Report, String> {
 
 /// Seeds that find a defect, and the defect: of the past, or planted to try the swarm. Seeds mean other runs once the
 /// drawing of plans changes.
-const CORPUS: [(u64, &str); 14] = [
+const CORPUS: [(u64, &str); 15] = [
     (
         20,
         "a checkpoint that a power cut refuses keeps its volume from the next one",
@@ -76,6 +76,10 @@ const CORPUS: [(u64, &str); 14] = [
     (
         989,
         "a block keeps the page of a fetch that a trim has made void (f793564), planted",
+    ),
+    (
+        471,
+        "reads of the profiler that have failed are missing among the errors of a drive",
     ),
     (
         8318,
