@@ -18,7 +18,7 @@ use server::clients::Bounds;
 use server::clock::{Clock, TimeScale};
 use server::config::{Log, LogFormat};
 use server::disk::back_end::emulated::Emulated;
-use server::disk::back_end::file::Image;
+use server::disk::back_end::file::{Caching, Image};
 use server::event_loop::EventLoop;
 use server::listener::{Directory, Listener};
 use server::station::Station;
@@ -203,7 +203,7 @@ impl Emulation {
         let imperfections = truth.imperfections().clone();
         let drive = VirtualDrive::imperfect(Arc::clone(&belief), imperfections, truth.seed());
         let blocks = belief.geometry.sectors().0;
-        let image = Image::open_or_make(image, belief.block_bytes, blocks)
+        let image = Image::open_or_make(image, belief.block_bytes, blocks, Caching::Cached)
             .map_err(|error| at(image, &error))?;
         Ok(Emulation {
             drive,

@@ -23,6 +23,7 @@ pub mod control;
 pub mod diagnosis;
 pub mod disk;
 pub mod event_loop;
+pub mod exclusive;
 pub mod featureless;
 pub mod file_systems;
 pub mod front_end;

@@ -1,6 +1,7 @@
 //! The commands that serve and operate, as a whole binary.
 
 mod adopted;
+mod alone;
 mod backed_up;
 mod begun;
 mod behind;

@@ -357,3 +357,44 @@ fn a_split_brain_and_a_leg_of_another_mirror_are_refused_and_a_replaced_leg_is_f
         "{refused}"
     );
 }
+
+#[test]
+fn a_leg_of_a_running_service_is_shown_and_not_changed() {
+    let folder = configured("false", IMAGES);
+    let folder = folder.path();
+    std::fs::File::create(folder.join("three"))
+        .and_then(|third| third.set_len(1 << 30))
+        .expect("a third disk");
+    let service = Service::begin(folder);
+    wait_for_sync(folder);
+    let changes = [
+        "mirror erase one --confirm one",
+        "mirror replace one three --confirm three",
+        "mirror replace three one --confirm one",
+        "mirror attach c.toml safe 1",
+        "mirror create c.toml safe --confirm safe",
+    ];
+    let running = changes.map(|arguments| {
+        Command::new(env!("CARGO_BIN_EXE_headtime"))
+            .args(arguments.split_whitespace())
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs")
+    });
+    for (command, arguments) in running.into_iter().zip(changes) {
+        let refused = command.wait_with_output().expect("it ran");
+        let text = said(&refused);
+        assert!(!refused.status.success(), "{arguments}: {text}");
+        assert!(
+            text.contains("another service or command uses it"),
+            "{arguments}: {text}"
+        );
+    }
+    let shown = headtime(folder, "mirror status one two");
+    assert!(shown.status.success(), "{}", said(&shown));
+    service.stop(folder);
+    let erased = headtime(folder, "mirror erase one --confirm one");
+    assert!(erased.status.success(), "{}", said(&erased));
+}

@@ -11,6 +11,7 @@ use super::assembly::{Assembly, FoundLeg};
 use super::bitmap::{Bitmap, PAGE_BYTES};
 use super::superblock::{Id, LegRecord, NoSuperblock, SUPERBLOCK_BYTES, Superblock};
 use super::{DATA_OFFSET, MARKS_OFFSET, SLOTS, region_bytes};
+use crate::exclusive;
 
 /// Data of a mirror end at a multiple of this: a page, as volumes do.
 const GRAIN: u64 = 4096;
@@ -37,6 +38,14 @@ impl LegStorage {
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok(LegStorage(file))
+    }
+
+    /// Opens a file or a device that no service uses, and keeps others away from it.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is in use.
+    fn claim(path: &Path) -> io::Result<Self> {
+        Ok(LegStorage(exclusive::open(path)?))
     }
 
     /// Its length in bytes.
@@ -144,7 +153,7 @@ pub fn look(path: &Path) -> FoundLeg {
 /// Makes a mirror of two legs with so many bytes. The data of leg 0 are those of the mirror: leg 1 is filled from it.
 ///
 /// # Errors
-/// If a leg is too short, is of a mirror, or cannot be written.
+/// If a leg is in use, is too short, is of a mirror, or cannot be written.
 pub fn create(paths: [&Path; 2], lengths: [u64; 2]) -> Result<Superblock, String> {
     let data_bytes = lengths[0].min(lengths[1]).saturating_sub(DATA_OFFSET) / GRAIN * GRAIN;
     if data_bytes == 0 {
@@ -166,7 +175,7 @@ pub fn create(paths: [&Path; 2], lengths: [u64; 2]) -> Result<Superblock, String
     let mut legs = Vec::new();
     for path in paths {
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let leg = LegStorage::open(path).map_err(|error| named(&error))?;
+        let leg = LegStorage::claim(path).map_err(|error| named(&error))?;
         match leg.superblock() {
             Err(LegError::None(NoSuperblock::Other)) => legs.push(leg),
             Err(LegError::Io(error)) => return Err(named(&error)),
@@ -194,10 +203,10 @@ pub fn create(paths: [&Path; 2], lengths: [u64; 2]) -> Result<Superblock, String
 /// begins. Returns the survivor's new superblock.
 ///
 /// # Errors
-/// If the survivor lacks data, the new leg is too short, or one of them cannot be written.
+/// If a leg is in use, the survivor lacks data, the new leg is too short, or one of them cannot be written.
 pub fn replace(survivor: &Path, new: &Path) -> Result<Superblock, String> {
     let named = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let opened = |path: &Path| LegStorage::open(path).map_err(|error| named(path, &error));
+    let opened = |path: &Path| LegStorage::claim(path).map_err(|error| named(path, &error));
     let (kept, filled) = (opened(survivor)?, opened(new)?);
     let superblock = kept.superblock().map_err(|error| named(survivor, &error))?;
     let own = usize::from(superblock.leg);
@@ -238,8 +247,13 @@ pub fn replace(survivor: &Path, new: &Path) -> Result<Superblock, String> {
 /// Lets a leg that is out begin to be filled at the next start: the regions that were marked since.
 ///
 /// # Errors
-/// If the legs are not of one mirror, or the leg is not out.
+/// If the legs are in use or not of one mirror, or the leg is not out.
 pub fn attach(paths: [&Path; 2], leg: usize) -> Result<Superblock, String> {
+    let mut held = Vec::new();
+    for path in paths {
+        let claimed = LegStorage::claim(path);
+        held.push(claimed.map_err(|error| format!("{}: {error}", path.display()))?);
+    }
     let found = paths.map(look);
     let assembly = super::assembly::assemble(found, block::Switch::Off)?;
     let mut superblock = assembly.superblock;
@@ -284,9 +298,9 @@ pub fn begin(paths: [&Path; 2], assembly: &Assembly) -> Result<(), String> {
 /// Removes the superblocks of a leg. Its data stay.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If it is in use, or cannot be written.
 pub fn erase(path: &Path) -> io::Result<()> {
-    LegStorage::open(path)?.wipe()
+    LegStorage::claim(path)?.wipe()
 }
 
 /// Random bytes for a name.

@@ -400,18 +400,16 @@ fn of_back_end(
                 block::Switch::On => Caching::Direct,
                 block::Switch::Off => Caching::Cached,
             };
-            let block_bytes = belief.as_ref().map_or(512, |belief| belief.block_bytes);
-            let image = match (size, caching) {
-                (Some(size), Caching::Cached) => {
-                    Image::open_or_make(path, block_bytes, size / u64::from(block_bytes))
-                }
-                (Some(size), Caching::Direct) => {
+            let block_bytes = match caching {
+                Caching::Direct => DIRECT_BLOCK,
+                Caching::Cached => belief.as_ref().map_or(512, |belief| belief.block_bytes),
+            };
+            let image = match size {
+                Some(size) => {
                     let blocks = size / u64::from(block_bytes);
-                    Image::open_or_make(path, block_bytes, blocks)
-                        .and_then(|_| Image::open(path, DIRECT_BLOCK, caching))
+                    Image::open_or_make(path, block_bytes, blocks, caching)
                 }
-                (None, Caching::Direct) => Image::open(path, DIRECT_BLOCK, caching),
-                (None, Caching::Cached) => Image::open(path, block_bytes, caching),
+                None => Image::open(path, block_bytes, caching),
             };
             of_image(image, path, belief, "file")
         }

@@ -18,7 +18,7 @@ use crate::classify::devices::Sysfs;
 use crate::config::{self, BackEnd, Belief, Config, Listen};
 use crate::disk::back_end::disk::claim::{Node, node};
 use crate::disk::back_end::disk::sysfs::{DiskProperties, users};
-use crate::disk::back_end::file::Image;
+use crate::disk::back_end::file::creation;
 
 /// One thing that a start would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -216,7 +216,7 @@ impl Plan {
                 );
                 None
             }
-            (Err(_), Some(size)) => match Image::could_be_made(path, size) {
+            (Err(_), Some(size)) => match creation::is_possible(path, size) {
                 Ok(()) => {
                     self.made(path, &format!("sparse, {size} bytes"));
                     Some(size)

@@ -20,7 +20,7 @@ use server::checksums::region::{Identity, Region};
 use server::disk::back_end::BackEnd;
 use server::disk::back_end::checked::{Checked, CheckedVolume};
 use server::disk::back_end::emulated::Emulated;
-use server::disk::back_end::file::Image;
+use server::disk::back_end::file::{Caching, Image};
 use server::event_loop::EventLoop;
 
 use crate::client::Client;
@@ -48,7 +48,12 @@ fn served_in(folder: tempfile::TempDir, mood: Mood, failed: Arc<AtomicUsize>) ->
     );
     Served::start_behind(None, folder, "sptf", belief, scale, BYTES, move || {
         let blocks = truth.geometry.sectors().0;
-        let image = Image::open_or_make(&path.join("image"), truth.block_bytes, blocks);
+        let image = Image::open_or_make(
+            &path.join("image"),
+            truth.block_bytes,
+            blocks,
+            Caching::Cached,
+        );
         let drive = VirtualDrive::imperfect(truth, Imperfections::default(), 5);
         let inner = Emulated::new(drive, image.expect("an image")).with_dice(5);
         let inner = Fickle::new(Box::new(inner), mood, failed);

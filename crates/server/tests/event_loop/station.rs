@@ -231,7 +231,8 @@ impl Served {
         let block = truth.block_bytes;
         let lengths = vec![bytes; 1 + usize::from(cache.is_some())];
         Served::build(folder, &lengths.clone(), block, move |mailbox| {
-            let image = Image::open_or_make(&image, block, truth.geometry.sectors().0)?;
+            let image =
+                Image::open_or_make(&image, block, truth.geometry.sectors().0, Caching::Cached)?;
             let drive = Emulated::new(VirtualDrive::new(Arc::clone(&truth)), image);
             let policy = find("sptf-sw60").expect("a policy");
             let limits = Limits::suited_to(policy, &truth);
@@ -339,7 +340,8 @@ impl Served {
         let scale = TimeScale::new(scale).expect("a scale");
         let block = truth.block_bytes;
         Served::build(folder, &[bytes], block, move |mailbox| {
-            let image = Image::open_or_make(&image, block, truth.geometry.sectors().0)?;
+            let image =
+                Image::open_or_make(&image, block, truth.geometry.sectors().0, Caching::Cached)?;
             let drive = Emulated::new(VirtualDrive::new(truth), image);
             let engine = setting.engine().expect("an engine");
             let recorder = Recorder::begin(std::fs::File::create(capture)?, &setting)?;

@@ -13,7 +13,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use server::clients::Bounds;
 use server::clock::{Clock, TimeScale};
 use server::disk::back_end::BackEnd;
-use server::disk::back_end::file::Image;
+use server::disk::back_end::file::{Caching, Image};
 use server::disk::back_end::memory::Ram;
 use server::event_loop::EventLoop;
 use server::featureless;
@@ -68,7 +68,12 @@ impl Scene {
             let whole = BEFORE + bytes;
             let back_end: Box<dyn BackEnd> = match medium {
                 Medium::Ram => Box::new(Ram::new(whole)?),
-                Medium::Image => Box::new(Image::open_or_make(&image, 4096, whole / 4096)?),
+                Medium::Image => Box::new(Image::open_or_make(
+                    &image,
+                    4096,
+                    whole / 4096,
+                    Caching::Cached,
+                )?),
             };
             let back_end = around(back_end);
             let shape = back_end.shape();

@@ -250,7 +250,8 @@ impl Storage {
             true => Stored::Mirror(Images::create(folder, setting, blocks)),
             false => {
                 let path = folder.join("image");
-                Image::open_or_make(&path, setting.sector, blocks).expect("an image");
+                Image::open_or_make(&path, setting.sector, blocks, Caching::Cached)
+                    .expect("an image");
                 if setting.is_filled {
                     write(&path, 0, &contents(0, setting.blocks, history::FILLED));
                 }
@@ -334,7 +335,8 @@ fn drive(setting: &Setting, image: &Path, blocks: u64, seed: u64) -> Box<dyn Bac
         let image = Image::open(image, setting.sector, Caching::Cached);
         return Box::new(image.expect("an image"));
     };
-    let image = Image::open_or_make(image, setting.sector, blocks).expect("an image");
+    let image =
+        Image::open_or_make(image, setting.sector, blocks, Caching::Cached).expect("an image");
     let drive = VirtualDrive::imperfect(Arc::clone(&truth), faults(setting), seed);
     let emulated = Box::new(Emulated::new(drive, image).with_dice(seed));
     match setting.is_unlucky {

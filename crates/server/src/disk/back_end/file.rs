@@ -15,18 +15,21 @@ use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use block::{Action, Command, CommandId, Durability, Instant};
-use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::fs::SeekFrom;
 use slab::Slab;
 use tracing::error;
 
 use super::{BackEnd, Ended, Holds, Punch, Run, Shape, Span};
 use crate::arena::Memory;
+use crate::exclusive;
 use crate::ring::{Owner, Ring, Ticket};
 use block::operation::OperationError;
+
+pub mod creation;
 
 /// The use of the kernel's page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,25 +113,12 @@ pub(super) enum PieceTransfer {
     Write(Durability),
 }
 
-/// The error of a file that cannot be made this long.
-fn too_long(error: io::Error, bytes: u64) -> io::Error {
-    match error.kind() {
-        io::ErrorKind::FileTooLarge => io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!(
-                "the file system has no files of {bytes} bytes: expected one that has, such as XFS \
-                 (ext4 ends at 16 TiB with blocks of 4 KiB)"
-            ),
-        ),
-        _ => error,
-    }
-}
-
 impl Image {
-    /// Opens an existing file as a device of whole blocks. The rest of the file is not used.
+    /// Opens an existing file as a device of whole blocks. The rest of the file is not used. No other service can open
+    /// the file while the image exists.
     ///
     /// # Errors
-    /// If the file cannot be opened for reading and writing, or is shorter than a block.
+    /// If the file cannot be opened for reading and writing, is in use, or is shorter than a block.
     pub fn open(path: &Path, block_bytes: u32, caching: Caching) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
@@ -136,6 +126,7 @@ impl Image {
             options.custom_flags(libc::O_DIRECT);
         }
         let file = options.open(path)?;
+        exclusive::claim(&file, path, exclusive::PATIENCE)?;
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0))?;
         let blocks = bytes / u64::from(block_bytes);
         if blocks == 0 {
@@ -179,43 +170,19 @@ impl Image {
         self.ended(doubt.job, result);
     }
 
-    /// Whether the file system has files of so many bytes, asked by one without a name. A file system without such
-    /// files is not asked.
-    ///
-    /// # Errors
-    /// If it has none so long.
-    pub fn could_be_made(path: &Path, bytes: u64) -> io::Result<()> {
-        let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
-        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-        let folder = parent.unwrap_or(Path::new("."));
-        match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => File::from(file)
-                .set_len(bytes)
-                .map_err(|error| too_long(error, bytes)),
-            Err(_) => Ok(()),
-        }
-    }
-
-    /// Opens a file, or creates a sparse one that only this user may read. A file that cannot have the
-    /// length is removed again.
+    /// Opens a file as [`Image::open`] does, or makes a sparse one. The rest of a longer file is not used.
     ///
     /// # Errors
     /// If that fails, or the file is shorter than `blocks` blocks.
-    pub fn open_or_make(path: &Path, block_bytes: u32, blocks: u64) -> io::Result<Self> {
+    pub fn open_or_make(
+        path: &Path,
+        block_bytes: u32,
+        blocks: u64,
+        caching: Caching,
+    ) -> io::Result<Self> {
         let bytes = blocks * u64::from(block_bytes);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        match options.open(path) {
-            Ok(file) => {
-                if let Err(error) = file.set_len(bytes) {
-                    std::fs::remove_file(path)?;
-                    return Err(too_long(error, bytes));
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
-            Err(error) => return Err(error),
-        }
-        let mut image = Image::open(path, block_bytes, Caching::Cached)?;
+        creation::make(path, bytes)?;
+        let mut image = Image::open(path, block_bytes, caching)?;
         if image.shape.blocks < blocks {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -511,29 +478,20 @@ mod tests {
         assert_eq!(end_of_bytes(8192 + 512, 8192 + 512), 12_288);
     }
 
-    /// A block device fails like this socket, which cannot seek.
     #[test]
     fn a_new_image_is_this_users_alone_and_one_that_is_too_long_leaves_no_file() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("disk.img");
         // 2^63 bytes: more than any file system has.
-        assert!(Image::open_or_make(&path, 512, 1 << 54).is_err());
+        assert!(Image::open_or_make(&path, 512, 1 << 54, Caching::Cached).is_err());
         assert!(!path.exists(), "an empty file is left");
-        Image::open_or_make(&path, 512, 8).expect("an image");
+        Image::open_or_make(&path, 512, 8, Caching::Cached).expect("an image");
         let mode = std::fs::metadata(&path).expect("it is there").permissions();
         assert_eq!(mode.mode() & 0o777, 0o600);
-        let error = too_long(
-            io::Error::from_raw_os_error(libc::EFBIG),
-            20_000_588_955_648,
-        );
-        assert!(
-            error
-                .to_string()
-                .contains("expected one that has, such as XFS")
-        );
     }
 
+    /// A block device fails like this socket, which cannot seek.
     #[test]
     fn what_knows_no_holes_is_all_bytes() {
         let (socket, _other) = UnixStream::pair().expect("sockets");

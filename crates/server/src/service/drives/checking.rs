@@ -5,8 +5,8 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
 use tracing::info;
 
 use super::Parts;
@@ -16,6 +16,7 @@ use crate::checksums::region::{Identity, Region, bytes_for};
 use crate::config;
 use crate::disk::back_end::BackEnd;
 use crate::disk::back_end::checked::{Checked, CheckedVolume};
+use crate::exclusive;
 
 /// Puts the checksums of the volumes before their back end.
 ///
@@ -77,7 +78,7 @@ fn open(
         offset: volume.offset,
         capacity: parts.blocks * u64::from(parts.block_bytes),
     };
-    let file = claimed(path).map_err(|error| error.to_string())?;
+    let file = claimed(path, exclusive::PATIENCE).map_err(|error| error.to_string())?;
     let is_unfinished = Region::is_unfinished(&file).map_err(|error| error.to_string())?;
     let (region, intents) = match is_unfinished {
         true => {
@@ -112,8 +113,8 @@ fn open(
     })
 }
 
-/// The file, which no other process uses.
-pub(super) fn claimed(path: &Path) -> io::Result<File> {
+/// The file, made if it is not there, which no other process uses. It waits so long for one that ends.
+pub(super) fn claimed(path: &Path, patience: Duration) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options
         .read(true)
@@ -122,9 +123,6 @@ pub(super) fn claimed(path: &Path) -> io::Result<File> {
         .truncate(false)
         .mode(0o600);
     let file = options.open(path)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-        rustix::io::Errno::WOULDBLOCK => io::Error::other("another service uses it"),
-        error => error.into(),
-    })?;
+    exclusive::claim(&file, path, patience)?;
     Ok(file)
 }

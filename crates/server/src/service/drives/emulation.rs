@@ -12,7 +12,7 @@ use crate::clock::TimeScale;
 use crate::config::{self, DriveModel};
 use crate::disk::back_end::BackEnd;
 use crate::disk::back_end::emulated::Emulated;
-use crate::disk::back_end::file::Image;
+use crate::disk::back_end::file::{Caching, Image};
 
 /// What an emulated drive is.
 pub(super) fn truth(emulated: &config::Emulated) -> Result<Profile, String> {
@@ -45,7 +45,7 @@ pub(super) fn emulation(emulated: &config::Emulated) -> Result<Parts, String> {
     let path = &emulated.image;
     let made = path.parent().map_or(Ok(()), private::create_folder);
     let image = made
-        .and_then(|()| Image::open_or_make(path, truth.block_bytes, blocks))
+        .and_then(|()| Image::open_or_make(path, truth.block_bytes, blocks, Caching::Cached))
         .map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Parts {
         blocks,

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use headtime_client::private;
 use tracing::info;
@@ -14,6 +15,7 @@ use crate::checkpoint::bits::Bits;
 use crate::checkpoint::{CHUNK, bitmap};
 use crate::checksums::region::Identity;
 use crate::config;
+use crate::exclusive;
 use crate::volume::OpenBitmap;
 
 /// The drive of a bitmap's volume.
@@ -56,7 +58,7 @@ fn open(
     (volume, length): (&config::Volume, u64),
     path: &Path,
 ) -> Result<OpenBitmap, String> {
-    let file = claimed(path).map_err(|error| error.to_string())?;
+    let file = claimed(path, exclusive::PATIENCE).map_err(|error| error.to_string())?;
     let opened = BitmapFile::open(file, &identity(place, volume), length);
     let (file, opened) = opened.map_err(|error| error.to_string())?;
     info!(
@@ -86,7 +88,7 @@ pub(super) fn make(
     let problem = |error: io::Error| format!("{}: {error}", path.display());
     // A crash leaves an unfinished file under another name.
     let unfinished = path.with_extension("new");
-    let file = claimed(&unfinished).map_err(problem)?;
+    let file = claimed(&unfinished, Duration::ZERO).map_err(problem)?;
     let number = std::hash::RandomState::new().build_hasher().finish();
     let named = (name.to_owned(), length);
     let file = BitmapFile::create(file, identity(place, volume), named, number).map_err(problem)?;

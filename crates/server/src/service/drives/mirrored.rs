@@ -17,7 +17,7 @@ use crate::clock::TimeScale;
 use crate::config::{self, BackEnd as Kind, Belief};
 use crate::disk::back_end::BackEnd;
 use crate::disk::back_end::mirror::{Leg, Mirror};
-use crate::mirror::assembly::assemble;
+use crate::mirror::assembly::{Assembly, assemble};
 use crate::mirror::storage;
 use crate::mirror::superblock::{LegRecord, Superblock, id_text};
 
@@ -35,17 +35,10 @@ pub(super) struct MirrorParts {
 pub(super) fn parts(mirror: &config::Mirror) -> Result<Parts, String> {
     let [one, other] = &mirror.legs;
     let paths = [path(one)?, path(other)?];
-    let assembly = assemble(paths.map(storage::look), mirror.degraded)?;
+    let beliefs = [belief(one)?, belief(other)?];
+    let (assembly, legs) = claimed(mirror, paths)?;
     let superblock = assembly.superblock;
     tell(&superblock, assembly.marks.marked());
-    let beliefs = [belief(one)?, belief(other)?];
-    let mut legs = Vec::new();
-    for (leg, state) in mirror.legs.iter().zip(superblock.states) {
-        legs.push(match state {
-            LegRecord::Out => None,
-            _ => Some(opened(leg)?),
-        });
-    }
     storage::begin(paths, &assembly)?;
     let like = legs.iter().flatten();
     let like: Vec<(u32, TimeScale)> = like.map(|leg| (leg.block_bytes, leg.scale)).collect();
@@ -82,6 +75,32 @@ pub(super) fn parts(mirror: &config::Mirror) -> Result<Parts, String> {
             read: mirror.read,
         }),
     })
+}
+
+/// The legs in use, which no other service has any more, and what they are found with then.
+///
+/// The last writes of a service that was killed may reach a leg until it is claimed. So the superblocks and the marks are
+/// read again, and which legs are in use may have changed.
+fn claimed(
+    mirror: &config::Mirror,
+    paths: [&Path; 2],
+) -> Result<(Assembly, Vec<Option<Parts>>), String> {
+    let found = || assemble(paths.map(storage::look), mirror.degraded);
+    let mut states = found()?.superblock.states;
+    loop {
+        let mut legs = Vec::new();
+        for (leg, state) in mirror.legs.iter().zip(states) {
+            legs.push(match state {
+                LegRecord::Out => None,
+                _ => Some(opened(leg)?),
+            });
+        }
+        let assembly = found()?;
+        if assembly.superblock.states == states {
+            return Ok((assembly, legs));
+        }
+        states = assembly.superblock.states;
+    }
 }
 
 /// Makes the superblocks of a mirror on the legs of a drive.

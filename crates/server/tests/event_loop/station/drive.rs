@@ -10,7 +10,7 @@ use server::cache_setting::CacheSetting;
 use server::clock::TimeScale;
 use server::disk::back_end::BackEnd;
 use server::disk::back_end::emulated::Emulated;
-use server::disk::back_end::file::Image;
+use server::disk::back_end::file::{Caching, Image};
 use tempfile::TempDir;
 
 use super::{Served, event_loop};
@@ -58,7 +58,7 @@ pub(super) fn drive_in(
     let image = folder.path().join("image");
     move || {
         let blocks = truth.geometry.sectors().0;
-        let image = Image::open_or_make(&image, truth.block_bytes, blocks);
+        let image = Image::open_or_make(&image, truth.block_bytes, blocks, Caching::Cached);
         let drive = VirtualDrive::imperfect(truth, Imperfections::default(), seed);
         Box::new(Emulated::new(drive, image.expect("an image")).with_dice(seed))
     }

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::exclusive;
+
 use super::sysfs::{DiskProperties, Refused, Writes, users};
 
 /// The kind of a device node.
@@ -62,10 +64,14 @@ pub fn claim(path: &Path, folder: &Path, properties: &DiskProperties) -> Result<
     options.read(true).write(true);
     // Of a block device O_EXCL is a claim on it (open(2)).
     options.custom_flags(libc::O_DIRECT | libc::O_EXCL);
-    options.open(path).map_err(|error| match of_open(&error) {
+    let opened = exclusive::patiently(
+        exclusive::PATIENCE,
+        || options.open(path),
+        |error| is_ending(error, folder),
+    );
+    opened.map_err(|error| match of_open(&error) {
         Refused::InUse { .. } => {
-            let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-            let users = users(folder, &mounts);
+            let users = users(folder, &mounts());
             let by = match users.is_empty() {
                 true => "by a program or in another namespace".to_owned(),
                 false => users.join(", "),
@@ -74,6 +80,16 @@ pub fn claim(path: &Path, folder: &Path, properties: &DiskProperties) -> Result<
         }
         other => other,
     })
+}
+
+/// Whether the disk is in use by a program, which may be about to end. What is mounted stays.
+fn is_ending(error: &io::Error, folder: &Path) -> bool {
+    error.raw_os_error() == Some(libc::EBUSY) && users(folder, &mounts()).is_empty()
+}
+
+/// The mounts that this process sees (proc_pid_mountinfo(5)).
+fn mounts() -> String {
+    std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
 }
 
 /// The meaning of an error of open(2) or stat(2) for a disk.
