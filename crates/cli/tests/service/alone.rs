@@ -1,7 +1,7 @@
 //! An image belongs to one service at a time.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use tempfile::TempDir;
 
@@ -66,23 +66,16 @@ fn begun(folder: &Path, config: &str) -> Result<Running, Child> {
     begin(folder, &["serve", config], Stdio::null(), SERVES).map(Running)
 }
 
-/// Begins a program whose standard error is kept.
-fn asked(folder: &Path, words: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_headtime"))
-        .args(words)
-        .current_dir(folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it runs")
-}
-
-/// What a program says that ends without success.
-fn refusal(program: Child) -> String {
-    let output = program.wait_with_output().expect("it ran");
-    let said = String::from_utf8(output.stderr).expect("text");
-    assert!(!output.status.success(), "{said}");
-    said
+/// What a service says that is to be refused. It fails if the service begins instead.
+fn refusal(folder: &Path, words: &[&str], ready: &str) -> String {
+    match begin(folder, words, Stdio::piped(), ready).map(Running) {
+        Ok(_served) => panic!("{words:?} begins beside the first service"),
+        Err(child) => {
+            let output = child.wait_with_output().expect("it ran");
+            assert!(!output.status.success(), "{words:?}");
+            String::from_utf8(output.stderr).expect("text")
+        }
+    }
 }
 
 #[test]
@@ -91,36 +84,24 @@ fn a_second_service_of_an_image_is_refused_until_the_first_has_ended() {
     let folder = folder.path();
     let existing = std::fs::File::create(folder.join("existing")).expect("a file");
     existing.set_len(1 << 30).expect("it is sparse");
-    let mut first = Vec::new();
-    let mut second = Vec::new();
-    for (name, back_end) in BACK_ENDS {
+    let first = BACK_ENDS.map(|(name, back_end)| {
         let config = configure(folder, name, back_end);
-        first.push(begun(folder, &config).expect("nobody uses the image"));
-        // Other sockets, and the same image.
-        let config = configure(folder, &format!("{name}-again"), back_end);
-        second.push((name, asked(folder, &["serve", &config])));
-    }
-    let emulated = asked(
-        folder,
-        &[
-            "emulate",
-            "--drive",
-            "seagate-cheetah-9lp",
-            "--image",
-            "emulated",
-            "--socket",
-            "another",
-        ],
-    );
-    second.push(("emulated", emulated));
-    for (name, service) in second {
-        let said = refusal(service);
-        assert!(said.contains(name), "{said}");
-        assert!(
-            said.contains("another service or command uses it"),
-            "{said}"
-        );
-    }
+        begun(folder, &config).expect("nobody uses the image")
+    });
+    // Other sockets, and the same image. Each waits for the first to end.
+    std::thread::scope(|threads| {
+        for (name, back_end) in BACK_ENDS {
+            threads.spawn(move || {
+                let config = configure(folder, &format!("{name}-again"), back_end);
+                is_in_use(name, &refusal(folder, &["serve", &config], SERVES));
+            });
+        }
+        threads.spawn(|| {
+            let words = "emulate --drive seagate-cheetah-9lp --image emulated --socket another";
+            let words: Vec<&str> = words.split(' ').collect();
+            is_in_use("emulated", &refusal(folder, &words, "nbd+unix:"));
+        });
+    });
     drop(first);
     for (name, _) in BACK_ENDS {
         let again = begun(folder, &format!("{name}-again.toml"));
@@ -131,11 +112,19 @@ fn a_second_service_of_an_image_is_refused_until_the_first_has_ended() {
     }
 }
 
+fn is_in_use(name: &str, said: &str) {
+    assert!(said.contains(name), "{said}");
+    assert!(
+        said.contains("another service or command uses it"),
+        "{said}"
+    );
+}
+
 #[test]
 fn two_drives_of_a_service_cannot_have_one_image() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let (_, back_end) = BACK_ENDS[0];
+    let (name, back_end) = BACK_ENDS[0];
     let config = configure(folder, "twice", back_end);
     let text = std::fs::read_to_string(folder.join(&config)).expect("a configuration");
     let drive = &text[..text.find("[[nbd]]").expect("a door")];
@@ -143,6 +132,5 @@ fn two_drives_of_a_service_cannot_have_one_image() {
         .replace("\"one\"", "\"two\"")
         .replace("\"all\"", "\"other\"");
     std::fs::write(folder.join(&config), other + &text).expect("a configuration");
-    let said = refusal(asked(folder, &["serve", &config]));
-    assert!(said.contains("uses it"), "{said}");
+    is_in_use(name, &refusal(folder, &["serve", &config], SERVES));
 }
