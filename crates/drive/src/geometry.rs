@@ -169,10 +169,23 @@ enum LayoutKind {
     Joined(Joined),
 }
 
+impl LayoutKind {
+    fn blocks(&self) -> u64 {
+        match self {
+            LayoutKind::Zoned(zoned) => zoned.blocks(),
+            LayoutKind::Indexed(indexed) => indexed.blocks(),
+            LayoutKind::Share(share) => share.blocks(),
+            LayoutKind::Joined(joined) => joined.blocks(),
+        }
+    }
+}
+
 /// The map between blocks and positions.
 #[derive(Clone, Debug)]
 pub struct Geometry {
     layout: Arc<LayoutKind>,
+    /// The blocks of the layout, which are asked for often.
+    blocks: u64,
     /// The corrections of the layout's published angles.
     turns: Arc<[Turn]>,
 }
@@ -196,6 +209,7 @@ impl Geometry {
 
     fn of(layout: LayoutKind) -> Self {
         Geometry {
+            blocks: layout.blocks(),
             layout: Arc::new(layout),
             turns: Arc::new([]),
         }
@@ -213,6 +227,7 @@ impl Geometry {
             LayoutKind::Joined(_) => return self.clone(),
         };
         Geometry {
+            blocks: layout.blocks(),
             layout: Arc::new(layout),
             turns: turn::combined(&self.turns, turns).into(),
         }
@@ -225,6 +240,7 @@ impl Geometry {
     pub fn share(&self, extent: Extent) -> Geometry {
         let share = Share::new(self.clone(), extent.start().0, extent.length().0);
         Geometry {
+            blocks: share.blocks(),
             layout: Arc::new(LayoutKind::Share(share)),
             turns: Arc::clone(&self.turns),
         }
@@ -254,13 +270,9 @@ impl Geometry {
     }
 
     /// The number of blocks of the drive.
+    #[inline]
     pub fn sectors(&self) -> Sectors {
-        Sectors(match &*self.layout {
-            LayoutKind::Zoned(zoned) => zoned.blocks(),
-            LayoutKind::Indexed(indexed) => indexed.blocks(),
-            LayoutKind::Share(share) => share.blocks(),
-            LayoutKind::Joined(joined) => joined.blocks(),
-        })
+        Sectors(self.blocks)
     }
 
     /// The number of cylinders.

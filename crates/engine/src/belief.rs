@@ -97,6 +97,12 @@ impl DriveBelief {
         self.log.is_on().then(|| self.log.explain(finished, came))
     }
 
+    /// Whether no stage uses the position of the head, and no end of a command is followed or remembered.
+    #[inline]
+    pub(crate) fn serves_policy_alone(&self) -> bool {
+        self.stages == Sight::Order && !self.log.is_on()
+    }
+
     /// The position of the head is of use to a stage, whatever the policy looks at.
     pub(crate) fn watch_head(&mut self) {
         self.stages = Sight::Head;

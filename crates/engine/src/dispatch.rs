@@ -74,8 +74,29 @@ impl Dispatch {
 
     /// A command at the drive.
     pub(crate) fn find(&self, id: CommandId) -> &SentCommand {
-        let sent = self.at_drive.iter().find(|sent| sent.id == id);
-        sent.unwrap_or_else(|| panic!("{id:?} is not at the drive"))
+        self.get(self.place_of(id))
+    }
+
+    /// The place of a command, valid until one is given or ends.
+    ///
+    /// # Panics
+    /// If it is not at the drive.
+    #[inline]
+    pub(crate) fn place_of(&self, id: CommandId) -> usize {
+        match self.at_drive.front() {
+            // The usual one.
+            Some(first) if first.id == id => 0,
+            _ => {
+                let place = self.at_drive.iter().position(|sent| sent.id == id);
+                place.unwrap_or_else(|| panic!("{id:?} is not at the drive"))
+            }
+        }
+    }
+
+    /// The command of a place.
+    #[inline]
+    pub(crate) fn get(&self, place: usize) -> &SentCommand {
+        &self.at_drive[place]
     }
 
     /// The commands at the drive, the one in service first.
@@ -109,13 +130,21 @@ impl Dispatch {
     /// # Panics
     /// If it is not at the drive.
     pub(crate) fn take(&mut self, id: CommandId) -> SentCommand {
-        let place = self.at_drive.iter().position(|sent| sent.id == id);
-        let place = place.unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
-        self.settled = false;
         // Commands are large, and this copies one once.
-        let sent = self.at_drive[place];
-        self.at_drive.remove(place);
+        let place = self.place_of(id);
+        let sent = *self.get(place);
+        self.forget(place);
         sent
+    }
+
+    /// The command of a place has ended, and all of it is known.
+    #[inline]
+    pub(crate) fn forget(&mut self, place: usize) {
+        self.settled = false;
+        match place {
+            0 => drop(self.at_drive.pop_front()),
+            _ => drop(self.at_drive.remove(place)),
+        }
     }
 
     /// The command `id` has left the medium at `end`: what was expected after it shifts.

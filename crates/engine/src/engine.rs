@@ -20,7 +20,6 @@ use stream::streams::{Attach, Attached, StreamId};
 use crate::belief::explanation::Known;
 use crate::belief::{DriveBelief, target};
 use crate::command::StageAnswer;
-use crate::context::StageContext;
 use crate::dispatch::Dispatch;
 use crate::forecast::Route;
 use crate::gap::{GapStage, Rules, TaskChange};
@@ -34,10 +33,9 @@ mod changes;
 mod ended;
 mod give;
 mod mirrored;
+mod policy_alone;
 mod replacing;
 mod row;
-
-use row::Stages;
 
 /// The state machine between clients and one arm: a row of stages, each the owner of its state.
 /// [`Engine`](crate::Engine) has one for each actuator of its drive.
@@ -54,6 +52,8 @@ use row::Stages;
 ///                                       guarantees   the choice is safe       --> poll_stream
 ///                                       gap          the choice, or free blocks before it
 /// ```
+///
+/// Where the stages have nothing to decide, the policy alone is asked.
 ///
 /// The order of calls: after any input, or at [`ArmEngine::next_wakeup`], the driver calls
 /// [`ArmEngine::poll`] until `None`, then [`ArmEngine::poll_finished`], [`ArmEngine::poll_flushed`] and
@@ -430,6 +430,9 @@ impl ArmEngine {
 
     /// Asks the row of stages.
     fn ask(&mut self) -> Option<Command> {
+        if self.has_policy_alone() {
+            return self.ask_policy();
+        }
         let mut stages = self.stages();
         match stages.ask() {
             StageAnswer::Give(draft) => return Some(stages.give(draft)),
@@ -446,8 +449,10 @@ impl ArmEngine {
     pub fn complete(&mut self, now: Instant, id: CommandId, outcome: Outcome) {
         self.advance(now);
         assert_eq!(id, outcome.id, "an outcome under another command's name");
-        let sent = self.dispatch.take(id);
-        self.stages().complete(&sent, &outcome);
+        if !self.complete_alone(id, &outcome) {
+            let sent = self.dispatch.take(id);
+            self.stages().complete(&sent, &outcome);
+        }
     }
 
     /// The next completed request.
@@ -479,21 +484,6 @@ impl ArmEngine {
         let before = self.now;
         assert!(now >= before, "time went back from {before:?} to {now:?}");
         self.now = now;
-    }
-
-    fn stages(&mut self) -> Stages<'_> {
-        Stages {
-            cx: StageContext {
-                now: self.now,
-                intake: &mut self.intake,
-                ordering: &mut self.ordering,
-                belief: &mut self.belief,
-                dispatch: &mut self.dispatch,
-            },
-            guarantees: &mut self.guarantees,
-            preemption: &mut self.preemption,
-            gap: &mut self.gap,
-        }
     }
 }
 

@@ -305,12 +305,13 @@ impl ComparisonSetup {
     ) -> Result<(ScenarioResult, Option<TraceCounts>, Option<StreamsFigures>), Failure> {
         let engine = scenario.engine(options);
         let Some(streams) = &self.streams else {
-            let (played, counts) = self.play_on(engine, scenario, options, watch, &mut ())?;
+            let (played, counts) = self.play_on(engine, scenario, options, watch, None)?;
             return Ok((played, counts, None));
         };
         let mut engine = streams.promise(engine)?;
         let (mut applications, figures) = streams.attach(&mut engine)?;
-        let (played, counts) = self.play_on(engine, scenario, options, watch, &mut applications)?;
+        let (played, counts) =
+            self.play_on(engine, scenario, options, watch, Some(&mut applications))?;
         Ok((played, counts, Some(figures.with(applications.kept()))))
     }
 
@@ -321,7 +322,7 @@ impl ComparisonSetup {
         scenario: &Scenario,
         options: &Options,
         watch: &mut dyn Watch,
-        audience: &mut dyn Audience,
+        audience: Option<&mut dyn Audience>,
     ) -> Result<(ScenarioResult, Option<TraceCounts>), Failure> {
         let capacity = self.drive.geometry.sectors().0;
         let mut load = self.source.begin(self.drive.block_bytes, capacity)?;

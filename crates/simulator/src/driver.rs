@@ -16,7 +16,8 @@
 //! 4. the engine gives its commands to the drive.
 //!
 //! The policy thus sees the arrivals that an end gave rise to. The instant is over when neither the
-//! drive nor the host has more to do before the next event.
+//! drive nor the host has more to do before the next event. An instant at which the drive alone does
+//! something and ends no command has no rounds.
 
 use block::{Command, Finished, Instant, Outcome, Refused};
 use drive::VirtualDrive;
@@ -51,7 +52,7 @@ pub trait Host {
         let _ = (now, engine, outcome);
     }
 
-    /// A request has ended.
+    /// A request has ended. The host may change its copy.
     ///
     /// # Errors
     /// If the run must stop.
@@ -59,7 +60,7 @@ pub trait Host {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        finished: Finished,
+        finished: &mut Finished,
     ) -> Result<(), Self::Error>;
 
     /// Submits what arrives at `now`.
@@ -145,22 +146,32 @@ impl<D: SimulatedDrive> Driver<D> {
     /// If the engine, the drive or the host breaks its contract: a wakeup that is not in the
     /// future, or requests that are still held when no event is left.
     pub fn run<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
+        let mut outcome = None;
         loop {
-            let drive = self.settle(host)?;
+            let mut drive = self.settle_after(outcome.take(), host)?;
             if host.is_over(self.now, &mut self.engine) {
                 return Ok(());
             }
-            let Some(then) = self.next_event(host, drive) else {
-                let held = self.engine.held();
-                assert_eq!(held, 0, "the run ended, and requests did not");
-                return Ok(());
-            };
-            assert!(
-                then > self.now,
-                "a wakeup at {then:?} is not after {:?}",
-                self.now
-            );
-            self.now = then;
+            let others = self.next_of_others(host);
+            while outcome.is_none() {
+                let Some(then) = earlier(drive, others) else {
+                    let held = self.engine.held();
+                    assert_eq!(held, 0, "the run ended, and requests did not");
+                    return Ok(());
+                };
+                assert!(
+                    then > self.now,
+                    "a wakeup at {then:?} is not after {:?}",
+                    self.now
+                );
+                self.now = then;
+                if others.is_some_and(|others| others <= then) {
+                    break;
+                }
+                // The drive alone has something to do, such as to begin its next command.
+                outcome = self.drive.poll(then);
+                drive = self.drive.next_wakeup();
+            }
         }
     }
 
@@ -183,9 +194,18 @@ impl<D: SimulatedDrive> Driver<D> {
     /// # Errors
     /// Those of the host, and commands that the drive refuses.
     pub fn settle<H: Host>(&mut self, host: &mut H) -> Result<Option<Instant>, H::Error> {
+        self.settle_after(None, host)
+    }
+
+    /// Executes the rounds of an instant at which the drive was polled and has ended a command.
+    fn settle_after<H: Host>(
+        &mut self,
+        mut ended: Option<Outcome>,
+        host: &mut H,
+    ) -> Result<Option<Instant>, H::Error> {
         let now = self.now;
         loop {
-            self.collect(host)?;
+            self.collect_after(ended.take(), host)?;
             let activity = host.act(now, &mut self.engine)?;
             while let Some(command) = self.engine.poll(now) {
                 self.drive.submit(now, command)?;
@@ -205,13 +225,24 @@ impl<D: SimulatedDrive> Driver<D> {
     /// # Errors
     /// Those of the host.
     pub fn collect<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
+        self.collect_after(None, host)
+    }
+
+    fn collect_after<H: Host>(
+        &mut self,
+        mut ended: Option<Outcome>,
+        host: &mut H,
+    ) -> Result<(), H::Error> {
         let now = self.now;
-        while let Some(outcome) = self.drive.poll(now) {
+        while let Some(outcome) = ended.take().or_else(|| self.drive.poll(now)) {
             host.command_ended(now, &self.engine, &outcome);
             self.engine.complete(now, outcome.id, outcome);
         }
-        while let Some(finished) = self.engine.poll_finished() {
+        // A completion is large, and is not moved.
+        let mut next = self.engine.poll_finished();
+        while let Some(finished) = &mut next {
             host.request_ended(now, &mut self.engine, finished)?;
+            next = self.engine.poll_finished();
         }
         Ok(())
     }
@@ -221,10 +252,9 @@ impl<D: SimulatedDrive> Driver<D> {
         earlier(self.drive.next_wakeup(), self.engine.next_wakeup())
     }
 
-    /// The time of the next event, if the drive must be polled at `drive`; `None` if no event is
-    /// left.
-    fn next_event<H: Host>(&self, host: &H, drive: Option<Instant>) -> Option<Instant> {
-        let next = earlier(drive, host.next_event(self.now, &self.engine));
+    /// The time of the next event that is not the drive's; `None` if none is left.
+    fn next_of_others<H: Host>(&self, host: &H) -> Option<Instant> {
+        let next = host.next_event(self.now, &self.engine);
         match host.waits_for_engine(&self.engine) {
             true => earlier(next, self.engine.next_wakeup()),
             false => next,

@@ -18,12 +18,14 @@ use crate::driver::{Activity, Driver, Host, SimulatedDrive, earlier};
 use crate::ledger::{Ledger, RunTotals};
 use crate::run::arrivals::Arrivals;
 use crate::run::heads::Heads;
+use crate::run::outside::{Arrived, RequestTable};
 use crate::run::scan::ScanProgress;
 
 mod arrivals;
 pub mod audience;
 mod ended_command;
 mod heads;
+mod outside;
 pub mod scan;
 pub mod shared;
 
@@ -215,10 +217,10 @@ pub fn run<D: SimulatedDrive>(
     ledger: &mut Ledger,
     watch: &mut dyn Watch,
 ) -> Result<RunTotals, RunError> {
-    run_beside(driver, load, options, ledger, watch, &mut ())
+    run_beside(driver, load, options, ledger, watch, None)
 }
 
-/// Serves the load beside an audience. The run lasts until the audience has left.
+/// Serves the load beside an audience, if there is one. The run lasts until the audience has left.
 ///
 /// # Errors
 /// As [`run`].
@@ -231,7 +233,7 @@ pub fn run_beside<D: SimulatedDrive>(
     options: &Options,
     ledger: &mut Ledger,
     watch: &mut dyn Watch,
-    audience: &mut dyn Audience,
+    audience: Option<&mut dyn Audience>,
 ) -> Result<RunTotals, RunError> {
     let capacity = driver.engine().profile().geometry.sectors();
     let arms = driver.engine().arms().count();
@@ -240,7 +242,7 @@ pub fn run_beside<D: SimulatedDrive>(
         ledger,
         wants_commands: watch.wants_commands(),
         watch,
-        audience,
+        audience: audience.map(|audience| audience as &mut dyn Audience),
         outside: RequestTable::default(),
         heads: Heads::of(arms),
         watched: Vec::new(),
@@ -270,7 +272,8 @@ struct LoadHost<'a> {
     watch: &'a mut dyn Watch,
     /// What the observer answered when the run began.
     wants_commands: bool,
-    audience: &'a mut dyn Audience,
+    /// None is asked and told nothing.
+    audience: Option<&'a mut dyn Audience>,
     outside: RequestTable,
     heads: Heads,
     /// The commands at the drive, if the observer wants them.
@@ -285,22 +288,6 @@ struct LoadHost<'a> {
     slowest: Slowest<u64>,
 }
 
-/// The arrival data of the requests in the engine.
-#[derive(Default)]
-struct RequestTable {
-    /// Indexed by the id that the request has in the engine.
-    known: Vec<Arrived>,
-    free: Vec<u32>,
-}
-
-/// A request that has arrived.
-#[derive(Clone, Copy)]
-struct Arrived {
-    number: u64,
-    at: Instant,
-    part: LoadPart,
-}
-
 impl Host for LoadHost<'_> {
     type Error = RunError;
 
@@ -310,8 +297,9 @@ impl Host for LoadHost<'_> {
         if self.wants_commands {
             self.show(engine, began, outcome);
         }
-        if let Some(transfer) = engine.stream_of(outcome.id) {
-            self.audience.transfer_ended(transfer, began, outcome.at);
+        if let (Some(audience), Some(transfer)) = (&mut self.audience, engine.stream_of(outcome.id))
+        {
+            audience.transfer_ended(transfer, began, outcome.at);
         }
     }
 
@@ -319,21 +307,21 @@ impl Host for LoadHost<'_> {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        mut finished: Finished,
+        finished: &mut Finished,
     ) -> Result<(), RunError> {
         self.last_end = self.last_end.max(finished.at);
         self.is_idle = engine.held() == 0;
         let Arrived { number, at, part } = self.outside.remove(finished.request.id);
         if self.slowest.is_one(finished.at.since(at))
-            && let Some(explanation) = engine.explain(&finished, at)
+            && let Some(explanation) = engine.explain(finished, at)
         {
             self.slowest.take(number, explanation);
         }
         finished.request.id = RequestId(number);
         finished.waited += finished.submitted.since(at);
         finished.submitted = at;
-        self.ledger.record(part, &finished);
-        self.watch.finished(&finished)?;
+        self.ledger.record(part, finished);
+        self.watch.finished(finished)?;
         self.ran.requests += 1;
         self.ran.end = now;
         if self.ran.requests.is_multiple_of(self.progress_every) {
@@ -343,15 +331,21 @@ impl Host for LoadHost<'_> {
                 scanned: self.scan.as_ref().map(ScanProgress::share),
             });
         }
-        self.arrivals.on_finished(now, part, &finished)
+        self.arrivals.on_finished(now, part, finished)
     }
 
+    #[inline]
     fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, RunError> {
-        self.submit(now, engine)?;
-        self.audience.act(now, engine);
+        if self.arrivals.due().is_some_and(|due| due <= now) {
+            self.submit(now, engine)?;
+        }
+        if let Some(audience) = &mut self.audience {
+            audience.act(now, engine);
+        }
         Ok(Activity::Waits)
     }
 
+    #[inline]
     fn dispatched(&mut self, now: Instant, command: &Command) {
         self.heads.begin(now, command.id);
         if self.wants_commands {
@@ -359,12 +353,16 @@ impl Host for LoadHost<'_> {
         }
     }
 
+    #[inline]
     fn round_ended(&mut self, now: Instant, engine: &mut Engine) {
         while let Some(event) = engine.poll_stream() {
-            self.audience.stream_event(now, event);
+            if let Some(audience) = &mut self.audience {
+                audience.stream_event(now, event);
+            }
         }
     }
 
+    #[inline]
     fn is_over(&mut self, now: Instant, engine: &mut Engine) -> bool {
         let Some(scan) = &mut self.scan else {
             return false;
@@ -374,20 +372,34 @@ impl Host for LoadHost<'_> {
             self.arrivals.close();
         }
         let is_served = self.arrivals.due().is_none() && engine.held() == 0;
-        is_served && self.audience.is_over() && scan.is_done(engine, now)
+        is_served
+            && self
+                .audience
+                .as_ref()
+                .is_none_or(|audience| audience.is_over())
+            && scan.is_done(engine, now)
     }
 
+    #[inline]
     fn next_event(&self, now: Instant, engine: &Engine) -> Option<Instant> {
         // What is due already is held back, and will be asked for when something ends.
         let arrival = self.arrivals.due().filter(|&due| due > now);
-        earlier(arrival, self.audience.next_event(engine))
+        let audience = self.audience.as_ref();
+        earlier(
+            arrival,
+            audience.and_then(|audience| audience.next_event(engine)),
+        )
     }
 
+    #[inline]
     fn waits_for_engine(&self, engine: &Engine) -> bool {
         self.scan.is_some()
             || self.arrivals.due().is_some()
             || engine.held() > 0
-            || !self.audience.is_over()
+            || self
+                .audience
+                .as_ref()
+                .is_some_and(|audience| !audience.is_over())
     }
 }
 
@@ -447,27 +459,6 @@ impl LoadHost<'_> {
                 .expect("the engine has room, and the blocks are on the drive");
         }
         Ok(())
-    }
-}
-
-impl RequestTable {
-    fn insert(&mut self, arrived: Arrived) -> RequestId {
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.known[slot as usize] = arrived;
-                slot
-            }
-            None => {
-                self.known.push(arrived);
-                self.known.len() as u32 - 1
-            }
-        };
-        RequestId(u64::from(slot))
-    }
-
-    fn remove(&mut self, id: RequestId) -> Arrived {
-        self.free.push(id.0 as u32);
-        self.known[id.0 as usize]
     }
 }
 

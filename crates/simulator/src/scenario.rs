@@ -155,7 +155,7 @@ impl Scenario {
         options: &Options,
         watch: &mut dyn Watch,
     ) -> Result<ScenarioResult, ScenarioError> {
-        self.play_on(self.engine(options), load, options, watch, &mut ())
+        self.play_on(self.engine(options), load, options, watch, None)
     }
 
     /// The engine of the scenario, without its background task.
@@ -198,7 +198,7 @@ impl Scenario {
         load: &mut dyn Load,
         options: &Options,
         watch: &mut dyn Watch,
-        audience: &mut dyn Audience,
+        audience: Option<&mut dyn Audience>,
     ) -> Result<ScenarioResult, ScenarioError> {
         let truth = &self.truth;
         if self.mirror.is_some() {
@@ -218,7 +218,7 @@ impl Scenario {
         load: &mut dyn Load,
         options: &Options,
         watch: &mut dyn Watch,
-        audience: &mut dyn Audience,
+        audience: Option<&mut dyn Audience>,
     ) -> Result<ScenarioResult, ScenarioError> {
         let mut ledger = Ledger::new(self.truth.block_bytes, arms).with_parts(load.parts());
         let mut options = *options;

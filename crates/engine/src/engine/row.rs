@@ -1,5 +1,6 @@
 //! The row of stages that [`ArmEngine::poll`](super::ArmEngine::poll) asks, in its order.
 
+use super::ArmEngine;
 use crate::command::StageAnswer;
 use crate::context::StageContext;
 use crate::gap::GapStage;
@@ -70,6 +71,24 @@ impl Stages<'_> {
                 StageAnswer::WaitUntil(then)
             }
             answer => answer,
+        }
+    }
+}
+
+impl ArmEngine {
+    /// The stages, and the state that they share.
+    pub(super) fn stages(&mut self) -> Stages<'_> {
+        Stages {
+            cx: StageContext {
+                now: self.now,
+                intake: &mut self.intake,
+                ordering: &mut self.ordering,
+                belief: &mut self.belief,
+                dispatch: &mut self.dispatch,
+            },
+            guarantees: &mut self.guarantees,
+            preemption: &mut self.preemption,
+            gap: &mut self.gap,
         }
     }
 }

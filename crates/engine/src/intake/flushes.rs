@@ -44,6 +44,11 @@ impl Flushes {
         self.waiting.len() + self.at_drive.len() + self.ended.len()
     }
 
+    /// Whether a flush has yet to be given to the drive.
+    pub(crate) fn is_any_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// A client wants all writes whose ends it was told to be on the medium.
     ///
     /// # Errors

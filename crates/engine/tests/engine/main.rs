@@ -14,6 +14,7 @@ mod made;
 mod order;
 mod parts;
 mod patience;
+mod policy_alone;
 mod slow_bus;
 mod streaming;
 mod tracking;

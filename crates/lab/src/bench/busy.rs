@@ -429,7 +429,7 @@ impl Host for BusyHost {
         &mut self,
         now: Instant,
         _: &mut Engine,
-        finished: Finished,
+        finished: &mut Finished,
     ) -> Result<(), RunError> {
         if finished.request.id.0 >= READER_IDS {
             if let Some(reader) = &mut self.reader {
@@ -439,7 +439,7 @@ impl Host for BusyHost {
         }
         self.responses.0 += 1;
         self.responses.1 += finished.response().as_nanos();
-        let arrival = self.load.on_finished(now, LoadPart::ONLY, &finished)?;
+        let arrival = self.load.on_finished(now, LoadPart::ONLY, finished)?;
         self.ready.extend(arrival.map(|arrival| arrival.demand));
         Ok(())
     }

@@ -42,7 +42,7 @@ impl ComparisonSetup {
         }
         let options = self.options();
         let engine = Engine::new(Arc::clone(&scenario.belief), policy.make, scenario.limits);
-        let (played, counts) = self.play_on(engine, &scenario, &options, watch, &mut ())?;
+        let (played, counts) = self.play_on(engine, &scenario, &options, watch, None)?;
         let run = PolicyRun::new(like, scenario.limits, &played.ledger, &played.ran, counts);
         Ok(PolicyRun {
             name: policy.name.to_owned(),

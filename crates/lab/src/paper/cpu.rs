@@ -216,10 +216,10 @@ impl Host for Recorder {
         &mut self,
         now: Instant,
         _: &mut Engine,
-        finished: Finished,
+        finished: &mut Finished,
     ) -> Result<(), RunError> {
         self.left = self.left.saturating_sub(1);
-        if let Some(arrival) = self.load.on_finished(now, LoadPart::ONLY, &finished)? {
+        if let Some(arrival) = self.load.on_finished(now, LoadPart::ONLY, finished)? {
             self.requests.push(request(self.submitted, &arrival));
             self.submitted += 1;
         }

@@ -123,9 +123,9 @@ impl Host for HeadTimeHost<'_> {
         &mut self,
         now: Instant,
         _: &mut Engine,
-        finished: Finished,
+        finished: &mut Finished,
     ) -> Result<(), RunError> {
-        let next = self.load.on_finished(now, LoadPart::ONLY, &finished)?;
+        let next = self.load.on_finished(now, LoadPart::ONLY, finished)?;
         self.arrived.extend(next);
         Ok(())
     }

@@ -311,7 +311,7 @@ impl Host for Plug {
         &mut self,
         _: Instant,
         _: &mut Engine,
-        finished: Finished,
+        finished: &mut Finished,
     ) -> Result<(), Refused> {
         assert_eq!(finished.status, Status::Good, "a drive without faults");
         let first = finished.request.id.0 as JobId;

@@ -417,7 +417,7 @@ impl Host for Playback<'_> {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        finished: Finished,
+        finished: &mut Finished,
     ) -> Result<(), PlayingError> {
         let whose = self.asked.remove(finished.request.id);
         self.ended(now, engine, whose, finished.response())

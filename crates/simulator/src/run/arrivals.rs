@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 
 use block::{Finished, Instant, Refused, Sectors};
 
+use crate::driver::earlier;
 use crate::load::{Arrival, Load, LoadPart};
 use crate::run::{LATEST_ARRIVAL, MOST_SKIPPED, Options, PastEnd, RunError};
 
@@ -28,6 +29,8 @@ pub(super) struct Arrivals<'a> {
     skipped: u64,
     /// Number of consecutive skipped arrivals.
     skipped_in_a_row: u64,
+    /// The time of the next arrival. It is asked for several times at each event.
+    due: Option<Instant>,
 }
 
 /// An arrival that the end of a request caused, ordered by time, then by the order of those ends.
@@ -55,22 +58,25 @@ impl<'a> Arrivals<'a> {
             taken: 0,
             skipped: 0,
             skipped_in_a_row: 0,
+            due: None,
         };
         arrivals.look_ahead()?;
+        arrivals.note_due();
         Ok(arrivals)
     }
 
     /// The time of the next known arrival.
+    #[inline]
     pub(super) fn due(&self) -> Option<Instant> {
-        if self.left == 0 {
-            return None;
-        }
+        self.due
+    }
+
+    /// Notes the time of the next arrival, after each change.
+    fn note_due(&mut self) {
         let ahead = self.ahead.map(|arrival| arrival.at);
         let follower = self.followers.peek().map(|Reverse(f)| f.arrival.at);
-        match (ahead, follower) {
-            (Some(ahead), Some(follower)) => Some(ahead.min(follower)),
-            (ahead, follower) => ahead.or(follower),
-        }
+        let due = earlier(ahead, follower);
+        self.due = due.filter(|_| self.left > 0);
     }
 
     /// Removes the next arrival and returns it with its number.
@@ -93,6 +99,7 @@ impl<'a> Arrivals<'a> {
         let number = self.taken;
         self.taken += 1;
         self.left -= 1;
+        self.note_due();
         Ok(Some((number, arrival)))
     }
 
@@ -104,12 +111,15 @@ impl<'a> Arrivals<'a> {
         finished: &Finished,
     ) -> Result<(), RunError> {
         let follower = self.load.on_finished(now, part, finished)?;
-        self.follow(now, follower)
+        self.follow(now, follower)?;
+        self.note_due();
+        Ok(())
     }
 
     /// Accepts no further arrivals.
     pub(super) fn close(&mut self) {
         self.left = 0;
+        self.due = None;
     }
 
     /// Number of skipped arrivals.

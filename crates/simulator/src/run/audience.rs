@@ -22,20 +22,3 @@ pub trait Audience {
     /// Whether all clients have left.
     fn is_over(&self) -> bool;
 }
-
-/// An empty audience.
-impl Audience for () {
-    fn act(&mut self, _: Instant, _: &mut Engine) {}
-
-    fn stream_event(&mut self, _: Instant, _: StreamEvent) {}
-
-    fn transfer_ended(&mut self, _: StreamTransfer, _: Instant, _: Instant) {}
-
-    fn next_event(&self, _: &Engine) -> Option<Instant> {
-        None
-    }
-
-    fn is_over(&self) -> bool {
-        true
-    }
-}

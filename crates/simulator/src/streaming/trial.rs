@@ -199,14 +199,20 @@ impl Trial {
         };
         let engine = scenario.engine(&options);
         let Some(asked) = &self.streams else {
-            let played = scenario.play_on(engine, &mut load, &options, &mut (), &mut ())?;
+            let played = scenario.play_on(engine, &mut load, &options, &mut (), None)?;
             let kept = StreamingFigures::default();
             return Ok(TrialResult { kept, played });
         };
         let mut engine = engine.with_guarantees(self.promise(asked))?;
         let wish = self.laid_out(asked)?;
         let mut applications = Applications::attach(&mut engine, wish)?;
-        let played = scenario.play_on(engine, &mut load, &options, &mut (), &mut applications)?;
+        let played = scenario.play_on(
+            engine,
+            &mut load,
+            &options,
+            &mut (),
+            Some(&mut applications),
+        )?;
         Ok(TrialResult {
             kept: *applications.kept(),
             played,

@@ -112,7 +112,7 @@ impl Host for Trial<'_> {
         &mut self,
         _: Instant,
         _: &mut Engine,
-        finished: Finished,
+        finished: &mut Finished,
     ) -> Result<(), Refused> {
         if finished.request.class == Class::BestEffort(0) {
             self.responses.push(finished.response().as_secs_f64() * 1e3);
