@@ -87,11 +87,13 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     let (control, bounds) = (config.control.clone(), bounds(&config));
     // Before the start, which may hang on a server that does not answer.
     let stage = Stage::listen_to_signals()?;
+    // Before the drives: who finds the control socket taken touches none, and takes no clients of NBD.
+    let (socket, listeners) = listeners(&control)?;
     let running =
         Running::begin(config, arguments.config.clone(), activated).map_err(Exit::input)?;
     let plane = Plane::begin(
         Arc::clone(&running) as Arc<dyn server::control::Service>,
-        listeners(&control)?,
+        listeners,
         bounds,
     )
     .map_err(Exit::failed)?;
@@ -110,9 +112,17 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     let ended = running.wait();
     say(&notifier, &Message::Stopping);
     drop(plane);
-    // A socket's file is useless after its service.
-    let _ = std::fs::remove_file(&control.socket);
+    drop(socket);
     ended.map_err(Exit::failed)
+}
+
+/// The control socket of this service. Its file is useless after it, and removed.
+struct OwnSocket<'a>(&'a Path);
+
+impl Drop for OwnSocket<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.0);
+    }
 }
 
 /// What a file has for a service, and the tables for simulations.
@@ -162,10 +172,11 @@ fn bounds(config: &Config) -> Bounds {
     }
 }
 
-fn listeners(control: &config::Control) -> Result<Listeners, Exit> {
+fn listeners(control: &config::Control) -> Result<(OwnSocket<'_>, Listeners), Exit> {
     let path = &control.socket;
     let socket = listen(path, control.rights)
         .map_err(|error| Exit::input(format!("{}: {error}", path.display())))?;
+    let own = OwnSocket(path);
     let mut http = Vec::new();
     if let Some(address) = control.http {
         let listener = listen_http(address)
@@ -175,10 +186,11 @@ fn listeners(control: &config::Control) -> Result<Listeners, Exit> {
         }
         http.push(listener);
     }
-    Ok(Listeners {
+    let listeners = Listeners {
         sockets: vec![socket],
         http,
-    })
+    };
+    Ok((own, listeners))
 }
 
 fn notifier() -> Result<Notifier, Exit> {

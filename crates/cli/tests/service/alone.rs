@@ -134,3 +134,31 @@ fn two_drives_of_a_service_cannot_have_one_image() {
     std::fs::write(folder.join(&config), other + &text).expect("a configuration");
     is_in_use(name, &refusal(folder, &["serve", &config], SERVES));
 }
+
+#[test]
+fn a_service_whose_control_socket_is_taken_touches_no_drive_and_takes_no_client() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let (_, back_end) = BACK_ENDS[0];
+    let config = configure(folder, "first", back_end);
+    let _first = begun(folder, &config).expect("nobody uses the image");
+    let other = back_end.replace("\"direct\"", "\"other\"");
+    let config = configure(folder, "second", &other);
+    let text = std::fs::read_to_string(folder.join(&config)).expect("a configuration");
+    let text = text.replace("second-control", "first-control");
+    std::fs::write(folder.join(&config), text).expect("a configuration");
+    let said = refusal(folder, &["serve", &config], SERVES);
+    assert!(said.contains("first-control"), "{said}");
+    assert!(!folder.join("other").exists(), "its image was made");
+    assert!(folder.join("first-control").exists(), "it is the first's");
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_control_socket() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let config = configure(folder, "bad", "kind = \"file\"\npath = \"nowhere\"");
+    let said = refusal(folder, &["serve", &config], SERVES);
+    assert!(said.contains("nowhere"), "{said}");
+    assert!(!folder.join("bad-control").exists(), "the socket is left");
+}
