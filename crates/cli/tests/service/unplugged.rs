@@ -1,4 +1,4 @@
-//! A service of a file, in a machine whose power goes: what the page cache and the journal of the file system had not
+//! A service of a file, or of a mirror of two, in a machine whose power goes: what the page cache and the journal of the file system had not
 //! written is lost.
 //!
 //! ```text
@@ -90,7 +90,33 @@ fn book(end: &End, ledger: &mut Ledger) -> bool {
     end.result.is_ok()
 }
 
-/// A service of a file on such a file system.
+/// What is served from such a file system.
+#[derive(Clone, Copy)]
+enum Served {
+    File,
+    Mirror,
+}
+
+impl Served {
+    /// The back end, and the legs of a mirror.
+    fn back_end(self, direct: bool) -> String {
+        let file = |name| {
+            let path = format!("path = \"at/{name}\", size = \"256 MiB\"");
+            format!("{{ kind = \"file\", {path}, direct = {direct} }}")
+        };
+        match self {
+            Served::File => file("image"),
+            Served::Mirror => format!(
+                "{{ kind = \"mirror\", degraded = false }}\n\
+                 [[drive.leg]]\nback_end = {}\n[[drive.leg]]\nback_end = {}",
+                file("one"),
+                file("two")
+            ),
+        }
+    }
+}
+
+/// A service on such a file system.
 struct Machine {
     folder: Folder,
     disk: Disk,
@@ -101,15 +127,19 @@ struct Machine {
 
 impl Machine {
     /// Unless a program is missing, which is said.
-    fn boot(make: &str, direct: bool) -> Option<Machine> {
+    fn boot(make: &str, served: Served, direct: bool) -> Option<Machine> {
         let first = make.split(' ').next().expect("a program");
         if !["xfs_io", "mount", first].into_iter().all(has) {
             return None;
         }
         let folder = Folder::new();
         let disk = Disk::make(&folder, make);
-        let path = "path = \"at/image\", size = \"256 MiB\"";
-        let back_end = format!("{{ kind = \"file\", {path}, direct = {direct} }}");
+        let back_end = served.back_end(direct);
+        if matches!(served, Served::Mirror) {
+            folder.configure("s", &back_end, DOOR);
+            let program = env!("CARGO_BIN_EXE_headtime");
+            folder.runs(&format!("{program} mirror create s.toml d --confirm d"));
+        }
         let service = serve(&folder, &back_end);
         Some(Machine {
             folder,
@@ -164,12 +194,14 @@ impl Machine {
 }
 
 fn serve(folder: &Folder, back_end: &str) -> Server {
-    folder.serve("s", back_end, "[[nbd]]\nunix = \"s\"\n")
+    folder.serve("s", back_end, DOOR)
 }
 
+const DOOR: &str = "[[nbd]]\nunix = \"s\"\n";
+
 /// Cuts the power so often, each time within a load.
-fn survives(make: &str, direct: bool, seed: u64) {
-    let Some(mut machine) = Machine::boot(make, direct) else {
+fn survives(make: &str, served: Served, direct: bool, seed: u64) {
+    let Some(mut machine) = Machine::boot(make, served, direct) else {
         return;
     };
     let mut ledger = Ledger::new(seed);
@@ -185,19 +217,25 @@ fn survives(make: &str, direct: bool, seed: u64) {
 
 #[test]
 fn a_file_through_the_page_cache_loses_nothing_flushed() {
-    survives("mkfs.ext4 -q", false, 61);
-    survives("mkfs.xfs -q", false, 62);
+    survives("mkfs.ext4 -q", Served::File, false, 61);
+    survives("mkfs.xfs -q", Served::File, false, 62);
 }
 
 #[test]
 fn a_file_past_the_page_cache_loses_nothing_flushed() {
-    survives("mkfs.ext4 -q", true, 63);
-    survives("mkfs.xfs -q", true, 64);
+    survives("mkfs.ext4 -q", Served::File, true, 63);
+    survives("mkfs.xfs -q", Served::File, true, 64);
+}
+
+#[test]
+fn a_mirror_whose_legs_lose_power_together_loses_nothing_flushed() {
+    survives("mkfs.ext4 -q", Served::Mirror, true, 66);
+    survives("mkfs.xfs -q", Served::Mirror, false, 67);
 }
 
 #[test]
 fn what_was_not_flushed_is_lost_and_found_out() {
-    let Some(mut machine) = Machine::boot("mkfs.ext4 -q", false) else {
+    let Some(mut machine) = Machine::boot("mkfs.ext4 -q", Served::File, false) else {
         return;
     };
     let mut ledger = Ledger::new(65);
