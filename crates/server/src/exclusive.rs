@@ -15,8 +15,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tracing::warn;
 
-/// The time for which a claim is repeated at a start. After 600 kills of services with writes in flight the lock lasted for 6 ms
-/// (median) and 66 ms (longest) on a virtual machine's disk. The rest is reserve for slow disks. A choice.
+/// The time for which a claim is repeated at a start. After 600 kills of services with writes in flight the lock lasted
+/// for 6 ms (median) and 66 ms (longest) on a virtual machine's disk. The rest is reserve for slow disks. A choice.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The time between two attempts. A choice.
@@ -40,7 +40,8 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Locks an open file against other services, and waits so long for one that ends. A file system without locks is served all the same, with a warning.
+/// Locks an open file against other services, and waits so long for one that ends. A file system without locks is
+/// served all the same, with a warning.
 ///
 /// # Errors
 /// If another process has the lock, or it fails.
@@ -64,7 +65,7 @@ pub fn claim(file: &File, path: &Path, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Repeats an attempt while it finds something in use, for the time that the kernel may need after a process was killed.
+/// Repeats an attempt while it finds something in use: the kernel needs a while after a process was killed.
 pub fn patiently<T, E>(
     patience: Duration,
     mut attempt: impl FnMut() -> Result<T, E>,
