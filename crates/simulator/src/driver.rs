@@ -171,6 +171,10 @@ impl<D: SimulatedDrive> Driver<D> {
                 // The drive alone has something to do, such as to begin its next command.
                 outcome = self.drive.poll(then);
                 drive = self.drive.next_wakeup();
+                if drive.is_some_and(|drive| drive <= then) {
+                    // It goes on with something at this instant, which then has rounds.
+                    break;
+                }
             }
         }
     }
