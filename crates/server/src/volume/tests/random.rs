@@ -222,7 +222,7 @@ impl Run {
         }
         let possible = match ask {
             Ask::Read => model.possible(first, count),
-            Ask::Flush => model.possible(0, UNITS),
+            Ask::Flush => model.on_medium(0, UNITS),
             _ => Vec::new(),
         };
         let since = model.now();
@@ -298,7 +298,7 @@ impl Run {
                 Ok(_),
             ) => {
                 let change = ended.change.expect("a change");
-                let possible = model.possible(change.first, change.count);
+                let possible = model.on_medium(change.first, change.count);
                 self.assert_on_medium(ended.export, change.first, &possible);
             }
             (_, Ok(bytes)) => assert!(bytes.is_empty()),
@@ -331,7 +331,7 @@ impl Run {
         self.take_answers();
         assert!(self.pending.is_empty());
         for export in 0..2 {
-            let possible = self.models[export].possible(0, UNITS);
+            let possible = self.models[export].on_medium(0, UNITS);
             self.assert_on_medium(export, 0, &possible);
         }
         let medium = self.by_hand.medium()[..OFFSET as usize].to_vec();
