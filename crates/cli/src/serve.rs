@@ -87,7 +87,7 @@ pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     let (control, bounds) = (config.control.clone(), bounds(&config));
     // Before the start, which may hang on a server that does not answer.
     let stage = Stage::listen_to_signals()?;
-    // Before the drives: who finds the control socket taken touches none, and takes no clients of NBD.
+    // The control socket comes before the drives: a service that finds it taken opens no drive and serves no client.
     let (socket, listeners) = listeners(&control)?;
     let running =
         Running::begin(config, arguments.config.clone(), activated).map_err(Exit::input)?;

@@ -18,14 +18,14 @@ use crate::driver::{Activity, Driver, Host, SimulatedDrive, earlier};
 use crate::ledger::{Ledger, RunTotals};
 use crate::run::arrivals::Arrivals;
 use crate::run::heads::Heads;
-use crate::run::outside::{Arrived, RequestTable};
+use crate::run::request_table::{Arrived, RequestTable};
 use crate::run::scan::ScanProgress;
 
 mod arrivals;
 pub mod audience;
 mod ended_command;
 mod heads;
-mod outside;
+mod request_table;
 pub mod scan;
 pub mod shared;
 
@@ -242,6 +242,7 @@ pub fn run_beside<D: SimulatedDrive>(
         ledger,
         wants_commands: watch.wants_commands(),
         watch,
+        // The cast shortens the lifetime of the reference.
         audience: audience.map(|audience| audience as &mut dyn Audience),
         outside: RequestTable::default(),
         heads: Heads::of(arms),

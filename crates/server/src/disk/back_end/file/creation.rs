@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// Tries whether the file system has files of so many bytes, with one that has no name. A file system without such
-/// files is not tried.
+/// Checks that the file system supports files of `bytes` bytes. It makes a temporary file without a name, where the
+/// file system has those.
 ///
 /// # Errors
 /// If it has none so long.

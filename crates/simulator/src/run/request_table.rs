@@ -1,4 +1,4 @@
-//! What a run knows of the requests in the engine, outside of it.
+//! The arrival data of the requests that the engine holds, by the number that they have there.
 
 use block::{Instant, RequestId};
 
