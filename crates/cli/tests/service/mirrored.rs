@@ -150,13 +150,21 @@ fn take_the_rest(client: &mut Client, ledger: &mut Ledger) {
 }
 
 fn status(folder: &Path) -> serde_json::Value {
-    let status = headtime(folder, "ctl --socket control --json status");
+    status_by(folder, "control")
+}
+
+/// The status of the service with this control socket.
+fn status_by(folder: &Path, control: &str) -> serde_json::Value {
+    let status = headtime(folder, &format!("ctl --socket {control} --json status"));
     serde_json::from_slice(&status.stdout).expect("a status")
 }
 
 /// The states of the legs in a status.
 fn states(folder: &Path) -> Vec<String> {
-    let status = status(folder);
+    states_in(&status(folder))
+}
+
+fn states_in(status: &serde_json::Value) -> Vec<String> {
     let legs = status["drives"][0]["mirror"]["legs"]
         .as_array()
         .expect("legs");
@@ -166,13 +174,18 @@ fn states(folder: &Path) -> Vec<String> {
 
 /// Waits until both legs are in sync: the copy goes on by itself.
 fn wait_for_sync(folder: &Path) {
-    while states(folder) != ["in sync"; 2] {
+    wait_for_sync_by(folder, "control");
+}
+
+/// The same for the service with this control socket.
+pub fn wait_for_sync_by(folder: &Path, control: &str) {
+    while states_in(&status_by(folder, control)) != ["in sync"; 2] {
         std::thread::yield_now();
     }
 }
 
 /// The first byte of the load's data in which the legs differ.
-fn difference(folder: &Path, images: [&str; 2], bytes: u64) -> Option<usize> {
+pub fn difference(folder: &Path, images: [&str; 2], bytes: u64) -> Option<usize> {
     let [one, other] = images.map(|image| {
         let mut data = vec![0; bytes as usize];
         let file = std::fs::File::open(folder.join(image)).expect("an image");

@@ -16,6 +16,7 @@ use nbd::Style;
 use crate::behind::process::{Folder, Server, has};
 use crate::client::{Client, End};
 use crate::ledger::Ledger;
+use crate::mirrored;
 
 /// `CUTS=n` for more or fewer.
 fn cuts() -> u64 {
@@ -212,7 +213,17 @@ fn survives(make: &str, served: Served, direct: bool, seed: u64) {
         assert_eq!(broken, [""; 0], "round {round}");
     }
     assert!(failed > 0, "no cut was noticed, so that this tests nothing");
+    if matches!(served, Served::Mirror) {
+        mirrored::wait_for_sync_by(&machine.folder.path(""), "s.control");
+    }
     machine.service.take().expect("it runs").stop();
+    if matches!(served, Served::Mirror) {
+        let legs = ["one", "two"];
+        assert_eq!(
+            mirrored::difference(&machine.disk.at, legs, ledger.bytes()),
+            None
+        );
+    }
 }
 
 #[test]
