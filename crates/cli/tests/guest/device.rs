@@ -41,6 +41,7 @@ END
 }
 # Begins to serve that, and waits until it does.
 serve() {
+    : >/tmp/said # The run before said it, too.
     headtime serve /tmp/c.toml >/tmp/said 2>/tmp/log &
     server=$!
     until grep -q 'control socket' /tmp/said; do
