@@ -12,6 +12,7 @@ mod layout;
 mod pattern;
 mod progress;
 mod tracks;
+mod ways;
 
 pub(crate) use arm::whole_stroke;
 pub use arm::{ArmTimings, SeekPoint};
@@ -52,12 +53,26 @@ pub struct Findings {
 
 impl Findings {
     /// Lays the tracks out. Seeks over the cylinders of another number of surfaces were over other distances: they are
-    /// forgotten.
-    pub(crate) fn lay_out(&mut self, layout: TrackLayout) {
-        let surfaces = layout.pattern.surfaces;
-        let before = self.layout.replace(layout);
-        if before.is_some_and(|before| before.pattern.surfaces != surfaces) {
-            self.arm = None;
+    /// forgotten. Where distances between known blocks are others, or its `seeks` are not as they were measured, seeks are
+    /// doubted.
+    pub(crate) fn lay_out(&mut self, layout: TrackLayout, seeks: Option<Confidence>) {
+        if let (Some(before), Some(arm)) = (&self.layout, &mut self.arm) {
+            match before.pattern.surfaces == layout.pattern.surfaces {
+                true => {
+                    let kept = layout.keeps_ways_of(before, arm);
+                    let all = [Some(arm.confidence), Some(kept), seeks];
+                    arm.confidence = all.into_iter().flatten().min().unwrap_or_default();
+                }
+                false => self.arm = None,
+            }
+        }
+        self.layout = Some(layout);
+    }
+
+    /// A layout was looked for and not found: an earlier one is no better than one check that came true.
+    pub(crate) fn doubt_layout(&mut self) {
+        if let Some(before) = &mut self.layout {
+            before.confidence = before.confidence.min(Confidence::of(1, 1));
         }
     }
 }
@@ -103,8 +118,41 @@ mod tests {
         let mut found = Findings::default();
         for (surfaces, are_kept) in [(1, true), (1, true), (3, false)] {
             found.arm = Some(ArmTimings::default());
-            found.lay_out(layout(surfaces));
+            found.lay_out(layout(surfaces), None);
             assert_eq!(found.arm.is_some(), are_kept, "{surfaces}");
         }
+    }
+
+    #[test]
+    fn seeks_are_believed_no_more_than_the_times_of_the_next_layout_say() {
+        let mut found = Findings::default();
+        found.lay_out(layout(3), None);
+        let point = SeekPoint {
+            distance: 1,
+            ..SeekPoint::default()
+        };
+        found.arm = Some(ArmTimings {
+            read: vec![point],
+            confidence: Confidence::of(40, 40),
+            ..ArmTimings::default()
+        });
+        found.lay_out(layout(3), Some(Confidence::of(5, 10)));
+        let arm = found.arm.expect("seeks");
+        assert_eq!(arm.confidence, Confidence::of(5, 10));
+    }
+
+    #[test]
+    fn a_layout_that_is_not_found_again_is_doubted() {
+        let mut found = Findings::default();
+        found.lay_out(
+            TrackLayout {
+                confidence: Confidence::of(40, 40),
+                ..layout(1)
+            },
+            None,
+        );
+        found.doubt_layout();
+        let layout = found.layout.expect("the earlier one");
+        assert_eq!(layout.confidence, Confidence::of(1, 1));
     }
 }

@@ -18,7 +18,7 @@ use drive::Geometry;
 
 use crate::confidence::Confidence;
 use crate::device::Offers;
-use crate::findings::{Pattern, TrackLayout, TrackMap};
+use crate::findings::{Findings, Pattern, TrackLayout, TrackMap};
 use crate::prober::Prober;
 
 mod bands;
@@ -50,11 +50,19 @@ pub enum NoLayout {
     NoPattern,
 }
 
-/// Finds the layout of the tracks on the map.
+/// Finds the layout of the tracks on the map. If there is none, an earlier one is doubted.
 ///
 /// # Errors
 /// If there is no map, or no pattern fits it.
 pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
+    let found = search(prober).await;
+    if found.is_err() {
+        prober.findings(Findings::doubt_layout);
+    }
+    found
+}
+
+async fn search(prober: &Prober) -> Result<(), NoLayout> {
     let timer = TrackTimer::new(prober);
     let (pieces, strips) =
         prober.findings(|found| (longest(&found.map), skews::strips(&found.map)));
@@ -86,7 +94,8 @@ pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
     let layout = prober
         .findings(|findings| layout(&findings.map, found.pattern, &anchors, &skipped, blocks));
     let geometry = Geometry::indexed(&layout.description).map_err(|_| NoLayout::NoPattern)?;
-    let confidence = check::check(&timer, &layout, &geometry).await;
+    let checked = check::check(&timer, &layout, &geometry).await;
+    let confidence = checked.layout;
     let alone = layout.pattern.surfaces == 1 && prober.device().offers == Offers::Nothing;
     if alone && confidence.ppm() < ALONE {
         // One surface that was found before is no better.
@@ -99,10 +108,11 @@ pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
         return Err(NoLayout::NoPattern);
     }
     prober.findings(|findings| {
-        findings.lay_out(TrackLayout {
+        let layout = TrackLayout {
             confidence,
             ..layout
-        });
+        };
+        findings.lay_out(layout, checked.seeks);
     });
     Ok(())
 }
@@ -131,15 +141,17 @@ pub(crate) async fn skip_cylinders(prober: &Prober) -> Option<()> {
     }
     let layout = prober.findings(|found| layout(&found.map, pattern, &[], &skipped, blocks));
     let geometry = Geometry::indexed(&layout.description).ok()?;
-    let confidence = check::check(&timer, &layout, &geometry).await;
-    if confidence.ppm() < before.confidence.ppm() {
+    let checked = check::check(&timer, &layout, &geometry).await;
+    let confidence = checked.layout;
+    if confidence < before.confidence {
         return None;
     }
     prober.findings(|found| {
-        found.lay_out(TrackLayout {
+        let layout = TrackLayout {
             confidence,
             ..layout
-        });
+        };
+        found.lay_out(layout, checked.seeks);
     });
     Some(())
 }
@@ -157,15 +169,17 @@ pub(crate) async fn extend(prober: &Prober) {
     let Ok(geometry) = Geometry::indexed(&grown.description) else {
         return;
     };
-    let confidence = check::check(&timer, &grown, &geometry).await;
+    let checked = check::check(&timer, &grown, &geometry).await;
+    let confidence = checked.layout;
     prober.findings(|findings| {
         let worse = findings.layout.as_ref();
         let worse = worse.is_some_and(|before| confidence.ppm() < before.confidence.ppm() / 2);
         if !worse {
-            findings.lay_out(TrackLayout {
+            let layout = TrackLayout {
                 confidence,
                 ..grown
-            });
+            };
+            findings.lay_out(layout, checked.seeks);
         }
     });
 }

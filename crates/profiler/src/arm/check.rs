@@ -22,7 +22,10 @@ use crate::confidence::Confidence;
 
 /// Maximum difference of a measured pair from the table, in nanoseconds: twice the permitted mean
 /// error of the table (issue 4). The noise of a measurement with [`ANSWERS`] takes half of it.
-const NEAR: f64 = 100e3;
+pub(crate) const NEAR_NANOS: u64 = 100_000;
+
+/// The same as a number with a fraction.
+const NEAR: f64 = NEAR_NANOS as f64;
 
 /// Answers near the threshold for each pair, both directions together. A choice: seeks that scatter
 /// by 60 us are measured to 25.

@@ -22,3 +22,28 @@ pub struct TrackLayout {
     /// Blocks that are not where the description says.
     pub fenced: Vec<Extent>,
 }
+
+impl TrackLayout {
+    /// The number of known blocks.
+    pub(crate) fn known_blocks(&self) -> u64 {
+        self.known.iter().map(|extent| extent.length().0).sum()
+    }
+
+    /// The known block before which so many are known; `None` if there are not more.
+    pub(crate) fn known_block(&self, mut place: u64) -> Option<Lba> {
+        for extent in &self.known {
+            if place < extent.length().0 {
+                return Some(Lba(extent.start().0 + place));
+            }
+            place -= extent.length().0;
+        }
+        None
+    }
+
+    /// Whether the track of a block is on the map.
+    pub(crate) fn knows(&self, lba: Lba) -> bool {
+        let after = self.known.partition_point(|extent| extent.start() <= lba);
+        let before = after.checked_sub(1);
+        before.is_some_and(|index| lba < self.known[index].end())
+    }
+}

@@ -1,9 +1,11 @@
-//! How well a layout fits times that were not used to find it.
+//! How well a layout fits times that were not used to find it, and whether seeks that were measured before fit it.
 
-use block::Lba;
+use block::{Duration, Lba};
 use drive::Geometry;
+use drive::seek::SeekTable;
 
 use super::track_timer::{EQUAL, TrackTimer};
+use crate::arm::NEAR_NANOS;
 use crate::confidence::Confidence;
 use crate::findings::{FoundTrack, TrackLayout};
 
@@ -29,36 +31,71 @@ const CHECKS: usize = 4;
 /// How many pairs are tried for each that is wanted: the map may not know the other track.
 const TRIES: usize = 40;
 
-/// Compares times between tracks that the layout puts at equal distances, at different places. The
-/// answer is of short or of long distances: of those that came true less often.
+/// What the times between tracks say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Checked {
+    /// Of short or of long distances: of those that came true less often.
+    pub layout: Confidence,
+    /// The seeks that were measured before, if some distance takes longer or less.
+    pub seeks: Option<Confidence>,
+}
+
+/// Compares times between tracks that the layout puts at equal distances, at different places, and with the table of seeks
+/// if there is one.
 pub(super) async fn check(
     timer: &TrackTimer<'_>,
     layout: &TrackLayout,
     geometry: &Geometry,
-) -> Confidence {
+) -> Checked {
     let cylinders = layout.description.cylinders;
     let short = match layout.pattern.surfaces {
         1 => &ALONE[..],
         _ => &SHORT,
     };
     let short: Vec<u32> = short.iter().copied().filter(|d| *d < cylinders).collect();
-    let distances = short
-        .iter()
-        .copied()
-        .chain(LONG.map(|parts| cylinders / parts));
+    let long = LONG.map(|parts| cylinders / parts);
+    let distances = [&short[..], &long].concat();
     let mut step = 0;
     let pairs: Vec<_> = distances
-        .map(|distance| pairs(timer, layout, geometry, distance, &mut step))
+        .iter()
+        .map(|&distance| pairs(timer, layout, geometry, distance, &mut step))
         .collect();
+    let seeks = Seeks::measured(timer, cylinders);
+    let ways = match seeks {
+        Some(_) => any_ways(timer, layout, geometry),
+        None => Vec::new(),
+    };
+    let between = ways.iter().map(|way| way.between);
+    let all: Vec<_> = pairs.iter().flatten().copied().chain(between).collect();
     // All of them together: without cache control they evict each other's blocks.
-    let mut times = timer.careful().times(&pairs.concat()).await.into_iter();
-    let mut all = pairs.iter().map(|pairs| {
-        let times = times.by_ref().take(pairs.len());
-        // Answers that contradict each other are no time at all.
-        fitting(times.map(|time| time.unwrap_or(f64::INFINITY)).collect())
-    });
+    let mut times = timer.careful().times(&all).await.into_iter();
+    let all: Vec<Fits> = pairs
+        .iter()
+        .map(|pairs| {
+            let times = times.by_ref().take(pairs.len());
+            // Answers that contradict each other are no time at all.
+            fitting(times.map(|time| time.unwrap_or(f64::INFINITY)).collect())
+        })
+        .collect();
+    // The middle of each distance, and each of the other ways.
+    let middles = distances.iter().zip(&all);
+    let middles = middles.filter(|(distance, fits)| **distance > 0 && fits.checks > 0);
+    let middles = middles.map(|(distance, fits)| (*distance, Some(fits.middle)));
+    let ways = ways
+        .iter()
+        .zip(times)
+        .map(|(way, time)| (way.distance, time));
+    Checked {
+        layout: of_layout(&all, short.len()),
+        seeks: seeks.and_then(|seeks| seeks.confidence(middles.chain(ways))),
+    }
+}
+
+/// The confidence in a layout whose first so many distances are short.
+fn of_layout(all: &[Fits], short: usize) -> Confidence {
+    let mut all = all.iter();
     let (mut came_true, mut checks) = (0, 0);
-    for fits in all.by_ref().take(short.len()) {
+    for fits in all.by_ref().take(short) {
         came_true += fits.came_true;
         checks += fits.checks;
     }
@@ -78,6 +115,40 @@ pub(super) async fn check(
         _ => short.min(Confidence::of(came_true, checks)),
     }
 }
+
+/// The seeks that were measured before.
+struct Seeks {
+    overhead: Duration,
+    table: SeekTable,
+}
+
+impl Seeks {
+    fn measured(timer: &TrackTimer<'_>, cylinders: u32) -> Option<Self> {
+        timer.prober.findings(|findings| {
+            let arm = findings.arm.as_ref()?;
+            Some(Seeks {
+                overhead: arm.overhead,
+                table: arm.read_table(cylinders).ok()?,
+            })
+        })
+    }
+
+    /// The confidence in them by distances and the times that these take, where they were told; `None` if all are as predicted.
+    fn confidence(&self, times: impl Iterator<Item = (u32, Option<f64>)>) -> Option<Confidence> {
+        let (mut came_true, mut checks) = (0, 0);
+        for (distance, time) in times {
+            let Some(time) = time else { continue };
+            let predicted = (self.overhead + self.table.time(distance)).as_nanos() as f64 / 1e6;
+            checks += 1;
+            came_true += u32::from((time - predicted).abs() < AS_PREDICTED);
+        }
+        (came_true < checks).then(|| Confidence::of(came_true, checks))
+    }
+}
+
+/// Times are as predicted if they are not farther off, in milliseconds: by the permitted error of a table, and of a
+/// difference of two times.
+const AS_PREDICTED: f64 = NEAR_NANOS as f64 / 1e6 + EQUAL;
 
 /// How many of some times fit the first ones.
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,6 +193,40 @@ fn pairs(
     pairs
 }
 
+/// A way between two tracks of the map.
+struct Way {
+    distance: u32,
+    between: (FoundTrack, FoundTrack),
+}
+
+/// Ways between any two tracks of the map: where it is small, few are at a distance that is asked for.
+fn any_ways(timer: &TrackTimer<'_>, layout: &TrackLayout, geometry: &Geometry) -> Vec<Way> {
+    let track = |number: u64| {
+        let lba = layout.known_block(mixed(number, layout.known_blocks()))?;
+        let track = timer.prober.findings(|found| found.map.track_of(lba))?;
+        Some((track, geometry.locate(lba)?.cylinder))
+    };
+    let ways = (0..ANY).filter_map(|number| {
+        let ((from, left), (to, reached)) = (track(2 * number)?, track(2 * number + 1)?);
+        let distance = left.abs_diff(reached);
+        let between = (from, to);
+        (distance > 0).then_some(Way { distance, between })
+    });
+    ways.collect()
+}
+
+/// How many such ways. A choice: a tenth of all that is measured.
+const ANY: u64 = 8;
+
+/// A number below `below`, the `number`th by chance: the finalizer of splitmix64 (Vigna).
+fn mixed(number: u64, below: u64) -> u64 {
+    let mut far = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    far = (far ^ (far >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    far = (far ^ (far >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    far ^= far >> 31;
+    ((u128::from(far) * u128::from(below)) >> 64) as u64
+}
+
 /// Two tracks on the map at a distance, the `step`th such pair.
 fn pair(
     timer: &TrackTimer<'_>,
@@ -130,14 +235,7 @@ fn pair(
     distance: u32,
     step: u64,
 ) -> Option<(FoundTrack, FoundTrack)> {
-    let spread = |of: u64, salt: u64| {
-        // The finalizer of splitmix64 (Vigna).
-        let mut far = (step * 4 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        far = (far ^ (far >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        far = (far ^ (far >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        far ^= far >> 31;
-        ((u128::from(far) * u128::from(of)) >> 64) as u64
-    };
+    let spread = |of: u64, salt: u64| mixed(step * 4 + salt, of);
     let extent = layout
         .known
         .get(spread(layout.known.len() as u64, 1) as usize)?;
@@ -152,4 +250,27 @@ fn pair(
     let tracks = |lba| timer.prober.findings(|found| found.map.track_of(lba));
     let (from, to) = (tracks(from)?, tracks(there.first)?);
     Some((from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeks_are_doubted_by_each_time_that_is_not_as_predicted() {
+        let points = vec![
+            (1, Duration::from_millis(1)),
+            (1_000, Duration::from_millis(9)),
+        ];
+        let seeks = Seeks {
+            overhead: Duration::from_micros(500),
+            table: SeekTable::new(points, 2_000).expect("a table"),
+        };
+        let times = |longer: f64| [(1, Some(1.5)), (1_000, Some(9.5 + longer)), (500, None)];
+        assert_eq!(seeks.confidence(times(0.2).into_iter()), None);
+        let one = Some(Confidence::of(1, 2));
+        assert_eq!(seeks.confidence(times(0.3).into_iter()), one);
+        assert_eq!(seeks.confidence(times(-0.3).into_iter()), one);
+        assert_eq!(seeks.confidence(std::iter::empty()), None);
+    }
 }

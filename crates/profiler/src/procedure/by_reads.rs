@@ -106,8 +106,9 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         verify(prober).await;
         // A map that is not checked at the end is not believed.
         let before = end.saturating_sub(for_checks(prober));
+        let seeks = seeks(prober);
         prober.within(before, place(prober)).await;
-        if surfaces(prober) != measured {
+        if surfaces(prober) != measured || self::seeks(prober) < seeks {
             // Cylinders are counted otherwise now.
             prober
                 .within(before, arm_and_electronics(prober, Effort::QUICK))
@@ -129,7 +130,8 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         explore_discarded(prober, &mut settled, end).await;
     }
     let has_skipped = prober.within(end, skip_cylinders(prober)).await.flatten();
-    let is_known = prober.findings(|found| found.arm.is_some()) && has_skipped.is_none();
+    // Doubted ones are measured again, as such that are not known.
+    let is_known = seeks(prober) > Confidence::of(1, 1) && has_skipped.is_none();
     let refining = left(prober, end).saturating_sub(UNREFINED);
     let effort = match refining.is_zero() {
         true => Effort::QUICK,
@@ -303,6 +305,12 @@ fn is_whole(prober: &Prober) -> bool {
 async fn skip_cylinders(prober: &Prober) -> Option<()> {
     begin(prober, ProfilingStage::Layout);
     layout::skip_cylinders(prober).await
+}
+
+/// The confidence in seeks over the cylinders of the layout.
+fn seeks(prober: &Prober) -> Confidence {
+    let seeks = prober.findings(|found| Some(found.arm.as_ref()?.confidence));
+    seeks.unwrap_or_default()
 }
 
 /// How many surfaces the layout has.
