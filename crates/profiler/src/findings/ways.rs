@@ -83,7 +83,7 @@ mod tests {
     use crate::layout::{Skipped, layout};
 
     /// Two known pieces of 100 tracks, with a gap of 100 tracks between them; so many cylinders of it hold no blocks.
-    fn laid(first: u64, skipped: u32) -> TrackLayout {
+    fn laid(skipped: u32) -> TrackLayout {
         let piece = |first: u64| MapPiece {
             first: Lba(first),
             angle: Angle::ZERO,
@@ -98,7 +98,7 @@ mod tests {
             step: Angle::fraction(1, 7),
         };
         let map = TrackMap {
-            pieces: vec![piece(first), piece(20_000)],
+            pieces: vec![piece(0), piece(20_000)],
             ..TrackMap::default()
         };
         let alone = Pattern {
@@ -130,25 +130,25 @@ mod tests {
 
     #[test]
     fn seeks_hold_while_distances_do() {
-        let all = laid(0, 0).keeps_ways_of(&laid(0, 0), &arm());
+        let all = laid(0).keeps_ways_of(&laid(0), &arm());
         assert_eq!(all, Confidence::of(40, 40));
         // 90 us longer over the gap: as good as the table is.
-        let nearly = laid(0, 90).keeps_ways_of(&laid(0, 0), &arm());
+        let nearly = laid(90).keeps_ways_of(&laid(0), &arm());
         assert!(nearly >= Confidence::of(30, 30), "{nearly:?}");
     }
 
     #[test]
     fn ways_over_a_gap_of_which_the_guess_changes_are_doubted() {
-        let known = laid(0, 2_000).keeps_ways_of(&laid(0, 0), &arm());
+        let known = laid(2_000).keeps_ways_of(&laid(0), &arm());
         // Those inside either piece hold: three quarters of all, half of which are near.
         assert!(known.share() > 0.5 && known.share() < 0.9, "{known:?}");
     }
 
     #[test]
     fn where_nothing_known_is_left_seeks_are_doubted() {
-        let mut before = laid(0, 0);
+        let mut before = laid(0);
         before.known = vec![Extent::new(Lba(12_000), Sectors(100)).expect("blocks")];
-        let kept = laid(0, 1).keeps_ways_of(&before, &arm());
+        let kept = laid(1).keeps_ways_of(&before, &arm());
         assert_eq!(kept, Confidence::of(1, 1));
     }
 }

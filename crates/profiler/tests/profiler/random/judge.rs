@@ -7,7 +7,7 @@ use block::{Duration, Instant, Lba};
 use drive::seek::SeekTable;
 use drive::{Geometry, HostJitter, Imperfections, Profile, VirtualDrive};
 use profiler::clock::apart;
-use profiler::findings::ProfilingStage;
+use profiler::findings::{ProfilingStage, TrackMap};
 use profiler::procedure::complete;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
@@ -52,7 +52,7 @@ pub struct Judged {
     /// How far the spindle wanders, at most.
     pub drift_ppm: f64,
     pub tracks: u64,
-    /// Of random blocks, the share on known tracks; of these the shares whose tracks are exact, and
+    /// The share of blocks on known tracks; of random ones of these the shares whose tracks are exact, and
     /// whose angles are right within 1 % of a revolution.
     pub known: f64,
     pub exact: f64,
@@ -154,10 +154,14 @@ impl Judged {
     /// Random blocks.
     fn blocks(&mut self, truth: &Geometry, findings: &Findings) {
         const BLOCKS: u64 = 4_000;
+        let blocks = findings.map.known();
+        self.known = blocks as f64 / truth.sectors().0 as f64;
         let mut turned: Vec<(f64, bool)> = Vec::new();
         let mut bounds = 0;
         for n in 1..=BLOCKS {
-            let lba = spread(n, truth.sectors().0);
+            let Some(lba) = known_block(&findings.map, spread(n, blocks).0) else {
+                continue;
+            };
             let Some(found) = findings.map.track_of(lba) else {
                 continue;
             };
@@ -182,7 +186,6 @@ impl Judged {
         let right = turned.iter().take(50).map(|(zero, _)| near(*zero)).max();
         let exact = turned.iter().filter(|(_, is_exact)| *is_exact).count();
         let known = turned.len() as f64;
-        self.known = known / BLOCKS as f64;
         self.bounds = f64::from(bounds) / known.max(1.0);
         self.exact = exact as f64 / known.max(1.0);
         self.right = right.unwrap_or(0) as f64 / known.max(1.0);
@@ -337,6 +340,17 @@ impl fmt::Debug for Judged {
             self.failed,
         )
     }
+}
+
+/// The known block before which so many are known.
+fn known_block(map: &TrackMap, mut place: u64) -> Option<Lba> {
+    for piece in &map.pieces {
+        if place < piece.blocks() {
+            return Some(Lba(piece.first.0 + place));
+        }
+        place -= piece.blocks();
+    }
+    None
 }
 
 /// A block, by the golden section.
