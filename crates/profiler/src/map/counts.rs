@@ -41,8 +41,8 @@ pub(crate) async fn check_counts(prober: &Prober, until: Instant) {
     }
 }
 
-/// The same, where the map is to be believed: pieces with tracks of which the number of sectors is not told are unknown
-/// again.
+/// The same, where the map is to be believed: now that no more tracks are seen, what the seen ones tell suffices. Pieces with
+/// tracks of which they do not tell the number of sectors are unknown again.
 pub(crate) async fn settle_counts(prober: &Prober, until: Instant) {
     check_counts(prober, until).await;
     let observer = Observer::new(prober);
@@ -51,6 +51,14 @@ pub(crate) async fn settle_counts(prober: &Prober, until: Instant) {
     }
     let mut desk = prober.desk();
     let desk = &mut *desk;
+    for kind in desk.findings.map.common_kinds() {
+        let kind = kind.count;
+        let told = desk.counted.told_at_last(kind);
+        if let Some(sectors) = told.filter(|sectors| *sectors >= kind.blocks) {
+            desk.findings.map.recount(kind, sectors);
+            desk.counted.settle(TrackCount { sectors, ..kind });
+        }
+    }
     let counted = &desk.counted;
     let is_told = |kind: TrackCount| counted.told(kind) == Some(kind.sectors);
     desk.findings

@@ -60,8 +60,8 @@ const FEWEST: usize = 16;
 /// other is four standard errors away then, once in ten thousand times.
 const ERRORS: f64 = 2.0;
 
-/// The same for another number than is believed, for which nothing else speaks. It is looked for after each track, of many
-/// kinds, and most numbers that are believed are right. A choice: half as many errors more.
+/// The same for another number than is believed, for which nothing else speaks, while more tracks are seen: it is looked for
+/// after each of them, of many kinds, and most numbers that are believed are right. A choice: half as many errors more.
 const ERRORS_OF_ANOTHER: f64 = 3.0;
 
 /// Blocks in between are on the line of the ends if they are not so many times as far apart as the last ones, which are
@@ -75,6 +75,14 @@ impl CountedTracks {
         match self.kinds.get(&kind)? {
             Count::Told(sectors) => Some(*sectors),
             Count::Seen(_) => None,
+        }
+    }
+
+    /// The number of sectors that is not told yet, and is by those that were seen if no more are: it is looked for once then.
+    pub(crate) fn told_at_last(&self, kind: TrackCount) -> Option<u32> {
+        match self.kinds.get(&kind)? {
+            Count::Told(_) => None,
+            Count::Seen(seen) => seen.straight(kind),
         }
     }
 
@@ -118,14 +126,18 @@ impl SeenTracks {
     /// its rank below and above it, whatever their distribution; of another number than is believed, more of them. Nothing if the blocks in between are not on one line
     /// with the ends.
     fn tell(&self, kind: TrackCount) -> Option<u32> {
-        let seen = self.last.len();
-        if seen < FEWEST || spread(&self.inside) > BENT * spread(&self.last) {
-            return None;
-        }
-        match self.within(ERRORS, kind)? {
+        match self.straight(kind)? {
             told if told == kind.sectors => Some(told),
             _ => self.within(ERRORS_OF_ANOTHER, kind),
         }
+    }
+
+    /// The same, of any number as of the one that is believed.
+    fn straight(&self, kind: TrackCount) -> Option<u32> {
+        if self.last.len() < FEWEST || spread(&self.inside) > BENT * spread(&self.last) {
+            return None;
+        }
+        self.within(ERRORS, kind)
     }
 
     /// The number of sectors that is nearest, whatever the median is within so many standard errors of its rank.
@@ -320,11 +332,14 @@ mod tests {
             tracks.add(kind, [inside, last].map(|off| f64::from(off) / 1e5));
         }
         assert_eq!(tracks.told(kind), None);
+        // If no more can be seen, this is what they tell.
+        assert_eq!(tracks.told_at_last(kind), Some(405));
         // As many of tracks that are as believed.
         for off in (-20..=20).chain(-20..=20) {
             let off = f64::from(off) / 1e4;
             tracks.add(kind, [off / 2.0, off]);
         }
         assert_eq!(tracks.told(kind), Some(404));
+        assert_eq!(tracks.told_at_last(kind), None);
     }
 }
