@@ -26,7 +26,6 @@ mod track_blocks;
 
 use block::Duration;
 
-pub(crate) use check::NEAR_NANOS;
 pub use curve::measure;
 pub use reposition::reposition;
 pub use threshold::MeasuredTime;

@@ -8,14 +8,14 @@ use crate::confidence::Confidence;
 mod arm;
 mod firmware;
 mod host;
+mod kept_seeks;
 mod layout;
 mod pattern;
 mod progress;
 mod tracks;
-mod ways;
 
-pub(crate) use arm::whole_stroke;
 pub use arm::{ArmTimings, SeekPoint};
+pub(crate) use arm::{NEAR_NANOS, whole_stroke};
 pub use firmware::{
     ChunkRate, ChunkSizes, CountBound, Destage, Firmware, FirmwareConfidence, Honesty, WriteBuffer,
 };
@@ -59,7 +59,7 @@ impl Findings {
         if let (Some(before), Some(arm)) = (&self.layout, &mut self.arm) {
             match before.pattern.surfaces == layout.pattern.surfaces {
                 true => {
-                    let kept = layout.keeps_ways_of(before, arm);
+                    let kept = layout.keeps_seeks_of(before, arm);
                     let all = [Some(arm.confidence), Some(kept), seeks];
                     arm.confidence = all.into_iter().flatten().min().unwrap_or_default();
                 }

@@ -19,12 +19,10 @@ use crate::arm::survey::{Survey, ThereAndBack, TrackDistance};
 use crate::arm::threshold::Threshold;
 use crate::arm::track_blocks::TrackBlocks;
 use crate::confidence::Confidence;
+use crate::findings::NEAR_NANOS;
 
-/// Maximum difference of a measured pair from the table, in nanoseconds: twice the permitted mean
-/// error of the table (issue 4). The noise of a measurement with [`ANSWERS`] takes half of it.
-pub(crate) const NEAR_NANOS: u64 = 100_000;
-
-/// The same as a number with a fraction.
+/// Maximum difference of a measured pair from the table, in nanoseconds. The noise of a measurement with [`ANSWERS`] takes
+/// half of it.
 const NEAR: f64 = NEAR_NANOS as f64;
 
 /// Answers near the threshold for each pair, both directions together. A choice: seeks that scatter

@@ -5,6 +5,10 @@ use drive::seek::{SeekError, SeekTable};
 
 use crate::confidence::Confidence;
 
+/// Maximum difference of a time from that of a table which holds, in nanoseconds: twice the permitted mean error of
+/// the table (issue 4).
+pub(crate) const NEAR_NANOS: u64 = 100_000;
+
 /// The findings about the arm.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArmTimings {

@@ -191,6 +191,17 @@ impl TrackMap {
         self.pieces.iter().map(MapPiece::blocks).sum()
     }
 
+    /// The known block with so many known blocks before it.
+    pub fn known_block(&self, mut place: u64) -> Option<Lba> {
+        for piece in &self.pieces {
+            if place < piece.blocks() {
+                return Some(Lba(piece.first.0 + place));
+            }
+            place -= piece.blocks();
+        }
+        None
+    }
+
     /// The first block from `lba` on whose track is unknown.
     pub fn unknown_from(&self, lba: Lba) -> Lba {
         let mut at = lba;

@@ -5,9 +5,8 @@ use drive::Geometry;
 use drive::seek::SeekTable;
 
 use super::track_timer::{EQUAL, TrackTimer};
-use crate::arm::NEAR_NANOS;
 use crate::confidence::Confidence;
-use crate::findings::{FoundTrack, TrackLayout};
+use crate::findings::{FoundTrack, NEAR_NANOS, TrackLayout};
 
 /// Short distances that are checked, in cylinders: the shortest ones, which a wrong number of
 /// surfaces changes most, and longer ones, at which the arm comes back if it is a serpentine that
@@ -61,11 +60,11 @@ pub(super) async fn check(
         .map(|&distance| pairs(timer, layout, geometry, distance, &mut step))
         .collect();
     let seeks = Seeks::measured(timer, cylinders);
-    let ways = match seeks {
-        Some(_) => any_ways(timer, layout, geometry),
+    let others = match seeks {
+        Some(_) => any_pairs(timer, layout, geometry),
         None => Vec::new(),
     };
-    let between = ways.iter().map(|way| way.between);
+    let between = others.iter().map(|pair| pair.between);
     let all: Vec<_> = pairs.iter().flatten().copied().chain(between).collect();
     // All of them together: without cache control they evict each other's blocks.
     let mut times = timer.careful().times(&all).await.into_iter();
@@ -77,17 +76,17 @@ pub(super) async fn check(
             fitting(times.map(|time| time.unwrap_or(f64::INFINITY)).collect())
         })
         .collect();
-    // The middle of each distance, and each of the other ways.
+    // The middle of each distance, and each of the other pairs.
     let middles = distances.iter().zip(&all);
     let middles = middles.filter(|(distance, fits)| **distance > 0 && fits.checks > 0);
     let middles = middles.map(|(distance, fits)| (*distance, Some(fits.middle)));
-    let ways = ways
+    let others = others
         .iter()
         .zip(times)
-        .map(|(way, time)| (way.distance, time));
+        .map(|(pair, time)| (pair.distance, time));
     Checked {
         layout: of_layout(&all, short.len()),
-        seeks: seeks.and_then(|seeks| seeks.confidence(middles.chain(ways))),
+        seeks: seeks.and_then(|seeks| seeks.confidence(middles.chain(others))),
     }
 }
 
@@ -193,29 +192,29 @@ fn pairs(
     pairs
 }
 
-/// A way between two tracks of the map.
-struct Way {
+/// Two tracks of the map, and the cylinders between them.
+struct TrackPair {
     distance: u32,
     between: (FoundTrack, FoundTrack),
 }
 
-/// Ways between any two tracks of the map: where it is small, few are at a distance that is asked for.
-fn any_ways(timer: &TrackTimer<'_>, layout: &TrackLayout, geometry: &Geometry) -> Vec<Way> {
+/// Pairs of any two tracks of the map. Where the map is small, few are at a given distance.
+fn any_pairs(timer: &TrackTimer<'_>, layout: &TrackLayout, geometry: &Geometry) -> Vec<TrackPair> {
     let track = |number: u64| {
         let lba = layout.known_block(mixed(number, layout.known_blocks()))?;
         let track = timer.prober.findings(|found| found.map.track_of(lba))?;
         Some((track, geometry.locate(lba)?.cylinder))
     };
-    let ways = (0..ANY).filter_map(|number| {
+    let others = (0..ANY).filter_map(|number| {
         let ((from, left), (to, reached)) = (track(2 * number)?, track(2 * number + 1)?);
         let distance = left.abs_diff(reached);
         let between = (from, to);
-        (distance > 0).then_some(Way { distance, between })
+        (distance > 0).then_some(TrackPair { distance, between })
     });
-    ways.collect()
+    others.collect()
 }
 
-/// How many such ways. A choice: a tenth of all that is measured.
+/// How many such pairs. A choice: a tenth of all that is measured.
 const ANY: u64 = 8;
 
 /// A number below `below`, the `number`th by chance: the finalizer of splitmix64 (Vigna).

@@ -185,17 +185,6 @@ impl TrackMap {
             .extend(before.map(|before| (before, begin - width)));
         Some(boundary)
     }
-
-    /// The known block with so many known blocks before it.
-    fn known_block(&self, mut place: u64) -> Option<Lba> {
-        for piece in &self.pieces {
-            if place < piece.blocks() {
-                return Some(Lba(piece.first.0 + place));
-            }
-            place -= piece.blocks();
-        }
-        None
-    }
 }
 
 #[cfg(test)]

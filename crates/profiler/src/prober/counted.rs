@@ -78,11 +78,11 @@ impl CountedTracks {
         }
     }
 
-    /// The number of sectors that is not told yet, and is by those that were seen if no more are: it is looked for once then.
+    /// The number of sectors, if it was not told, by the tracks that were seen, when no more can be. It is asked for once.
     pub(crate) fn told_at_last(&self, kind: TrackCount) -> Option<u32> {
         match self.kinds.get(&kind)? {
             Count::Told(_) => None,
-            Count::Seen(seen) => seen.straight(kind),
+            Count::Seen(seen) => seen.by_usual_errors(kind),
         }
     }
 
@@ -126,14 +126,14 @@ impl SeenTracks {
     /// its rank below and above it, whatever their distribution; of another number than is believed, more of them. Nothing if the blocks in between are not on one line
     /// with the ends.
     fn tell(&self, kind: TrackCount) -> Option<u32> {
-        match self.straight(kind)? {
+        match self.by_usual_errors(kind)? {
             told if told == kind.sectors => Some(told),
             _ => self.within(ERRORS_OF_ANOTHER, kind),
         }
     }
 
-    /// The same, of any number as of the one that is believed.
-    fn straight(&self, kind: TrackCount) -> Option<u32> {
+    /// The number that these tell if the usual errors suffice, whichever is believed.
+    fn by_usual_errors(&self, kind: TrackCount) -> Option<u32> {
         if self.last.len() < FEWEST || spread(&self.inside) > BENT * spread(&self.last) {
             return None;
         }

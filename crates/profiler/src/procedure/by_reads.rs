@@ -130,7 +130,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         explore_discarded(prober, &mut settled, end).await;
     }
     let has_skipped = prober.within(end, skip_cylinders(prober)).await.flatten();
-    // Doubted ones are measured again, as such that are not known.
+    // Seeks that are doubted are measured again, like unknown ones.
     let is_known = seeks(prober) > Confidence::of(1, 1) && has_skipped.is_none();
     let refining = left(prober, end).saturating_sub(UNREFINED);
     let effort = match refining.is_zero() {

@@ -7,7 +7,7 @@ use block::{Duration, Instant, Lba};
 use drive::seek::SeekTable;
 use drive::{Geometry, HostJitter, Imperfections, Profile, VirtualDrive};
 use profiler::clock::apart;
-use profiler::findings::{ProfilingStage, TrackMap};
+use profiler::findings::ProfilingStage;
 use profiler::procedure::complete;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
@@ -159,7 +159,7 @@ impl Judged {
         let mut turned: Vec<(f64, bool)> = Vec::new();
         let mut bounds = 0;
         for n in 1..=BLOCKS {
-            let Some(lba) = known_block(&findings.map, spread(n, blocks).0) else {
+            let Some(lba) = findings.map.known_block(spread(n, blocks).0) else {
                 continue;
             };
             let Some(found) = findings.map.track_of(lba) else {
@@ -340,17 +340,6 @@ impl fmt::Debug for Judged {
             self.failed,
         )
     }
-}
-
-/// The known block before which so many are known.
-fn known_block(map: &TrackMap, mut place: u64) -> Option<Lba> {
-    for piece in &map.pieces {
-        if place < piece.blocks() {
-            return Some(Lba(piece.first.0 + place));
-        }
-        place -= piece.blocks();
-    }
-    None
 }
 
 /// A block, by the golden section.

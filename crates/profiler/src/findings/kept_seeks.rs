@@ -11,21 +11,19 @@
 use block::Lba;
 use drive::Geometry;
 
-use super::{ArmTimings, TrackLayout};
-use crate::arm::NEAR_NANOS;
+use super::{ArmTimings, NEAR_NANOS, TrackLayout};
 use crate::confidence::Confidence;
 
-/// Pairs of blocks that are compared: as many as a thorough check of the arm measures
-/// ([`Effort::FULL`](crate::arm::Effort::FULL)).
+/// Pairs of blocks that are compared: as many as a thorough check of the arm measures. A choice.
 const PAIRS: u64 = 40;
 
 /// Half of the pairs are at most so many parts of the known blocks apart, as half of the arm's checks are short. A choice.
 const NEAR_PARTS: u64 = 100;
 
 impl TrackLayout {
-    /// How many ways between known blocks take as long by this layout as by the one before, with the same table of seeks. A
-    /// doubt, as by one way that does, where nothing that was known is.
-    pub(super) fn keeps_ways_of(&self, before: &TrackLayout, arm: &ArmTimings) -> Confidence {
+    /// The share of pairs of known blocks between which a seek takes as long by this layout as by the one before. Two thirds
+    /// where the two have no known blocks in common.
+    pub(super) fn keeps_seeks_of(&self, before: &TrackLayout, arm: &ArmTimings) -> Confidence {
         let doubt = Confidence::of(1, 1);
         let geometries = [before, self].map(|layout| Geometry::indexed(&layout.description));
         let [Ok(then), Ok(now)] = geometries else {
@@ -79,7 +77,9 @@ mod tests {
     use drive::Angle;
 
     use super::*;
-    use crate::findings::{Band, Heading, MapPiece, Pattern, SeekPoint, TrackMap, Turning};
+    use crate::findings::{
+        Band, Findings, Heading, MapPiece, Pattern, SeekPoint, TrackMap, Turning,
+    };
     use crate::layout::{Skipped, layout};
 
     /// Two known pieces of 100 tracks, with a gap of 100 tracks between them; so many cylinders of it hold no blocks.
@@ -130,25 +130,41 @@ mod tests {
 
     #[test]
     fn seeks_hold_while_distances_do() {
-        let all = laid(0).keeps_ways_of(&laid(0), &arm());
+        let all = laid(0).keeps_seeks_of(&laid(0), &arm());
         assert_eq!(all, Confidence::of(40, 40));
         // 90 us longer over the gap: as good as the table is.
-        let nearly = laid(90).keeps_ways_of(&laid(0), &arm());
+        let nearly = laid(90).keeps_seeks_of(&laid(0), &arm());
         assert!(nearly >= Confidence::of(30, 30), "{nearly:?}");
     }
 
     #[test]
-    fn ways_over_a_gap_of_which_the_guess_changes_are_doubted() {
-        let known = laid(2_000).keeps_ways_of(&laid(0), &arm());
+    fn seeks_over_a_gap_of_which_the_guess_changes_are_doubted() {
+        let known = laid(2_000).keeps_seeks_of(&laid(0), &arm());
         // Those inside either piece hold: three quarters of all, half of which are near.
         assert!(known.share() > 0.5 && known.share() < 0.9, "{known:?}");
+    }
+
+    #[test]
+    fn a_new_layout_doubts_the_seeks_that_it_changes() {
+        let all = Confidence::of(40, 40);
+        for (skipped, are_kept) in [(0, true), (2_000, false)] {
+            let mut found = Findings::default();
+            found.lay_out(laid(0), None);
+            found.arm = Some(ArmTimings {
+                confidence: all,
+                ..arm()
+            });
+            found.lay_out(laid(skipped), None);
+            let seeks = found.arm.expect("seeks").confidence;
+            assert_eq!(seeks == all, are_kept, "{skipped}: {seeks:?}");
+        }
     }
 
     #[test]
     fn where_nothing_known_is_left_seeks_are_doubted() {
         let mut before = laid(0);
         before.known = vec![Extent::new(Lba(12_000), Sectors(100)).expect("blocks")];
-        let kept = laid(1).keeps_ways_of(&before, &arm());
+        let kept = laid(1).keeps_seeks_of(&before, &arm());
         assert_eq!(kept, Confidence::of(1, 1));
     }
 }
