@@ -53,7 +53,7 @@ pub(crate) async fn settle_counts(prober: &Prober, until: Instant) {
     let desk = &mut *desk;
     for kind in desk.findings.map.common_kinds() {
         let kind = kind.count;
-        let told = desk.counted.told_at_last(kind);
+        let told = desk.counted.told_at_last(kind, desk.spares.told());
         if let Some(sectors) = told.filter(|sectors| *sectors >= kind.blocks) {
             desk.findings.map.recount(kind, sectors);
             desk.counted.settle(TrackCount { sectors, ..kind });
@@ -95,10 +95,10 @@ async fn count(prober: &Prober, kind: &AlikeTracks) -> Option<()> {
             offs.reverse();
         }
         let [first, inside, last] = offs;
-        prober
-            .desk()
-            .counted
-            .add(kind.count, [inside - first, last - first]);
+        let mut desk = prober.desk();
+        let spares = desk.spares.told();
+        desk.counted
+            .add(kind.count, [inside - first, last - first], spares);
     }
     Some(())
 }

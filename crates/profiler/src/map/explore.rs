@@ -15,10 +15,10 @@ use block::Lba;
 use drive::Angle;
 
 use super::line::beginning;
-use super::observer::{Care, Observer, width};
+use super::observer::{Care, Observer};
 use super::sector_line::{LineBegin, NoTrack};
-use super::track_cycle::{History, Landings, TrackCycle, TrackKind};
-use crate::clock::{apart, forward};
+use super::track_cycle::{History, Landings, TrackCycle};
+use crate::clock::forward;
 use crate::findings::MapPiece;
 use crate::prober::Prober;
 
@@ -76,32 +76,6 @@ pub async fn explore(prober: &Prober, from: Lba, to: Lba) -> Explored {
 /// it goes on at the right place. A choice: all of them for cylinders, which have two.
 const FIRST_LANDINGS: u32 = 8;
 
-/// The share of a landing's error in the mean of those before it. A choice.
-const SPREAD_GAIN: f64 = 0.1;
-
-/// The share of a landing's error that is believed behind a host that delays: of a leap that is longer than those
-/// before, and of others. A choice: the error of the turns grows with the leap, that of the landing does not.
-const LANDING_GAINS: (f64, f64) = (0.8, 0.5);
-
-/// Leaps over so many tracks land by more sightings behind such a host: they tell where all of the tracks are. A
-/// choice.
-const LONG_LEAP: u64 = 8;
-
-/// How much farther off a landing may be behind such a host if its leap is so many times as long as those before.
-/// A choice: with more, leaps by a mean of turns pass over longer turns between cylinders.
-const MOST_GROWN: f64 = 1.5;
-
-/// How far off it may be besides, as a share of the skew before it: a boundary one block farther is not taken
-/// for it. A choice: less than half.
-const OF_SKEW: f64 = 0.4;
-
-/// Landings that are farther off than so many times the mean are not believed. A choice: five
-/// standard deviations, if the errors are normal.
-const FAR: f64 = 6.0;
-
-/// Landings are never asked to be more exact than by this share of a sector. A choice.
-const FINEST: f64 = 0.02;
-
 /// Pieces of the map in which rows like the present one are looked for, to each side. A choice: some
 /// rows in which no pattern was found, band by band.
 const NEAR_PIECES: usize = 256;
@@ -129,6 +103,8 @@ pub(super) struct Explorer {
     pub(super) recounted: Option<(u32, u32)>,
     /// The end of the track that was walked last, and its blocks.
     pub(super) walked: Option<(Lba, u32)>,
+    /// How many more tracks were passed lately with a few missing blocks than others.
+    pub(super) slipped: u64,
 }
 
 impl Explorer {
@@ -164,6 +140,7 @@ impl Explorer {
             stride: 1,
             recounted: None,
             walked: None,
+            slipped: 0,
         };
         if !is_first {
             let traced = explorer.trace(begun.sectors, None).await?;
@@ -277,12 +254,19 @@ impl Explorer {
                 self.take(&mut track_cycle, ahead, off);
                 gone += ahead;
                 self.stride = (self.stride.max(ahead) * 2).min(self.limit.0);
+                self.slipped = self.slipped.saturating_sub(ahead);
                 continue;
             }
             let (right, off) = self.last_right(&track_cycle, ahead).await?;
             if right > 0 {
                 self.take(&mut track_cycle, right, off);
                 gone += right;
+            }
+            if self.pass_slipped(&mut track_cycle).await? {
+                gone += 1;
+                self.slipped = self.slipped.saturating_sub(right) + 1;
+                self.stride = right.max(1);
+                continue;
             }
             self.stride = (gone / 2).max(1);
             break;
@@ -315,90 +299,6 @@ impl Explorer {
             }
         }
         fits
-    }
-
-    /// Looks at the boundary before the track so many tracks ahead; answers how far off it is, in
-    /// revolutions, if it is where it should be. A quick look is at the block before it only: a
-    /// sector that is left out moves the boundary over it.
-    async fn landing(
-        &mut self,
-        track_cycle: &TrackCycle,
-        ahead: u64,
-        care: Care,
-    ) -> Result<Option<f64>, NoTrack> {
-        let stretch = track_cycle.ahead(ahead);
-        let before = track_cycle.kind_ahead(ahead - 1);
-        let expected = before.end(self.start + track_cycle.ahead(ahead - 1).turn);
-        let last = Lba(self.first.0 + stretch.blocks - 1);
-        let tolerance = self.tolerance(&before, track_cycle.growth(ahead));
-        let Some(off) = self
-            .lands(last, expected, (&before, tolerance), care)
-            .await?
-        else {
-            return Ok(None);
-        };
-        if care == Care::Quick {
-            return Ok(Some(off));
-        }
-        let kind = track_cycle.kind_ahead(ahead);
-        let first = Lba(self.first.0 + stretch.blocks);
-        let expected = self.start + stretch.turn + width(kind.sectors);
-        let tolerance = self.tolerance(&before, track_cycle.growth(ahead));
-        let behind = self
-            .lands(first, expected, (&kind, tolerance), care)
-            .await?;
-        let Some(behind) = behind.filter(|_| self.observer.late() > 0.0) else {
-            return Ok(behind);
-        };
-        let has_room = first.0 + u64::from(kind.blocks) < self.limit.0;
-        if ahead >= LONG_LEAP && has_room {
-            let at = (first, expected);
-            let more = self.observer.typical_off(at, [off, behind], kind.sectors);
-            return Ok(Some(more.await?));
-        }
-        Ok(Some((off + behind) / 2.0))
-    }
-
-    /// How far off a block is, if it is not far off.
-    async fn lands(
-        &mut self,
-        lba: Lba,
-        expected: Angle,
-        (kind, tolerance): (&TrackKind, f64),
-        care: Care,
-    ) -> Result<Option<f64>, NoTrack> {
-        let mut off = self.observer.off(lba, expected, tolerance, care).await?;
-        if off.abs() > tolerance && care == Care::Sure && self.observer.wanders() {
-            self.observer.recover().await?;
-            off = self.observer.off(lba, expected, tolerance, care).await?;
-        }
-        if off.abs() <= kind.tolerance() {
-            // Whether it is believed or not: too narrow a tolerance widens again.
-            self.spread += SPREAD_GAIN * (off.abs() - self.spread);
-        }
-        Ok((off.abs() <= tolerance).then_some(off))
-    }
-
-    /// How far off the landing behind a track may be: not much farther than others were. Behind a host the
-    /// turns of leaps that are longer than those before are not known better.
-    fn tolerance(&self, before: &TrackKind, growth: f64) -> f64 {
-        let usual = FAR * self.spread + FINEST / f64::from(before.sectors);
-        let usual = usual.min(before.tolerance());
-        let late = self.observer.late();
-        if late == 0.0 {
-            return usual;
-        }
-        let skew = apart(before.end(Angle::ZERO), before.turn).abs();
-        (usual * growth.clamp(1.0, MOST_GROWN)).min((skew * OF_SKEW).max(late))
-    }
-
-    /// What is believed of the error of a landing.
-    fn believed(&self, off: f64, growth: f64) -> f64 {
-        match (self.observer.late() > 0.0, growth >= 1.0) {
-            (false, _) => off,
-            (true, true) => off * LANDING_GAINS.0,
-            (true, false) => off * LANDING_GAINS.1,
-        }
     }
 
     /// How many tracks ahead the last boundary is where it should be, and how far it is off, if
@@ -458,7 +358,11 @@ impl Explorer {
         self.first = Lba(self.first.0 + ahead.blocks);
         self.start = self.start + ahead.turn + forward(off);
         track_cycle.advance(tracks);
-        let sectors = track_cycle.kind().sectors;
+        self.turn_to(track_cycle.kind().sectors);
+    }
+
+    /// The present track has so many sectors on a turn.
+    pub(super) fn turn_to(&mut self, sectors: u32) {
         if sectors != self.sectors {
             self.sectors = sectors;
             self.observer.resolve(sectors);

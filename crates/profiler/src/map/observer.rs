@@ -198,22 +198,10 @@ impl Observer {
         desk.spares.told()
     }
 
-    /// How far off a block is, in revolutions, of which the sightings before were off by so much: the median of these
-    /// and of some of the next blocks on its track, which has so many sectors on a turn.
-    pub(super) async fn typical_off(
-        &mut self,
-        (lba, expected): (Lba, Angle),
-        before: [f64; 2],
-        sectors: u32,
-    ) -> Result<f64, Unseen> {
-        let mut offs = before.to_vec();
-        // Look-ahead reads what is above.
-        for place in (1..=MORE).rev() {
-            let block = place * BESIDE % u64::from(sectors / 2).max(1);
-            let end = expected + width(sectors).times(block);
-            offs.push(apart(end, self.look(Lba(lba.0 + block)).await?));
-        }
-        Ok(median(&mut offs))
+    /// Blocks of a track that tell where it is, besides the first one: downwards.
+    pub(super) fn beside(sectors: u32) -> impl Iterator<Item = u64> {
+        let block = move |place: u64| place * BESIDE % u64::from(sectors / 2).max(1);
+        (1..=MORE).rev().map(block)
     }
 
     /// How far off a block is by each of some sightings.

@@ -199,6 +199,11 @@ impl TrackCycle {
         self.checked >= self.cycle_tracks()
     }
 
+    /// How many tracks ahead a prediction was right.
+    pub(super) fn span(&self) -> u64 {
+        self.span
+    }
+
     /// How many times as far so many tracks are as a prediction was right.
     pub(super) fn growth(&self, tracks: u64) -> f64 {
         tracks as f64 / self.span as f64

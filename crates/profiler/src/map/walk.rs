@@ -27,7 +27,7 @@ const LONGER: u32 = 32;
 
 /// The share of a walked track's error that is believed behind a host that delays. A choice: the next tracks show
 /// what is left.
-const LATE_GAIN: f64 = 0.25;
+pub(super) const LATE_GAIN: f64 = 0.25;
 
 /// Sightings of the first block of a track that is not as expected, behind a host that delays. A choice: the median
 /// of five is half as far off as one.
@@ -330,8 +330,8 @@ impl Explorer {
         Ok(0)
     }
 
-    /// Believes in one track.
-    fn step(&mut self, traced: &Traced, kind: TrackKind) {
+    /// Puts the present track on the map.
+    pub(super) fn put(&self, traced: &Traced, kind: TrackKind) {
         let run = KindRun { kind, tracks: 1 };
         let piece = MapPiece::of(self.first, self.start, &[run], 1);
         let late = self.observer.late();
@@ -345,6 +345,12 @@ impl Explorer {
                 .iter()
                 .for_each(|moved| map.move_away(*moved));
         });
+    }
+
+    /// Believes in one track.
+    fn step(&mut self, traced: &Traced, kind: TrackKind) {
+        let run = KindRun { kind, tracks: 1 };
+        self.put(traced, kind);
         let Some(track_cycle) = &mut self.track_cycle else {
             self.history.push(run);
             return;

@@ -15,8 +15,8 @@ use std::pin::Pin;
 use block::{Duration, Instant};
 
 use super::{
-    CHECKS, begin, explore_rest, fail, find_arm, find_firmware, find_layout, find_spindle,
-    limit_arm, spindle_block, take_up_map, verify,
+    CHECKS, ENOUGH_PPM, TO_PLACE, begin, explore_rest, fail, find_arm, find_firmware, find_layout,
+    find_spindle, limit_arm, spindle_block, take_up_map, verify,
 };
 use crate::arm::Effort;
 use crate::confidence::Confidence;
@@ -69,7 +69,7 @@ const MORE: Duration = Duration::from_nanos(
     SHORTEST.as_nanos() + SETTLING.as_nanos() + CHECKING.as_nanos() + THOROUGHLY.as_nanos(),
 );
 
-/// A map whose check has not ended so long before the end is given up, before the procedure is stopped. A choice: some
+/// What has not ended so long before the end is given up, before the procedure is stopped. A choice: some
 /// reads.
 const ENDING: Duration = Duration::from_secs(1);
 
@@ -87,7 +87,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     let mut measured = surfaces(prober);
     let for_map = for_map(prober, left(prober, end));
     let mut until = prober.now() + for_map;
-    let length = part(for_map, PARTS).max(SHORTEST);
+    let length = part(for_map, PARTS).max(shortest(prober));
     let mut again = false;
     while explored.is_none() && left(prober, until) >= SHORTEST + CHECKING {
         begin(prober, ProfilingStage::Map);
@@ -95,7 +95,8 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         explored = prober
             .part(|prober| prober.now() >= stop, Pin::new(&mut map))
             .await;
-        if map::needs_settling(prober) && left(prober, until) < SHORTEST + CHECKING {
+        let has_ended = explored.is_some() || left(prober, until) < SHORTEST + CHECKING;
+        if map::needs_settling(prober) && is_arm_known(prober) && has_ended {
             // All of the map is counted, settled and checked below.
             break;
         }
@@ -124,11 +125,23 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
             }
         }
     }
-    settle_all(prober, &mut settled, end).await;
     if map::needs_settling(prober) {
-        prober.within(end, place(prober)).await;
+        let work = async {
+            settle_all(prober, &mut settled, end).await;
+            place(prober).await;
+        };
+        let before = end.saturating_sub(ENDING);
+        if prober.within(before, work).await.is_none() {
+            doubt_layout(prober);
+        }
         explore_discarded(prober, &mut settled, end).await;
+        place_again(prober, end).await;
     }
+    arm_thoroughly(prober, end).await;
+}
+
+/// Finds cylinders without blocks, and measures the arm again in the time that is left.
+async fn arm_thoroughly(prober: &Prober, end: Instant) {
     let has_skipped = prober.within(end, skip_cylinders(prober)).await.flatten();
     // Seeks that are doubted are measured again, like unknown ones.
     let is_known = seeks(prober) > Confidence::of(1, 1) && has_skipped.is_none();
@@ -143,6 +156,23 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
     if !is_known || effort != Effort::QUICK {
         let work = arm_and_electronics(prober, effort);
         prober.within(end, work).await;
+    }
+}
+
+/// What checks of the map discard changes the cylinders in between: a layout that was not checked since is doubted, and seeks
+/// over its cylinders.
+fn doubt_layout(prober: &Prober) {
+    prober.findings(Findings::doubt_layout);
+    limit_arm(prober);
+}
+
+/// Looks for surfaces and cylinders once more if they are not known with confidence, and time is left for them and the arm.
+async fn place_again(prober: &Prober, end: Instant) {
+    let before = end.saturating_sub(for_quick_arm());
+    let confidence = prober.findings(|found| Some(found.layout.as_ref()?.confidence));
+    let is_sure = confidence.unwrap_or_default().ppm() >= ENOUGH_PPM;
+    if !is_sure && left(prober, before) >= TO_PLACE {
+        prober.within(before, find_layout(prober)).await;
     }
 }
 
@@ -164,7 +194,9 @@ async fn explore_discarded(prober: &Prober, settled: &mut SettledPieces, end: In
             prober.findings(|found| checked.restore(found));
             break;
         }
-        prober.within(end, place(prober)).await;
+        if prober.within(until, place(prober)).await.is_none() {
+            doubt_layout(prober);
+        }
         if known(prober) <= before {
             break;
         }
@@ -233,6 +265,15 @@ async fn first_tracks<'a>(
     }
 }
 
+/// The least time of a part of the map. Behind a host its checks take longer; a choice: a quarter of it at most, if the seeks
+/// between its tracks are known already.
+fn shortest(prober: &Prober) -> Duration {
+    match map::needs_settling(prober) && is_arm_known(prober) {
+        true => Duration::from_nanos(4 * (SETTLING + CHECKING).as_nanos()),
+        false => SHORTEST,
+    }
+}
+
 /// Whether the first tracks suffice, or half of the time is over, or no track was found until `stop`.
 fn has_enough(prober: &Prober, half: Instant, stop: Instant) -> bool {
     let now = prober.now();
@@ -262,14 +303,14 @@ async fn settle(prober: &Prober, settled: &mut SettledPieces, end: Instant) -> b
 async fn settle_all(prober: &Prober, settled: &mut SettledPieces, end: Instant) {
     if !for_settling(prober).is_zero() {
         begin(prober, ProfilingStage::Map);
-        let counting = COUNTING.max(part(left(prober, end), 2));
         // Angles and bounds that are not checked are not believed.
         let checking = prober.time_of_checks(CHECKS) + ENDING;
         let end = end.saturating_sub(checking.max(CHECKING));
         let inquiring = prober.time_of_checks(MOST_INQUIRED);
         let before = end.saturating_sub(inquiring);
-        map::settle_counts(prober, before.min(prober.now() + counting)).await;
         settle(prober, settled, before).await;
+        let counting = COUNTING.max(part(left(prober, end), 2));
+        map::settle_counts(prober, before.min(prober.now() + counting)).await;
         map::inquire(prober, end).await;
         map::verify_settled(prober, CHECKS, end + checking).await;
     }
@@ -335,20 +376,26 @@ async fn arm_and_electronics(prober: &Prober, effort: Effort) {
     }
 }
 
-/// How much of the time that is left is for the map. Behind a host that delays it is half of that at least: of all that
-/// a profile needs, unknown blocks cost a service most.
+/// How long the arm takes without refining.
+fn for_quick_arm() -> Duration {
+    THOROUGHLY.saturating_sub(UNREFINED) + CHECKING
+}
+
+/// How much of the time that is left is for the map. Behind a host that delays it is half of that at least, and all but for its
+/// checks if the arm is known: of all that a profile needs, unknown blocks cost a service most.
 fn for_map(prober: &Prober, left: Duration) -> Duration {
     let settling = for_settling(prober);
     let rest = left.saturating_sub(for_arm(prober, left) + for_skipped(prober) + settling);
-    match settling.is_zero() {
-        true => rest,
-        false => rest.max(part(left, 2)),
+    match (settling.is_zero(), is_arm_known(prober)) {
+        (true, _) => rest,
+        (false, false) => rest.max(part(left, 2)),
+        (false, true) => rest.max(left.saturating_sub(COUNTING + SETTLING + CHECKING)),
     }
 }
 
 /// How much of the time that is left is for the arm.
 fn for_arm(prober: &Prober, left: Duration) -> Duration {
-    let is_known = prober.findings(|found| found.arm.is_some());
+    let is_known = is_arm_known(prober);
     match (part(left, ARM_PART) >= THOROUGHLY, is_known) {
         (true, _) => THOROUGHLY,
         (false, true) => Duration::ZERO,
@@ -363,6 +410,11 @@ fn for_skipped(prober: &Prober) -> Duration {
         (Some(1), true) => SKIPPED,
         _ => Duration::ZERO,
     }
+}
+
+/// Whether seeks were measured.
+fn is_arm_known(prober: &Prober) -> bool {
+    prober.findings(|found| found.arm.is_some())
 }
 
 /// One of so many parts of a time.

@@ -145,7 +145,8 @@ fn a_buffer_of_two_thousand_segments_is_emptied() {
 }
 
 /// Over NBD a drive's ends come 30 us later in the mean, and on a machine whose load changes by up to 60 us more
-/// for some seconds.
+/// for some seconds. Every map has its tracks where they are; with one seed of sixteen too many checks are beside their angles
+/// for the map to be relied on.
 #[test]
 fn a_host_whose_usual_delay_changes_moves_no_track() {
     let jitter = HostJitter {
@@ -156,23 +157,28 @@ fn a_host_whose_usual_delay_changes_moves_no_track() {
         ..HostJitter::measured(MeasuredPath::Nbd)
     };
     let truth = Arc::new(shipped("quantum-atlas-10k"));
-    let findings = found(&truth, jitter);
-    let [known, exact] = known_and_exact(&findings, &truth);
-    assert!(known * 10 > BLOCKS * 9, "{known} of {BLOCKS} known");
-    assert!(exact * 100 > known * 99, "{exact} of {known} exact");
-    assert!(findings.map_confidence.ppm() > 750_000);
-    // Eight blocks take longer over its bus than under its heads: a belief without it is wrong of every request.
-    let bus = findings
-        .firmware
-        .as_ref()
-        .expect("electronics")
-        .bus
-        .read_block;
-    let off = bus.as_nanos().abs_diff(truth.bus.read_block.as_nanos());
-    assert!(off < 5_000, "the bus: {bus:?}");
-    let off = seeks_off(&findings.arm.expect("seeks"), &truth);
-    assert!(off < 100.0, "seeks are {off:.1} us off");
+    let mut relied_on = 0;
+    for seed in SEEDS {
+        let findings = found_with(&truth, (jitter, seed), Duration::from_secs(600));
+        let [known, exact] = known_and_exact(&findings, &truth);
+        assert!(known * 10 > BLOCKS * 9, "{known} of {BLOCKS} known");
+        assert!(exact * 100 > known * 99, "{exact} of {known} exact");
+        let confidence = findings.map_confidence;
+        assert!(confidence.ppm() > 500_000, "{confidence:?}");
+        relied_on += u32::from(confidence.ppm() > 750_000);
+        // Eight blocks take longer over its bus than under its heads: a belief without it is wrong of every request.
+        let firmware = findings.firmware.as_ref().expect("electronics");
+        let bus = firmware.bus.read_block;
+        let off = bus.as_nanos().abs_diff(truth.bus.read_block.as_nanos());
+        assert!(off < 5_000, "the bus: {bus:?}");
+        let off = seeks_off(&findings.arm.expect("seeks"), &truth);
+        assert!(off < 100.0, "seeks are {off:.1} us off");
+    }
+    assert!(relied_on >= 3, "{relied_on} maps are relied on");
 }
+
+/// The seed of the other tests, and some before it.
+const SEEDS: std::ops::RangeInclusive<u64> = 4..=7;
 
 /// Sectors of 2 to 5 us, which delays of 15 us in the mean hide, and rows of 3,150 tracks: the number of sectors does not
 /// have to be told, and the layout is not searched again when the map has grown.
@@ -188,6 +194,24 @@ fn narrow_sectors_of_large_drives_hide_no_track_behind_a_host() {
     let off = seeks_off(&findings.arm.expect("seeks"), &truth);
     assert!(off < 100.0, "seeks are {off:.1} us off");
     assert!(findings.map_confidence.ppm() > 750_000);
+}
+
+/// Every eightieth track of the drive lacks a block, as tracks of real drives do: leaps pass these tracks, though delays hide
+/// single sectors.
+#[test]
+fn leaps_pass_tracks_that_lack_a_block_behind_a_host() {
+    let truth = Arc::new(shipped("seagate-cheetah-15k5"));
+    let findings = found(&truth, HostJitter::measured(MeasuredPath::Nbd));
+    let slips = &findings.map.slips;
+    assert!(slips.len() > 30, "{} tracks that lack blocks", slips.len());
+    let is_exact = |lba: Lba| {
+        let (found, is) = (findings.map.track_of(lba), truth.geometry.track_of(lba));
+        let (found, is) = found.zip(is).expect("a known track");
+        let end = found.first.0 + u64::from(found.blocks);
+        (found.first, found.sectors, end) == (is.first, is.sectors, is.last.0 + 1)
+    };
+    let exact = slips.iter().filter(|slip| is_exact(slip.before)).count();
+    assert!(exact * 50 > slips.len() * 49, "{exact} of {}", slips.len());
 }
 
 /// How many of the blocks are on known tracks, and on tracks that are known exactly.
