@@ -269,6 +269,35 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_most_tracks_have_is_told_by_fewer_tracks() {
+        let kind = TrackCount {
+            sectors: 333,
+            blocks: 333,
+        };
+        let seen_until_told = |spares: Option<u32>| {
+            let mut all = 0;
+            for seed in 0..100 {
+                let mut host = Host { seed, mean: 0.01 };
+                let mut tracks = CountedTracks::default();
+                for seen in 1..2_000 {
+                    let first = host.delay();
+                    let offs = [0, 1].map(|_| host.delay() - first);
+                    tracks.add(kind, offs, spares);
+                    if let Some(told) = tracks.told(kind) {
+                        assert_eq!(told, 333, "seed {seed}");
+                        all += seen;
+                        break;
+                    }
+                }
+            }
+            all
+        };
+        let [usual, open, other] = [Some(0), None, Some(1)].map(seen_until_told);
+        assert!(usual * 5 < open * 4, "{usual} of {open}");
+        assert!(open * 10 < other * 9, "{open} of {other}");
+    }
+
+    #[test]
     fn tracks_that_are_no_lines_tell_nothing() {
         let kind = TrackCount {
             sectors: 234,
