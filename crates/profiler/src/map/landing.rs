@@ -52,9 +52,9 @@ impl Explorer {
     ) -> Result<Option<f64>, NoTrack> {
         let stretch = track_cycle.ahead(ahead);
         let before = track_cycle.kind_ahead(ahead - 1);
-        let tolerance = self.tolerance(&before, track_cycle.growth(ahead));
         let (mut behind, mut offs) = (None, Vec::new());
         if care == Care::Sure {
+            let tolerance = self.tolerance(&before, track_cycle.growth(ahead));
             // Look-ahead reads what is above: downwards no block is in the buffer.
             let kind = track_cycle.kind_ahead(ahead);
             let begin = (

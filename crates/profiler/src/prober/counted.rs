@@ -59,16 +59,16 @@ const FEWEST: usize = 32;
 /// A number is told when it is `e` to this power times as likely as any other. A choice: once in 3,000 kinds it is another.
 const LEAD: f64 = 8.0;
 
-/// The same for another number than is believed, for which nothing else speaks, while more tracks are seen: it is looked for
-/// after each of them, of many kinds. A choice.
+/// The same for a number other than the believed one. A choice: it is looked for after each track of many kinds, so that rare
+/// chances come often.
 const LEAD_OF_ANOTHER: f64 = 18.0;
 
 /// What part of that suffices when no more tracks can be seen. A choice: what is not told then leaves the map.
 const AT_LAST: f64 = 0.7;
 
-/// How likely it is, as a logarithm of the odds, that a number that is believed is right, and one that leaves as many sectors
-/// without a block as most tracks do. Measured: of 62 drives behind a host that delays by 30 us, 986 of 1,003 numbers were
-/// right with both, and 69 of 81 with the first alone.
+/// What speaks for a number before tracks are seen, as logarithms of odds: that it is believed, and that it leaves as many
+/// sectors free as most tracks. Measured on 62 drives behind a host that delays by 30 us: with both, 986 of 1,003 numbers were
+/// right, and with the first alone 69 of 81.
 const BELIEVED: f64 = 2.0;
 const USUAL: f64 = 2.0;
 
