@@ -69,6 +69,14 @@ impl Findings {
         self.layout = Some(layout);
     }
 
+    /// What a write needs before its first sector is in the bus's table, if there is one, not in the arm's.
+    pub(crate) fn share_writes_with_bus(&mut self) {
+        if let Some(firmware) = &self.firmware {
+            let data = firmware.bus.write_block + firmware.overheads.write_reselect;
+            self.arm = self.arm.take().map(|arm| arm.with_data(data));
+        }
+    }
+
     /// A layout was looked for and not found: an earlier one is no better than one check that came true.
     pub(crate) fn doubt_layout(&mut self) {
         if let Some(before) = &mut self.layout {
@@ -121,6 +129,21 @@ mod tests {
             found.lay_out(layout(surfaces), None);
             assert_eq!(found.arm.is_some(), are_kept, "{surfaces}");
         }
+    }
+
+    /// A drive of 18 surfaces whose electronics were not told lost its seeks with them, and was not usable.
+    #[test]
+    fn seeks_stay_where_no_electronics_were_found() {
+        let mut found = Findings {
+            arm: Some(ArmTimings {
+                read: vec![SeekPoint::default()],
+                ..ArmTimings::default()
+            }),
+            ..Findings::default()
+        };
+        let before = found.arm.clone();
+        found.share_writes_with_bus();
+        assert_eq!(found.arm, before);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::prober::Prober;
 
 mod bands;
 mod check;
+mod cylinder;
 mod describe;
 mod guess;
 mod recognise;

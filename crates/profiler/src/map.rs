@@ -18,6 +18,7 @@ mod joined;
 mod landing;
 mod line;
 mod observer;
+mod reach;
 mod regions;
 mod sector_count;
 mod sector_line;

@@ -12,7 +12,7 @@ use drive::Geometry;
 use crate::arm::{self, Effort};
 use crate::belief::phase;
 use crate::device::Offers;
-use crate::findings::{ProfilingStage, TrackMap};
+use crate::findings::{Findings, ProfilingStage, TrackMap};
 use crate::firmware;
 use crate::layout::{self, NoLayout};
 use crate::map;
@@ -304,13 +304,7 @@ async fn find_firmware(prober: &Prober) {
         return fail(prober, ProfilingStage::Firmware, why.to_owned());
     };
     firmware::measure(prober, &geometry).await;
-    // What a write needs before its first sector is in the bus's table, not in the arm's.
-    prober.findings(|findings| {
-        if let (Some(arm), Some(firmware)) = (findings.arm.take(), &findings.firmware) {
-            let data = firmware.bus.write_block + firmware.overheads.write_reselect;
-            findings.arm = Some(arm.with_data(data));
-        }
-    });
+    prober.findings(Findings::share_writes_with_bus);
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use drive::Angle;
 
 use super::bands::{AT_ONCE, Bands, ROUGHLY, across, hinted, is_turn, lowest, searched};
+use super::cylinder::{TWO_KINDS, is_cylinder};
 use super::spans::{self, TrackSpan};
 use super::strip::other_density;
 use super::track_timer::{EQUAL, TrackTimer, nth};
@@ -74,10 +75,6 @@ async fn cylinders(timer: &TrackTimer<'_>, piece: usize) -> Option<Recognised> {
 /// Tracks whose timer to the next ones are measured where skews do not show cylinders. A choice: two
 /// cylinders of 16 surfaces, more than drives have had since the 1990s, and what is before them.
 const STEPS: i64 = 40;
-
-/// Steps from track to track whose times differ by more are of two kinds, in milliseconds. A choice:
-/// the least and the greatest of so many equal ones differ by nearly as much.
-const TWO_KINDS: f64 = 2.0 * EQUAL;
 
 /// Cylinder by cylinder, if the steps to the next track are longer after every so many tracks: skews
 /// do not show it where slips, spares, or other skews from zone to zone hide it.
@@ -214,50 +211,6 @@ fn period(cuts: &[u64], cycle: u64) -> Option<u64> {
     lengths.push(first + cycle - last);
     lengths.sort_unstable();
     Some(lengths[lengths.len() / 2])
-}
-
-/// At how many cylinders tracks of one cylinder are compared. A choice.
-const CYLINDERS: i64 = 3;
-
-/// Cylinders between such places without cache control. A choice: more than the buffer reads around a
-/// block.
-const APART: i64 = 6;
-
-/// Whether the tracks of a cycle that begins at `first` are on one cylinder.
-async fn is_cylinder(timer: &TrackTimer<'_>, first: &FoundTrack, period: i64) -> Option<bool> {
-    let mut sums = [0.0; 5];
-    let mut ends = [(f64::MAX, f64::MIN); 2];
-    let overs = [1, period - 1, period, 2 * period, 32 * period];
-    let mut pairs = Vec::new();
-    for cylinder in 0..CYLINDERS {
-        for (index, over) in (0..).zip(overs) {
-            // Without cache control pairs at one place would find each other's tracks in the buffer.
-            let place = match timer.prober.device().offers {
-                Offers::CacheControl => cylinder * 5,
-                Offers::Nothing => (cylinder * 5 + index) * APART,
-            };
-            let from = timer.beside(first, place * period)?;
-            pairs.push((from, timer.beside(&from, over)?));
-        }
-    }
-    let times = timer.times(&pairs).await;
-    let times = times.into_iter().collect::<Option<Vec<f64>>>()?;
-    for cylinder in times.chunks(overs.len()) {
-        for (index, &time) in cylinder.iter().enumerate() {
-            sums[index] += time / CYLINDERS as f64;
-            if let Some((least, greatest)) = ends.get_mut(index) {
-                (*least, *greatest) = (least.min(time), greatest.max(time));
-            }
-        }
-    }
-    let [next, last, one, two, many] = sums;
-    let flat = (last - next).abs() < EQUAL;
-    // The ends of cylinders of another length would come in between at some of the places.
-    let alike = ends
-        .iter()
-        .all(|(least, greatest)| greatest - least < TWO_KINDS);
-    // In bands of as many tracks, twice as far is back on the same cylinder.
-    Some(flat && alike && two > one - EQUAL && many > last + EQUAL)
 }
 
 /// Bands that go there and back, or the same track_timer each.

@@ -93,11 +93,29 @@ impl<'a> TrackTimer<'a> {
         self.time(from, &self.beside(from, tracks)?).await
     }
 
+    /// How many tracks are known behind another without a gap.
+    pub fn room(&self, track: &FoundTrack) -> i64 {
+        self.prober.findings(|findings| room(&findings.map, track))
+    }
+
     /// The track so many tracks behind another, or before it, in known blocks without a gap.
     pub fn beside(&self, track: &FoundTrack, tracks: i64) -> Option<FoundTrack> {
         self.prober
             .findings(|findings| beside(&findings.map, track, tracks))
     }
+}
+
+/// How many tracks are known behind another without a gap.
+fn room(map: &TrackMap, track: &FoundTrack) -> i64 {
+    let mut room = -1 - track.ordinal as i64;
+    for (index, piece) in map.pieces.iter().enumerate().skip(track.piece) {
+        room += piece.tracks() as i64;
+        let next = map.pieces.get(index + 1);
+        if next.is_none_or(|next| next.first != piece.end()) {
+            break;
+        }
+    }
+    room
 }
 
 /// The track so many tracks behind another, or before it, in known blocks without a gap.
@@ -138,4 +156,41 @@ pub(super) fn nth(map: &TrackMap, piece: usize, ordinal: u64) -> Option<FoundTra
         }
     }
     map.track_of(block::Lba(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use block::Lba;
+    use drive::Angle;
+
+    use super::*;
+    use crate::findings::{Band, MapPiece};
+
+    #[test]
+    fn the_last_track_of_the_room_is_known_and_the_next_one_is_not() {
+        let piece = |first, tracks, repeats| MapPiece {
+            first: Lba(first),
+            angle: Angle::ZERO,
+            cycle: vec![Band {
+                tracks,
+                blocks: 10,
+                sectors: 10,
+                start: Angle::ZERO,
+                skew: Angle::fraction(1, 10),
+            }],
+            repeats,
+            step: Angle::fraction(1, 3),
+        };
+        let map = TrackMap {
+            pieces: vec![piece(0, 3, 2), piece(60, 5, 1), piece(200, 4, 1)],
+            ..TrackMap::default()
+        };
+        for (lba, expected) in [(0, 10), (40, 6), (60, 4), (109, 0), (200, 3)] {
+            let track = map.track_of(Lba(lba)).expect("a track");
+            let room = room(&map, &track);
+            assert_eq!(room, expected, "{lba}");
+            assert!(beside(&map, &track, room).is_some());
+            assert!(beside(&map, &track, room + 1).is_none());
+        }
+    }
 }

@@ -8,7 +8,7 @@ use block::{Instant, Lba};
 
 use super::observer::Observer;
 use crate::clock::apart;
-use crate::findings::{Band, TrackMap};
+use crate::findings::{Band, Slip, TrackMap};
 use crate::prober::{Prober, TrackCount};
 
 /// Most tracks of a kind that are seen. A choice: they tell sectors that are a twentieth of the host's mean delay, and time
@@ -213,6 +213,13 @@ impl TrackMap {
         let bands = self.pieces.iter_mut().flat_map(|piece| &mut piece.cycle);
         let alike = bands.filter(|band| TrackCount::of(band) == count);
         alike.for_each(|band| band.sectors = sectors);
+        // Where a track has no more sectors than blocks, none was left out.
+        let slips = std::mem::take(&mut self.slips);
+        let has_room = |slip: &Slip| {
+            let track = self.track_of(slip.before);
+            track.is_none_or(|track| track.blocks + slip.sectors <= track.sectors)
+        };
+        self.slips = slips.into_iter().filter(has_room).collect();
     }
 }
 
@@ -304,5 +311,22 @@ mod tests {
             });
             assert_eq!(map.track_of(lba).map(|track| track.sectors), sectors);
         }
+    }
+
+    #[test]
+    fn a_track_with_as_many_sectors_as_blocks_has_left_none_out() {
+        let mut map = map();
+        let slip = |before| Slip {
+            before: Lba(before),
+            sectors: 1,
+        };
+        // On a track of ten blocks, and on one of eight.
+        map.slips = vec![slip(5), slip(34)];
+        let kind = TrackCount {
+            sectors: 11,
+            blocks: 10,
+        };
+        map.recount(kind, 10);
+        assert_eq!(map.slips, [slip(34)]);
     }
 }

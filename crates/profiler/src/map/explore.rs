@@ -16,6 +16,7 @@ use drive::Angle;
 
 use super::line::beginning;
 use super::observer::{Care, Observer};
+use super::reach::Reach;
 use super::sector_line::{LineBegin, NoTrack};
 use super::track_cycle::{History, Landings, TrackCycle};
 use crate::clock::forward;
@@ -215,7 +216,7 @@ impl Explorer {
     /// The pattern of other rows of the map whose surfaces differ in density, from the present track on, which is
     /// the first on its surface.
     fn of_other_rows(&self) -> Option<TrackCycle> {
-        let late = forward(self.observer.late());
+        let late = forward(self.observer.late_at_most());
         let is_row = |piece: &&MapPiece| {
             let first = piece.cycle[0].sectors;
             let has_others = piece.cycle.iter().any(|band| band.sectors != first);
@@ -250,26 +251,30 @@ impl Explorer {
             let nearest = track_cycle.until_landing(places).unwrap_or(most);
             let ahead = self.aligned(&track_cycle).min(nearest).min(most);
             landings += 1;
-            if let Some(off) = self.landing(&track_cycle, ahead, Care::Sure).await? {
-                self.take(&mut track_cycle, ahead, off);
+            if let Some(off) = self.landing(&track_cycle, (ahead, 0), Care::Sure).await? {
+                self.take(&mut track_cycle, &Reach::all(ahead, off));
                 gone += ahead;
                 self.stride = (self.stride.max(ahead) * 2).min(self.limit.0);
-                self.slipped = self.slipped.saturating_sub(ahead);
+                continue;
+            }
+            let reach = self.short(&track_cycle, ahead).await?;
+            if reach.tracks > 0 {
+                self.take(&mut track_cycle, &reach);
+                gone += reach.tracks;
+                self.stride = reach.tracks;
                 continue;
             }
             let (right, off) = self.last_right(&track_cycle, ahead).await?;
-            if right > 0 {
-                self.take(&mut track_cycle, right, off);
-                gone += right;
+            self.take(&mut track_cycle, &Reach::all(right, off));
+            gone += right;
+            let reach = self.short(&track_cycle, 1).await?;
+            if reach.tracks == 0 {
+                self.stride = (gone / 2).max(1);
+                break;
             }
-            if self.pass_slipped(&mut track_cycle).await? {
-                gone += 1;
-                self.slipped = self.slipped.saturating_sub(right) + 1;
-                self.stride = right.max(1);
-                continue;
-            }
-            self.stride = (gone / 2).max(1);
-            break;
+            self.take(&mut track_cycle, &reach);
+            gone += 1;
+            self.stride = right.max(1);
         }
         if gone > 0 {
             self.track_cycle = Some(track_cycle);
@@ -287,7 +292,7 @@ impl Explorer {
     }
 
     /// How many tracks ahead there may be a boundary that is to be found.
-    fn room(&self, track_cycle: &TrackCycle) -> u64 {
+    pub(super) fn room(&self, track_cycle: &TrackCycle) -> u64 {
         let blocks = self.to.0 - self.first.0;
         let (mut fits, mut beyond) = (0, blocks + 1);
         while fits + 1 < beyond {
@@ -313,7 +318,7 @@ impl Explorer {
             let mut right = 0;
             while right + 1 < beyond {
                 let middle = right + (beyond - right) / 2;
-                match self.landing(track_cycle, middle, Care::Quick).await? {
+                match self.landing(track_cycle, (middle, 0), Care::Quick).await? {
                     Some(_) => right = middle,
                     None => beyond = middle,
                 }
@@ -322,7 +327,7 @@ impl Explorer {
                 break;
             }
             // A chance hit beyond a change of the pattern does not stand the look at both sides.
-            if let Some(off) = self.landing(track_cycle, right, Care::Sure).await? {
+            if let Some(off) = self.landing(track_cycle, (right, 0), Care::Sure).await? {
                 return Ok((right, off));
             }
             beyond = right;
@@ -330,23 +335,41 @@ impl Explorer {
         Ok((0, 0.0))
     }
 
-    /// Believes in the next so many tracks; the last of them ended `off` revolutions late.
-    fn take(&mut self, track_cycle: &mut TrackCycle, tracks: u64, off: f64) {
-        let late = self.observer.late();
-        let ahead = track_cycle.ahead(tracks);
-        let seen = off;
-        let off = self.believed(off, track_cycle.growth(tracks));
-        if late == 0.0 || !track_cycle.refine_run(tracks, seen) {
-            track_cycle.refine(tracks, off);
+    /// Believes in the next tracks.
+    fn take(&mut self, cycle: &mut TrackCycle, reach: &Reach) {
+        if reach.tracks == 0 {
+            return;
         }
-        let parts = track_cycle.parts(tracks);
+        let (tracks, seen) = (reach.tracks, reach.off);
+        let ahead = cycle.ahead(tracks);
+        let off = self.believed(seen, cycle.growth(tracks));
+        if self.observer.late() == 0.0 || !cycle.refine_run(tracks, seen) {
+            cycle.refine(tracks, off);
+        }
+        let end = self.start + ahead.turn + forward(off);
+        let mut passed = 0;
+        for short in &reach.short {
+            self.pass(cycle, short.ahead - passed);
+            self.pass_short(cycle, short.missing);
+            passed = short.ahead + 1;
+        }
+        self.pass(cycle, tracks - passed);
+        let regular = tracks - reach.short.len() as u64;
+        self.slipped = self.slipped.saturating_sub(regular);
+        self.start = end;
+        self.turn_to(cycle.kind().sectors);
+    }
+
+    /// Puts the next so many tracks on the map, which are as expected.
+    fn pass(&mut self, cycle: &mut TrackCycle, tracks: u64) {
+        if tracks == 0 {
+            return;
+        }
+        let parts = cycle.parts(tracks);
         let (mut first, mut angle) = (self.first, self.start);
         let repeats = parts.cycles.min(u64::from(u32::MAX)) as u32;
-        let series = [
-            (&parts.head, 1),
-            (&track_cycle.runs, repeats),
-            (&parts.tail, 1),
-        ];
+        let series = [(&parts.head, 1), (&cycle.runs, repeats), (&parts.tail, 1)];
+        let late = self.observer.late();
         self.prober.findings(|findings| {
             for (runs, repeats) in series {
                 let piece = MapPiece::of(first, angle, runs, repeats);
@@ -354,11 +377,11 @@ impl Explorer {
                 findings.map.insert(piece, late);
             }
         });
-        self.history.extend(&parts, &track_cycle.runs);
+        self.history.extend(&parts, &cycle.runs);
+        let ahead = cycle.ahead(tracks);
         self.first = Lba(self.first.0 + ahead.blocks);
-        self.start = self.start + ahead.turn + forward(off);
-        track_cycle.advance(tracks);
-        self.turn_to(track_cycle.kind().sectors);
+        self.start = self.start + ahead.turn;
+        cycle.advance(tracks);
     }
 
     /// The present track has so many sectors on a turn.

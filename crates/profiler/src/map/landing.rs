@@ -37,30 +37,35 @@ const OF_SKEW: f64 = 0.4;
 /// standard deviations, if the errors are normal.
 const FAR: f64 = 6.0;
 
+/// The same of the median of several sightings, as so many times its usual error.
+const EXACT: f64 = 2.0;
+
+/// Long leaps may always be so far off, in revolutions. A choice: where heads change within a leap by a mean of turns, angles are off
+/// by half of it at most.
+const HARMLESS: f64 = 0.024;
+
 /// Landings are never asked to be more exact than by this share of a sector. A choice.
 const FINEST: f64 = 0.02;
 
 impl Explorer {
-    /// Looks at the boundary before the track so many tracks ahead; answers how far off it is, in
-    /// revolutions, if it is where it should be. A quick look is at the block before it only: a
+    /// Looks at the boundary before the track so many tracks ahead, where so many blocks are missing before it; answers how
+    /// far off it is, in revolutions, if it is where it should be. A quick look is at the block before it only: a
     /// sector that is left out moves the boundary over it.
     pub(super) async fn landing(
         &mut self,
         track_cycle: &TrackCycle,
-        ahead: u64,
+        (ahead, missing): (u64, u32),
         care: Care,
     ) -> Result<Option<f64>, NoTrack> {
         let stretch = track_cycle.ahead(ahead);
+        let next = Lba(self.first.0 + stretch.blocks - u64::from(missing));
         let before = track_cycle.kind_ahead(ahead - 1);
         let (mut behind, mut offs) = (None, Vec::new());
         if care == Care::Sure {
             let tolerance = self.tolerance(&before, track_cycle.growth(ahead));
             // Look-ahead reads what is above: downwards no block is in the buffer.
             let kind = track_cycle.kind_ahead(ahead);
-            let begin = (
-                Lba(self.first.0 + stretch.blocks),
-                self.start + stretch.turn,
-            );
+            let begin = (next, self.start + stretch.turn);
             let has_room = begin.0.0 + u64::from(kind.blocks) < self.limit.0;
             if self.observer.late() > 0.0 && ahead >= LONG_LEAP && has_room {
                 for block in Observer::beside(kind.sectors) {
@@ -76,7 +81,7 @@ impl Explorer {
             }
         }
         let expected = before.end(self.start + track_cycle.ahead(ahead - 1).turn);
-        let last = Lba(self.first.0 + stretch.blocks - 1);
+        let last = Lba(next.0 - 1);
         let tolerance = self.tolerance(&before, track_cycle.growth(ahead));
         let off = self
             .lands(last, expected, (&before, tolerance), care)
@@ -88,7 +93,12 @@ impl Explorer {
             return Ok(Some(behind));
         }
         offs.extend([off, behind]);
-        Ok(Some(median(&mut offs)))
+        // The median of some is as exact as its error says, and single sightings are not.
+        let exact = EXACT * self.observer.error_of(offs.len()) * self.grown(track_cycle, ahead);
+        let exact = exact.max(HARMLESS);
+        let is_exact = offs.len() > 2;
+        let off = median(&mut offs);
+        Ok((!is_exact || off.abs() <= exact).then_some(off))
     }
 
     /// How far off a block of a track is that begins with another one there, if it is not far off.
@@ -125,7 +135,7 @@ impl Explorer {
 
     /// How far off the landing behind a track may be: not much farther than others were. Behind a host the
     /// turns of leaps that are longer than those before are not known better.
-    fn tolerance(&self, before: &TrackKind, growth: f64) -> f64 {
+    pub(super) fn tolerance(&self, before: &TrackKind, growth: f64) -> f64 {
         let usual = FAR * self.spread + FINEST / f64::from(before.sectors);
         let usual = usual.min(before.tolerance());
         let late = self.observer.late();
@@ -133,7 +143,13 @@ impl Explorer {
             return usual;
         }
         let skew = apart(before.end(Angle::ZERO), before.turn).abs();
-        (usual * growth.clamp(1.0, MOST_GROWN)).min((skew * OF_SKEW).max(late))
+        (usual * growth.clamp(1.0, MOST_GROWN))
+            .min((skew * OF_SKEW).max(self.observer.late_at_most()))
+    }
+
+    /// How much farther off a leap may land than a shorter one.
+    fn grown(&self, cycle: &TrackCycle, ahead: u64) -> f64 {
+        (2.0 + cycle.growth(ahead).powi(2)).sqrt()
     }
 
     /// What is believed of the error of a landing.

@@ -75,9 +75,23 @@ const CHANCE: f64 = 4.6;
 /// of a revolution then, a third of what predictions may be off by.
 const NARROW: u32 = 1000;
 
+/// Turns from track to track that are farther apart are different, in revolutions, however a host delays. A choice: drives of
+/// 15,000 rpm turn a twentieth farther where heads change.
+const COARSE: f64 = 0.03;
+
 /// Two sightings of a reference agree within that, in revolutions. A choice: a second attempt at a
 /// sector is off by more.
 const AGREEING: f64 = 5e-4;
+
+/// How exactly angles on a map are told by the median of some sightings, in revolutions. A choice: a third of what they are to be
+/// right to.
+const EXACT: f64 = 6e-3;
+
+/// Fewest such sightings. A choice: two of five may be stalled.
+const FEWEST: usize = 5;
+
+/// Most of them, however slow a host is. A choice: checks have to end.
+const MOST_EXACT: usize = 9;
 
 /// Most sightings of a block for its angle. A choice: a quarter of a second of the drive's time.
 const MANY: usize = 25;
@@ -128,6 +142,11 @@ impl Observer {
         self.late
     }
 
+    /// The same for turns, which are told by several sightings where one does not tell them.
+    pub(super) fn late_at_most(&self) -> f64 {
+        self.late.min(COARSE)
+    }
+
     /// The delay of the host that most sightings stay below, in revolutions: the others are repeated.
     fn usual(&self) -> f64 {
         self.mean * USUAL
@@ -156,6 +175,12 @@ impl Observer {
     pub(super) fn sightings(&self, share: f64, most: usize) -> usize {
         let ratio = self.mean / share;
         ((ratio * ratio).ceil() as usize).clamp(1, most) | 1
+    }
+
+    /// How many sightings of a block tell where it is to what angles on a map are to be right to: the slower a host and the faster a
+    /// spindle, the more.
+    pub(super) fn exact_sightings(&self) -> usize {
+        self.sightings(EXACT, MOST_EXACT).max(FEWEST)
     }
 
     /// How far the median of some sightings usually is from that of many, in revolutions.

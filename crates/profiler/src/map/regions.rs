@@ -3,7 +3,7 @@
 use block::Lba;
 
 use super::explore::explore;
-use crate::prober::{MOST_AT_ONCE, Prober};
+use crate::prober::Prober;
 
 /// Fewest regions at a time. A choice: they cost little.
 const FEWEST: u64 = 4;
@@ -21,7 +21,9 @@ pub async fn explore_regions(prober: &Prober) {
     let is_late = prober.findings(|findings| !findings.host.late.is_zero());
     let count = match is_late && !prober.rounds_evict() {
         true => FEW_LATE,
-        false => prober.evicting_procedures().clamp(FEWEST, MOST_AT_ONCE),
+        false => prober
+            .evicting_procedures()
+            .clamp(FEWEST, prober.most_at_once()),
     };
     let blocks = prober.device().blocks;
     let gaps = prober.findings(|findings| {

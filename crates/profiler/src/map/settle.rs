@@ -2,21 +2,15 @@
 //! few sightings, and each piece begins as far off as the last sighting before it was.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use block::Lba;
+use block::{Instant, Lba};
 
 use super::observer::Observer;
 use super::shared_delay::{SharedDelay, TimedOff};
 use crate::clock::forward;
 use crate::findings::{MapPiece, TrackMap};
 use crate::prober::Prober;
-
-/// Most pieces whose angles are sighted again, those with most blocks. A choice: a minute of a drive of 7,200 rpm.
-const MOST: usize = 500;
-
-/// Sightings of each end of a piece. A choice: the median of five is half as far off as one.
-const SIGHTINGS: usize = 5;
 
 /// Pieces that are sighted in turns, and corrected together. A choice: eight seconds of a drive of 7,200 rpm, so that
 /// little is lost if time ends.
@@ -38,6 +32,10 @@ const LONG: u64 = 200;
 /// predictions may be off by, and three times the error of a median of five where delays vary by 30 us.
 const BENT: f64 = 5e-3;
 
+/// Pieces between two that are sighted again are turned with them if they have no more tracks. A choice: they were found in one
+/// leap or two, and are off alike.
+const SHORT: u64 = 32;
+
 /// Whether a host's delays make this necessary.
 pub fn needs_settling(prober: &Prober) -> bool {
     Observer::new(prober).late() > 0.0
@@ -56,8 +54,9 @@ impl SettledPieces {
 
 /// Joins tracks that are in two parts, sights both ends of the largest pieces again that are new, and corrects their
 /// angles.
-pub async fn settle(prober: &Prober, settled: &mut SettledPieces) {
+pub async fn settle(prober: &Prober, settled: &mut SettledPieces, until: Instant) {
     let late = Observer::new(prober).late();
+    let far = FAR.max(late);
     prober.findings(|findings| {
         findings.map.join_parts();
         findings.map.share_turns(late);
@@ -70,26 +69,36 @@ pub async fn settle(prober: &Prober, settled: &mut SettledPieces) {
             .collect::<Vec<_>>()
     });
     pieces.sort_unstable_by_key(|piece| Reverse(*piece));
-    pieces.truncate(MOST);
-    pieces.sort_unstable_by_key(|(_, first)| *first);
-    let batches = pieces.len().div_ceil(BATCH).max(1);
-    for batch in 0..batches {
-        // Pieces beside each other were explored one after the other, and may be off alike.
-        let some = || pieces.iter().skip(batch).step_by(batches);
-        let work = some().map(|(_, first)| sight_piece(prober, *first));
+    let mut turned = Turned::new();
+    for some in pieces.chunks(BATCH) {
+        if prober.now() >= until {
+            break;
+        }
+        let mut firsts: Vec<Lba> = some.iter().map(|(_, first)| *first).collect();
+        firsts.sort_unstable();
+        let work = firsts.iter().map(|first| sight_piece(prober, *first));
         let sighted = prober.rounds(work.collect()).await;
         let sighted: Vec<SightedPiece> = sighted.into_iter().flatten().collect();
         let all = sighted.iter().flat_map(SightedPiece::offs);
         let common = SharedDelay::of(all.copied().collect());
         prober.findings(|findings| {
             for piece in &sighted {
-                findings.map.correct(piece, &common);
+                let corrections = findings.map.correct(piece, &common, far);
+                for (first, ends) in &corrections {
+                    findings.map.turn_piece(*first, *ends);
+                }
+                turned.extend(corrections);
             }
         });
-        let some = some().map(|(blocks, first)| (*first, *blocks));
-        settled.0.extend(some);
+        settled
+            .0
+            .extend(some.iter().map(|(blocks, first)| (*first, *blocks)));
     }
+    prober.findings(|findings| findings.map.turn_between(&turned));
 }
+
+/// How far pieces were turned at their ends, in revolutions, by their first blocks.
+type Turned = BTreeMap<Lba, [f64; 2]>;
 
 /// Tracks of a piece that were sighted: the first, the middle one of a long piece, and the last.
 struct SightedPiece {
@@ -128,7 +137,8 @@ async fn sight_piece(prober: &Prober, first: Lba) -> Option<SightedPiece> {
 async fn offs_of(prober: &Prober, lba: Lba) -> Option<Vec<TimedOff>> {
     let expected = prober.findings(|findings| findings.map.end_angle_of(lba))?;
     let mut observer = Observer::new(prober);
-    observer.offs((lba, expected), SIGHTINGS).await.ok()
+    let sightings = observer.exact_sightings();
+    observer.offs((lba, expected), sightings).await.ok()
 }
 
 /// The first block of a piece's last track.
@@ -146,23 +156,68 @@ impl TrackMap {
         self.pieces.get(place.ok()?)
     }
 
-    /// Turns a piece by how far its ends were off, besides what they have in common with others. A long one that is bent
-    /// becomes two, of which each is turned. One with an end that is elsewhere stays as it is.
-    fn correct(&mut self, piece: &SightedPiece, common: &SharedDelay) {
+    /// By how much a piece is to be turned whose ends were so far off, besides what they have in common with others. A long one
+    /// that is bent becomes two. One with an end that is elsewhere stays as it is.
+    fn correct(
+        &mut self,
+        piece: &SightedPiece,
+        common: &SharedDelay,
+        far: f64,
+    ) -> Vec<(Lba, [f64; 2])> {
         let [begin, end] = [0, 1].map(|end| common.rest(&piece.ends[end]));
         let middle = piece.middle.as_ref();
         let middle = middle.map(|(lba, offs)| (*lba, common.rest(offs)));
         let offs = [Some(begin), Some(end), middle.map(|(_, off)| off)];
-        if offs.into_iter().flatten().any(|off| off.abs() > FAR) {
-            return;
+        if offs.into_iter().flatten().any(|off| off.abs() > far) {
+            return Vec::new();
         }
-        match middle {
-            Some((middle, off)) if (off - (begin + end) / 2.0).abs() > BENT => {
+        let [begin, end] = [begin, end].map(|off| off * GAIN);
+        let bent = middle.map(|(middle, off)| (middle, off * GAIN));
+        match bent.filter(|(_, off)| (off - (begin + end) / 2.0).abs() > BENT * GAIN) {
+            Some((middle, off)) => {
                 self.cut_piece(piece.first, middle);
-                self.turn_piece(piece.first, [begin, off].map(|off| off * GAIN));
-                self.turn_piece(middle, [off, end].map(|off| off * GAIN));
+                vec![(piece.first, [begin, off]), (middle, [off, end])]
             }
-            _ => self.turn_piece(piece.first, [begin, end].map(|off| off * GAIN)),
+            None => vec![(piece.first, [begin, end])],
+        }
+    }
+
+    /// Turns short pieces that were not sighted by what their neighbours were turned: each begins where the one before it ends,
+    /// and is as far off.
+    fn turn_between(&mut self, turned: &Turned) {
+        let mut from = 0;
+        while from < self.pieces.len() {
+            if turned.contains_key(&self.pieces[from].first) {
+                from += 1;
+                continue;
+            }
+            let mut to = from;
+            let joins = |place: usize| self.pieces[place - 1].end() == self.pieces[place].first;
+            while to + 1 < self.pieces.len()
+                && joins(to + 1)
+                && !turned.contains_key(&self.pieces[to + 1].first)
+            {
+                to += 1;
+            }
+            let before = self.pieces[..from]
+                .last()
+                .filter(|_| from > 0 && joins(from));
+            let behind = self.pieces.get(to + 1).filter(|_| joins(to + 1));
+            let before = before.and_then(|piece| turned.get(&piece.first));
+            let behind = behind.and_then(|piece| turned.get(&piece.first));
+            if let (Some([_, before]), Some([behind, _])) = (before, behind) {
+                let tracks: u64 = self.pieces[from..=to].iter().map(MapPiece::tracks).sum();
+                let mut passed = 0;
+                for place in (from..=to).filter(|_| tracks <= SHORT) {
+                    let piece = &self.pieces[place];
+                    let ends = [passed, passed + piece.tracks()];
+                    let part = |track: u64| track as f64 / tracks as f64;
+                    let off = ends.map(|track| before + (behind - before) * part(track));
+                    passed = ends[1];
+                    self.turn_piece(piece.first, off);
+                }
+            }
+            from = to + 1;
         }
     }
 
@@ -255,6 +310,54 @@ mod tests {
             }
             map.turn_piece(Lba(1001), [0.1, 0.1]);
             assert_eq!(map.piece_at(Lba(1001)), None);
+        }
+    }
+
+    #[test]
+    fn short_pieces_are_turned_with_their_neighbours() {
+        let piece = |first, tracks| MapPiece {
+            first: Lba(first),
+            angle: Angle::ZERO,
+            cycle: vec![Band {
+                tracks,
+                blocks: 100,
+                sectors: 100,
+                start: Angle::ZERO,
+                skew: Angle::fraction(1, 10),
+            }],
+            repeats: 1,
+            step: Angle::fraction(1, 3),
+        };
+        // Two short ones between long ones, a long one, and a short one behind a gap.
+        let pieces = vec![
+            piece(0, 100),
+            piece(10_000, 1),
+            piece(10_100, 3),
+            piece(10_400, 100),
+            piece(20_400, 40),
+            piece(24_400, 100),
+            piece(40_000, 1),
+        ];
+        let before = TrackMap {
+            pieces,
+            ..TrackMap::default()
+        };
+        let mut map = before.clone();
+        let off = [(0, 0.004), (10_400, 0.008), (24_400, 0.008)];
+        map.turn_between(&off.map(|(first, off)| (Lba(first), [off; 2])).into());
+        let turned = |first: u64| {
+            let ends = [&before, &map].map(|map| map.end_angle_of(Lba(first)).expect("a track"));
+            apart(ends[0], ends[1])
+        };
+        for (first, expected) in [
+            (0, 0.0),
+            (10_000, 0.004),
+            (10_100, 0.005),
+            (20_400, 0.0),
+            (40_000, 0.0),
+        ] {
+            let is = turned(first);
+            assert!((is - expected).abs() < 1e-9, "{first}: {is}");
         }
     }
 }

@@ -61,13 +61,9 @@ pub async fn verify_settled(prober: &Prober, checks: u32, end: Instant) -> Confi
 /// choice.
 const CLOSE_BY_READS: f64 = 0.008;
 
-/// Sightings of a block behind a host, of which the median tells where it is. A choice: the median of five is off by half
-/// of what one sighting is.
-const SIGHTINGS: usize = 5;
-
-/// Sightings of a block that is not where it should be by the first ones: whether a host's stalls were the reason. A
-/// choice: the median of ten more is off by a third of what one sighting is, and stalls of a tenth of them do not move it.
-const SIGHTINGS_AGAIN: usize = 10;
+/// As many times as the first sightings of a block are further ones of one that is not where it should be by them: whether a host's
+/// stalls were the reason. A choice: stalls of a tenth of them do not move their median.
+const AGAIN_AS_MANY: usize = 2;
 
 /// So many boundaries that are where they should be are sighted again with those that are not. A choice: 300 sightings
 /// tell what they have in common.
@@ -256,8 +252,10 @@ fn boundaries(prober: &Prober, numbers: Range<u64>) -> Vec<Boundary> {
 
 /// Checks what is at boundaries.
 pub(super) async fn check_all(prober: &Prober, boundaries: Vec<Boundary>) -> Vec<Check> {
-    let made = sight_all(prober, boundaries, SIGHTINGS).await;
-    let is_delayed = Observer::new(prober).late() > 0.0;
+    let observer = Observer::new(prober);
+    let sightings = observer.exact_sightings();
+    let made = sight_all(prober, boundaries, sightings).await;
+    let is_delayed = observer.late() > 0.0;
     let mut checks = judge_all(&made, is_delayed);
     let is_right = |check: &Check| check.found == CheckedPlace::There;
     if !is_delayed || checks.iter().all(is_right) {
@@ -271,7 +269,7 @@ pub(super) async fn check_all(prober: &Prober, boundaries: Vec<Boundary>) -> Vec
         .chain(right.step_by(every))
         .map(|place| made[place].boundary.clone())
         .collect();
-    let again = sight_all(prober, again, SIGHTINGS_AGAIN).await;
+    let again = sight_all(prober, again, AGAIN_AS_MANY * sightings).await;
     let judged: BTreeMap<Vec<Lba>, Check> = again
         .iter()
         .map(|sighted| sighted.boundary.lbas())

@@ -58,13 +58,17 @@ impl Explorer {
         let turn = expected.map(|kind| kind.turn);
         let mut traced = self.trace(blocks, turn).await?;
         if traced.blocks + traced.slipped() < blocks
+            && !turn.is_some_and(|turn| self.turns_by(turn, &traced))
             && self.first.0 + u64::from(blocks) < self.limit.0
             && let Some(line) = self.line_of_another_zone(&traced).await
         {
             self.enter(line.end - width(line.sectors), line.sectors);
             traced = self.trace(line.sectors, None).await?;
         }
-        self.recount(expected, &traced).await?;
+        match expected.filter(|kind| self.is_short(kind, &traced)) {
+            Some(kind) => self.lacks(&kind, &mut traced),
+            None => self.recount(expected, &traced).await?,
+        }
         let mut next = Lba(self.first.0 + u64::from(traced.blocks));
         if traced.blocks < FEWEST && next < self.limit {
             return Err(NoTrack::NoLine);
@@ -73,7 +77,7 @@ impl Explorer {
             blocks: traced.blocks,
             sectors: self.sectors,
             turn: turn.unwrap_or_default(),
-            late: forward(self.observer.late()),
+            late: forward(self.observer.late_at_most()),
         };
         let Some(mut end) = traced.next.filter(|_| next < self.limit) else {
             self.step(&traced, kind);
@@ -90,18 +94,8 @@ impl Explorer {
             next = Lba(next.0 + early);
             end = self.observer.look(next).await?;
         }
-        let usual = expected.and_then(|kind| self.usual_beginning(end, kind, &traced));
-        let is_usual = usual.is_some();
-        let (mut start, sectors) = match usual {
-            Some(start) => (start, self.sectors),
-            None => {
-                if self.observer.late() > 0.0 {
-                    // All tracks of the next leaps are as far off as this one sighting would be.
-                    end = self.observer.typical(next, SIGHTINGS_OF_FIRST).await?;
-                }
-                self.next_beginning(next, end).await?
-            }
-        };
+        let (start, sectors, is_usual) = self.begins(next, end, expected, &traced).await?;
+        let mut start = start;
         if sectors != self.sectors {
             let back = self.taken_from(next, start, sectors, &mut traced).await?;
             start = start - width(sectors).times(back);
@@ -116,6 +110,41 @@ impl Explorer {
         self.first = next;
         self.enter(start, sectors);
         Ok(())
+    }
+
+    /// Where the next track begins, the first block of which was seen to end at an angle, with its turn's sectors, and whether that
+    /// is as expected.
+    async fn begins(
+        &mut self,
+        next: Lba,
+        mut end: Angle,
+        expected: Option<TrackKind>,
+        traced: &Traced,
+    ) -> Result<(Angle, u32, bool), NoTrack> {
+        let mut usual = expected.and_then(|kind| self.usual_beginning(end, kind, traced));
+        if usual.is_none() && self.observer.late() > 0.0 {
+            // All tracks of the next leaps are as far off as this one sighting would be, and where delays are long it does not
+            // tell that the turn is another.
+            end = self.observer.typical(next, SIGHTINGS_OF_FIRST).await?;
+            if self.observer.late() > self.observer.late_at_most() {
+                usual = expected.and_then(|kind| self.usual_beginning(end, kind, traced));
+            }
+        }
+        match usual {
+            Some(start) => Ok((start, self.sectors, true)),
+            None => {
+                let (start, sectors) = self.next_beginning(next, end).await?;
+                Ok((start, sectors, false))
+            }
+        }
+    }
+
+    /// Whether the next track begins behind the present one by a turn.
+    pub(super) fn turns_by(&self, turn: Angle, traced: &Traced) -> bool {
+        let expected = self.start + turn + width(self.sectors);
+        let tolerance = self.observer.tolerance(self.sectors);
+        let next = traced.next;
+        next.is_some_and(|next| apart(expected, next).abs() <= tolerance)
     }
 
     /// The line of a track that is longer than what was traced with the present zone's sectors: a landing by

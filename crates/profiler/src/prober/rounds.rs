@@ -15,15 +15,19 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::Poll;
 
-use block::{Extent, Lba};
+use block::{Duration, Extent, Lba};
 
 use super::Prober;
 use super::turn_queue::TurnGrant;
 use crate::clock::ReferenceSightings;
 
-/// Most procedures at a time that explore. A choice: each has to begin, which takes some hundred sightings behind
-/// a host.
-pub(crate) const MOST_AT_ONCE: u64 = 32;
+/// Procedures at a time that explore: so many at most, or more up to the second number where the spindle is fast. A choice: each
+/// has to begin, which takes some hundred sightings behind a host.
+pub(crate) const MOST_AT_ONCE: (u64, u64) = (32, 48);
+
+/// Revolutions that a procedure takes to begin, and the time for all of them. A choice: two hundred sightings, and a fifteenth of
+/// ten minutes.
+const BEGINNING: (f64, Duration) = (200.0, Duration::from_secs(40));
 
 /// Blocks of a stream that evicts others, before it begins again. A choice: more than buffers have segments, and
 /// so few that they are in one zone or two of a large drive.
@@ -75,9 +79,18 @@ impl Prober {
         reads + reads / 4 + 1
     }
 
+    /// How many procedures explore at a time at most.
+    pub(crate) fn most_at_once(&self) -> u64 {
+        let period = self.findings(|findings| findings.clock.map(|clock| clock.period()));
+        let (least, most) = MOST_AT_ONCE;
+        let (turns, time) = BEGINNING;
+        let begun = period.map(|period| time.as_nanos() as f64 / (turns * period));
+        begun.map_or(least, |begun| (begun as u64).clamp(least, most))
+    }
+
     /// Whether the most procedures at a time evict each other's blocks.
     pub(crate) fn rounds_evict(&self) -> bool {
-        self.evicting_procedures() <= MOST_AT_ONCE
+        self.evicting_procedures() <= self.most_at_once()
     }
 
     /// The number of reads of the medium until now.

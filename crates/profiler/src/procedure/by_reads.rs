@@ -60,6 +60,9 @@ const SKIPPED: Duration = Duration::from_secs(60);
 /// drive of 10,000 rpm.
 const SETTLING: Duration = Duration::from_secs(75);
 
+/// One of so many parts of the time that is left is for sighting pieces at most. A choice: counting and checks need more.
+const SETTLING_PART: u64 = 4;
+
 /// Time for counting the sectors of tracks by themselves between parts of the map; at the end it is half of what is left if
 /// that is more. A choice: half of the drives need less.
 const COUNTING: Duration = Duration::from_secs(40);
@@ -294,7 +297,10 @@ async fn count(prober: &Prober, end: Instant) {
 async fn settle(prober: &Prober, settled: &mut SettledPieces, end: Instant) -> bool {
     let before = settled.count();
     if !for_settling(prober).is_zero() {
-        prober.within(end, map::settle(prober, settled)).await;
+        let until = prober.now() + SETTLING.min(part(left(prober, end), SETTLING_PART));
+        prober
+            .within(end, map::settle(prober, settled, until))
+            .await;
     }
     settled.count() > before
 }

@@ -31,7 +31,7 @@ pub(super) async fn measure(prober: &Prober, lba: Lba) {
         keeps = evicts;
         evicts *= 2;
         // Fewer are made by procedures that take turns.
-        if evicts == 2 * MOST_AT_ONCE {
+        if evicts == 2 * MOST_AT_ONCE.0 {
             let stride = fastest_stride(prober).await;
             prober.desk().evicting_stride = stride;
         }

@@ -196,14 +196,14 @@ fn narrow_sectors_of_large_drives_hide_no_track_behind_a_host() {
     assert!(findings.map_confidence.ppm() > 750_000);
 }
 
-/// Every eightieth track of the drive lacks a block, as tracks of real drives do: leaps pass these tracks, though delays hide
-/// single sectors.
+/// Every eightieth track of the drive lacks a block, as tracks of real drives do, half of them beside others: leaps pass these
+/// tracks, though delays hide single sectors.
 #[test]
 fn leaps_pass_tracks_that_lack_a_block_behind_a_host() {
     let truth = Arc::new(shipped("seagate-cheetah-15k5"));
     let findings = found(&truth, HostJitter::measured(MeasuredPath::Nbd));
     let slips = &findings.map.slips;
-    assert!(slips.len() > 30, "{} tracks that lack blocks", slips.len());
+    assert!(slips.len() > 300, "{} tracks that lack blocks", slips.len());
     let is_exact = |lba: Lba| {
         let (found, is) = (findings.map.track_of(lba), truth.geometry.track_of(lba));
         let (found, is) = found.zip(is).expect("a known track");
