@@ -75,6 +75,10 @@ async fn count(prober: &Prober, kind: &AlikeTracks) -> Option<()> {
             break;
         }
         let track = kind.track(number as u64);
+        if prober.findings(|findings| findings.map.has_slips(track)) {
+            // Where on the track they are is an assumption.
+            continue;
+        }
         // A clock that drifts is in half of the differences to either side. Look-ahead reads what is above: where that
         // stays in the buffer, always downwards.
         let upwards = number % 2 == 1 && observer.forgets_soon();
@@ -208,6 +212,16 @@ impl TrackMap {
         }
     }
 
+    /// Whether sectors are left out on the track that begins with a block.
+    fn has_slips(&self, first: Lba) -> bool {
+        let Some(track) = self.track_of(first) else {
+            return false;
+        };
+        let from = self.slips.partition_point(|slip| slip.before < first);
+        let slip = self.slips.get(from);
+        slip.is_some_and(|slip| slip.before.0 < first.0 + u64::from(track.blocks))
+    }
+
     /// All tracks of a kind have so many sectors.
     fn recount(&mut self, count: TrackCount, sectors: u32) {
         let bands = self.pieces.iter_mut().flat_map(|piece| &mut piece.cycle);
@@ -322,6 +336,11 @@ mod tests {
         };
         // On a track of ten blocks, and on one of eight.
         map.slips = vec![slip(5), slip(34)];
+        let has = |first| map.has_slips(Lba(first));
+        assert_eq!(
+            [0, 10, 20, 30, 38].map(has),
+            [true, false, false, true, false]
+        );
         let kind = TrackCount {
             sectors: 11,
             blocks: 10,

@@ -26,7 +26,7 @@ const FAR: f64 = 0.02;
 
 /// Pieces with more than one of so many known blocks are sighted in their middle, too: turns of long leaps are means of
 /// turns that differ. A choice: one check of the map is of as many blocks.
-const LONG: u64 = 200;
+const LONG: u64 = 500;
 
 /// A piece is bent if its middle is farther off than the line between its ends, in revolutions. A choice: half of what
 /// predictions may be off by, and three times the error of a median of five where delays vary by 30 us.

@@ -27,9 +27,9 @@ use crate::findings::Slip;
 /// Most blocks that are missing in a leap. A choice: four halvings tell how many.
 const MOST: u32 = 16;
 
-/// The part of a turn that the sectors have which a track lacks, where single sectors show, and where a host hides them. A choice:
-/// angles are off by half of it at most, a fifth and two fifths of what predictions may be off by.
-const HARMLESS: (f64, f64) = (0.004, 0.008);
+/// The part of a turn that the sectors have which a track lacks. A choice: angles are off by half of it at most, a fifth of what
+/// predictions may be off by.
+const HARMLESS: f64 = 0.004;
 
 /// Most such tracks more than others, by a pattern that has come again, and by one that is a guess. A choice: a scratch is on
 /// 52 tracks in a row of a drive that we ship, and on 74 of another. Where the surfaces of a cylinder differ in density by as
@@ -192,12 +192,11 @@ impl Explorer {
     /// Whether the present track, of which the end was found, is as expected but for some blocks that it lacks.
     pub(super) fn is_short(&self, kind: &TrackKind, traced: &Traced) -> bool {
         let missing = kind.blocks.saturating_sub(traced.blocks);
-        // One track alone may have been told to have a block too many.
-        let has_come_twice = self.history.last().is_some_and(|run| run.tracks > 1);
+        let cycle = self.track_cycle.as_ref();
         (1..=self.harmless(kind)).contains(&missing)
-            && (has_come_twice || self.track_cycle.is_some())
+            && cycle.is_some_and(|cycle| cycle.span() >= PREDICTED)
             && self.observer.is_blurred(kind.sectors)
-            && !self.has_many_short(self.track_cycle.as_ref())
+            && !self.has_many_short(cycle)
             && self.turns_by(kind.turn, traced)
     }
 
@@ -211,12 +210,8 @@ impl Explorer {
 
     /// Most blocks that such a track may lack where it is not told.
     fn harmless(&self, kind: &TrackKind) -> u32 {
-        let share = match self.observer.is_blurred(kind.sectors) {
-            true => HARMLESS.1,
-            false => HARMLESS.0,
-        };
         match self.prober.device().offers {
-            Offers::Nothing => (share * f64::from(kind.sectors)) as u32,
+            Offers::Nothing => (HARMLESS * f64::from(kind.sectors)) as u32,
             Offers::CacheControl => 0,
         }
     }

@@ -60,8 +60,9 @@ const SKIPPED: Duration = Duration::from_secs(60);
 /// drive of 10,000 rpm.
 const SETTLING: Duration = Duration::from_secs(75);
 
-/// One of so many parts of the time that is left is for sighting pieces at most. A choice: counting and checks need more.
-const SETTLING_PART: u64 = 4;
+/// One of so many parts of the time that is left is for sighting pieces at most: of a map that grows, and of all of it at the
+/// end. A choice: exploration, and counting and checks, need more.
+const SETTLING_PARTS: (u64, u64) = (8, 3);
 
 /// Time for counting the sectors of tracks by themselves between parts of the map; at the end it is half of what is left if
 /// that is more. A choice: half of the drives need less.
@@ -105,7 +106,7 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         }
         count(prober, end).await;
         let begun = prober.now();
-        settle(prober, &mut settled, end).await;
+        settle(prober, &mut settled, end, SETTLING_PARTS.0).await;
         until += prober.now().since(begun);
         verify(prober).await;
         // A map that is not checked at the end is not believed.
@@ -250,7 +251,7 @@ async fn first_tracks<'a>(
         let stop = prober.now() + patience;
         let enough = |prober: &Prober| has_enough(prober, half, stop);
         let explored = prober.part(enough, Pin::new(&mut map)).await;
-        settle(prober, settled, end).await;
+        settle(prober, settled, end, SETTLING_PARTS.0).await;
         verify(prober).await;
         prober.findings(|found| found.progress.failed.retain(|(_, why)| why != NO_TRACK));
         if prober.findings(|found| found.map.known() > 0) || prober.now() >= end {
@@ -294,10 +295,10 @@ async fn count(prober: &Prober, end: Instant) {
 }
 
 /// Makes the angles of new pieces of the map more exact where a host delays sightings; whether there were any.
-async fn settle(prober: &Prober, settled: &mut SettledPieces, end: Instant) -> bool {
+async fn settle(prober: &Prober, settled: &mut SettledPieces, end: Instant, of: u64) -> bool {
     let before = settled.count();
     if !for_settling(prober).is_zero() {
-        let until = prober.now() + SETTLING.min(part(left(prober, end), SETTLING_PART));
+        let until = prober.now() + SETTLING.min(part(left(prober, end), of));
         prober
             .within(end, map::settle(prober, settled, until))
             .await;
@@ -314,7 +315,7 @@ async fn settle_all(prober: &Prober, settled: &mut SettledPieces, end: Instant) 
         let end = end.saturating_sub(checking.max(CHECKING));
         let inquiring = prober.time_of_checks(MOST_INQUIRED);
         let before = end.saturating_sub(inquiring);
-        settle(prober, settled, before).await;
+        settle(prober, settled, before, SETTLING_PARTS.1).await;
         let counting = COUNTING.max(part(left(prober, end), 2));
         map::settle_counts(prober, before.min(prober.now() + counting)).await;
         map::inquire(prober, end).await;
