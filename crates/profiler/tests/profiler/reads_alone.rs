@@ -196,7 +196,7 @@ fn narrow_sectors_of_large_drives_hide_no_track_behind_a_host() {
     assert!(findings.map_confidence.ppm() > 750_000);
 }
 
-/// Every eightieth track of the drive lacks a block, as tracks of real drives do, half of them beside others: leaps pass these
+/// Every eightieth track of the drive lacks a block, as tracks of real drives do, most of them beside others: leaps pass these
 /// tracks, though delays hide single sectors.
 #[test]
 fn leaps_pass_tracks_that_lack_a_block_behind_a_host() {
