@@ -35,8 +35,8 @@ pub(super) async fn is_cylinder(
 ) -> Option<bool> {
     let mut sums = [0.0; 5];
     let mut ends = [(f64::MAX, f64::MIN); 2];
-    let known = timer.room(first) / period;
-    let places = CYLINDERS * sums.len() as i64;
+    let (known, ways) = (timer.room(first) / period, sums.len() as i64);
+    let places = CYLINDERS * ways;
     let many = (known - places * LEAST_APART).clamp(MANY.0, MANY.1);
     let apart = ((known - many) / places).clamp(LEAST_APART, APART);
     let overs = [1, period - 1, period, 2 * period, many * period];
@@ -45,8 +45,8 @@ pub(super) async fn is_cylinder(
         for (index, over) in (0..).zip(overs) {
             // Without cache control pairs at one place would find each other's tracks in the buffer.
             let place = match timer.prober.device().offers {
-                Offers::CacheControl => cylinder * 5,
-                Offers::Nothing => (cylinder * 5 + index) * apart,
+                Offers::CacheControl => cylinder * ways,
+                Offers::Nothing => (cylinder * ways + index) * apart,
             };
             let from = timer.beside(first, place * period)?;
             pairs.push((from, timer.beside(&from, over)?));

@@ -147,7 +147,7 @@ impl Explorer {
             .min((skew * OF_SKEW).max(self.observer.late_at_most()))
     }
 
-    /// How much farther off a leap may land than a shorter one.
+    /// By how many errors of a median a leap may be off: those of its two ends, and that of its turns, which grows with it.
     fn grown(&self, cycle: &TrackCycle, ahead: u64) -> f64 {
         (2.0 + cycle.growth(ahead).powi(2)).sqrt()
     }

@@ -157,7 +157,7 @@ impl Explorer {
     }
 
     /// Most blocks that may be missing up to a boundary; none if that does not show, or the pattern was not right for long.
-    pub(super) fn most_missing(&self, cycle: &TrackCycle) -> u32 {
+    fn most_missing(&self, cycle: &TrackCycle) -> u32 {
         if cycle.span() < PREDICTED || self.has_many_short(Some(cycle)) {
             return 0;
         }

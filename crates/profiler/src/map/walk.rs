@@ -94,8 +94,7 @@ impl Explorer {
             next = Lba(next.0 + early);
             end = self.observer.look(next).await?;
         }
-        let (start, sectors, is_usual) = self.begins(next, end, expected, &traced).await?;
-        let mut start = start;
+        let (mut start, sectors, is_usual) = self.begins(next, end, expected, &traced).await?;
         if sectors != self.sectors {
             let back = self.taken_from(next, start, sectors, &mut traced).await?;
             start = start - width(sectors).times(back);
