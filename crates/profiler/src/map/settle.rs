@@ -94,7 +94,7 @@ pub async fn settle(prober: &Prober, settled: &mut SettledPieces, until: Instant
             .0
             .extend(some.iter().map(|(blocks, first)| (*first, *blocks)));
     }
-    prober.findings(|findings| findings.map.turn_between(&turned));
+    prober.findings(|findings| findings.map.turn_between(&turned, settled));
 }
 
 /// How far pieces were turned at their ends, in revolutions, by their first blocks.
@@ -184,19 +184,19 @@ impl TrackMap {
 
     /// Turns short pieces that were not sighted by what their neighbours were turned: each begins where the one before it ends,
     /// and is as far off.
-    fn turn_between(&mut self, turned: &Turned) {
+    fn turn_between(&mut self, turned: &Turned, settled: &SettledPieces) {
+        let is_sighted = |piece: &MapPiece| {
+            turned.contains_key(&piece.first) || settled.0.contains(&(piece.first, piece.blocks()))
+        };
         let mut from = 0;
         while from < self.pieces.len() {
-            if turned.contains_key(&self.pieces[from].first) {
+            if is_sighted(&self.pieces[from]) {
                 from += 1;
                 continue;
             }
             let mut to = from;
             let joins = |place: usize| self.pieces[place - 1].end() == self.pieces[place].first;
-            while to + 1 < self.pieces.len()
-                && joins(to + 1)
-                && !turned.contains_key(&self.pieces[to + 1].first)
-            {
+            while to + 1 < self.pieces.len() && joins(to + 1) && !is_sighted(&self.pieces[to + 1]) {
                 to += 1;
             }
             let before = self.pieces[..from]
@@ -344,7 +344,13 @@ mod tests {
         };
         let mut map = before.clone();
         let off = [(0, 0.004), (10_400, 0.008), (24_400, 0.008)];
-        map.turn_between(&off.map(|(first, off)| (Lba(first), [off; 2])).into());
+        let turned = off.map(|(first, off)| (Lba(first), [off; 2])).into();
+        // One was sighted before, and stays.
+        let mut sighted = before.clone();
+        let settled = SettledPieces([(Lba(10_000), 100)].into());
+        sighted.turn_between(&turned, &settled);
+        assert_eq!(sighted.pieces, before.pieces);
+        map.turn_between(&turned, &SettledPieces::default());
         let turned = |first: u64| {
             let ends = [&before, &map].map(|map| map.end_angle_of(Lba(first)).expect("a track"));
             apart(ends[0], ends[1])
