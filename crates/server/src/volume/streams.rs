@@ -297,8 +297,12 @@ impl VolumeStreams {
             Notice::WriteFailed { from, to } => {
                 entry.send(StreamUpdate::WriteFailed { from, to });
                 let block = disk.block();
-                let lost = entry.buffer.extents_of(from / block, to / block);
-                self.lost.extend(lost);
+                let (first, end) = (from / block, to / block);
+                self.lost.extend(entry.buffer.extents_of(first, end));
+                // The drive does not have them: later reads find what it has.
+                for number in first..end {
+                    entry.buffer.forget(number);
+                }
             }
             Notice::Unguaranteed(refusal) => {
                 let refused = granting::in_real_time(disk, &refusal);

@@ -4,6 +4,7 @@
 //!   read    all in a buffer -------------> answered at once
 //!           some in flight to a buffer --> answered when it has arrived
 //!           in a recording's buffer -----> copied to the drive first
+//!           not yet acknowledged --------> the drive, before or after the recording's batch
 //!   write   where a recording is --------> its buffer
 //!           anywhere else ---------------> the drive, and buffers with its blocks change
 //! ```
@@ -83,8 +84,13 @@ impl VolumeStreams {
                     Some(Serving::Written(place, first))
                 });
                 match found {
-                    // An operation from before the recording would reach the drive after this one.
-                    Some(_) if operations.is_changed_apart(&[extent], None) => Meeting::Later,
+                    // An operation from before the recording, or an earlier copy, would reach the drive after this one.
+                    Some(_)
+                        if operations.is_changed_apart(&[extent], None)
+                            || self.copies.is_queued(exports, extent) =>
+                    {
+                        Meeting::Later
+                    }
                     Some(serving) => Meeting::Served(serving),
                     // An earlier copy must not reach the drive after this write.
                     None => unless(self.copies.is_queued(exports, extent)),
@@ -115,6 +121,9 @@ impl VolumeStreams {
                 continue;
             };
             if entry.has(first, extent) {
+                if entry.is_unacknowledged(disk, first, count) {
+                    continue;
+                }
                 return Meeting::Served(Serving::Memory(place, first));
             }
             let (from, to) = entry.window(disk).unwrap_or_default();

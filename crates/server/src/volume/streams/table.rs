@@ -118,6 +118,15 @@ impl Entry {
         (from < to).then_some((from / block, to / block))
     }
 
+    /// Whether a synchronous recording has some of these blocks of the file in memory only. Their write is not acknowledged:
+    /// who found them there could find the older ones of the drive afterwards.
+    pub(super) fn is_unacknowledged(&self, disk: &Disk, first: u64, count: u64) -> bool {
+        self.terms.mode == StreamMode::RecordSync
+            && self
+                .dirty(disk)
+                .is_some_and(|(from, to)| from < first + count && first < to)
+    }
+
     /// Whether the buffer has all blocks of an extent from block `first` of the file on.
     pub(super) fn has(&self, first: u64, extent: Extent) -> bool {
         self.buffer.has(first, extent.length().0)
@@ -211,11 +220,12 @@ impl StreamTable {
         self.0.iter().map(|entry| entry.buffer.bytes()).sum()
     }
 
-    /// A block in the buffer of a recording.
-    pub(super) fn recorded(&self, lba: Lba) -> Option<&[u8]> {
+    /// A block in the buffer of a recording whose write was acknowledged.
+    pub(super) fn recorded(&self, disk: &Disk, lba: Lba) -> Option<&[u8]> {
         self.recordings().find_map(|entry| {
             let number = entry.buffer.whole(Extent::block(lba))?;
-            entry.buffer.get(number)
+            let bytes = entry.buffer.get(number)?;
+            (!entry.is_unacknowledged(disk, number, 1)).then_some(bytes)
         })
     }
 
@@ -244,7 +254,7 @@ impl StreamTable {
         let bytes = unsafe { memory.bytes_mut() };
         let block = disk.shape.block_bytes as usize;
         for (bytes, index) in bytes.chunks_exact_mut(block).zip(0..) {
-            if let Some(newer) = self.recorded(Lba(start.0 + index)) {
+            if let Some(newer) = self.recorded(disk, Lba(start.0 + index)) {
                 bytes.copy_from_slice(newer);
             }
         }

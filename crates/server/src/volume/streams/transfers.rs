@@ -144,7 +144,7 @@ impl StreamTransfers {
             if is_old || !wanted.contains(&number) || number * block >= in_flight.valid_to {
                 continue;
             }
-            let newer = table.recorded(lba).map(<[u8]>::to_vec);
+            let newer = table.recorded(disk, lba).map(<[u8]>::to_vec);
             // The file may have moved since the command was dispatched.
             if let Some(entry) = table.with_id(in_flight.transfer.stream)
                 && entry.buffer.whole(Extent::block(lba)) == Some(number)

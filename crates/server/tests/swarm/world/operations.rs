@@ -121,11 +121,7 @@ impl World {
             (Ask::Flush, None) => self.history.flushed(wait.moment, known.told()),
             (Ask::Read, None) => {
                 let found = check(wait.first, bytes, &wait.possible);
-                // A read within a page of a synchronous recording finds it in memory before it is acknowledged. A longer
-                // read finds what the drive has (decision 0104, seed 4756).
-                if !self.setting.streams {
-                    self.history.read(wait.glance, wait.first, &found);
-                }
+                self.history.read(wait.glance, wait.first, &found);
             }
             _ => (),
         }

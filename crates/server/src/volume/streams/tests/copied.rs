@@ -3,6 +3,7 @@
 use block::{Extent, Lba, Owner, Sectors};
 
 use super::super::copies::Copies;
+use super::super::meeting::{Meeting, Serving};
 use super::*;
 use crate::volume::operation::Operation;
 
@@ -91,4 +92,28 @@ fn copies_for_a_read_are_good_until_its_blocks_change() {
         copies.note_before(blocks(16 * number, 8));
         assert!(copies.is_before(blocks(16 * number, 8)), "{number}");
     }
+}
+
+/// The recording could write newer bytes before the engine has the copy, which would overwrite them.
+#[test]
+fn a_recorded_write_waits_for_a_queued_copy_of_its_blocks() {
+    let mut by_hand = by_hand();
+    let record = Terms {
+        mode: block::StreamMode::Record,
+        ..terms(32)
+    };
+    let _events = granted(&mut by_hand, 1, record, file(0, 8 * PAGE));
+    let (volumes, disk) = by_hand.parts();
+    let (streams, operations) = (&mut volumes.streams, &volumes.operations);
+    let page = |number: u64| copy(number * PAGE / BLOCK, PAGE / BLOCK);
+    streams.copies.queue_one(page(0));
+    let taken = |place| Meeting::Served(Serving::Written(0, place));
+    assert_eq!(streams.meet(disk, operations, &page(0)), Meeting::Later);
+    let beside = streams.meet(disk, operations, &page(1));
+    assert_eq!(beside, taken(PAGE / BLOCK), "other blocks");
+    // Once the engine has the copy, the engine keeps it before the recording's batches.
+    streams
+        .next_copy(disk, &operations.exports)
+        .expect("there is room");
+    assert_eq!(streams.meet(disk, operations, &page(0)), taken(0));
 }

@@ -294,6 +294,27 @@ fn a_synchronous_recording_is_answered_by_the_drive() {
     assert_eq!([0, 1].map(medium), [7, 8]);
 }
 
+/// Whoever found them in memory could find the older ones of the drive afterwards, by a read that also wants other blocks.
+#[test]
+fn a_synchronous_recording_is_read_as_the_drive_has_it_until_its_answer() {
+    let (mut by_hand, _events, pages) = recorded(StreamMode::RecordSync);
+    let values = |by_hand: &mut ByHand, length: u64| {
+        let found = read(by_hand, START, length);
+        assert!(!by_hand.commands().is_empty(), "the drive is asked");
+        by_hand.run();
+        bytes_of(&found).expect("bytes")
+    };
+    assert_eq!(values(&mut by_hand, PAGE), [0; PAGE as usize]);
+    let longer = values(&mut by_hand, LENGTH);
+    assert!(longer.iter().all(|&byte| byte == 0), "and no copy was made");
+    assert!(!pages.iter().any(is_done));
+    run_for(&mut by_hand, Duration::from_secs(5));
+    assert!(pages.iter().all(is_done));
+    let after = read(&mut by_hand, START, PAGE);
+    assert!(by_hand.commands().is_empty(), "from memory");
+    assert_eq!(bytes_of(&after), Some(vec![7; PAGE as usize]));
+}
+
 #[test]
 fn a_durable_write_of_a_recording_is_durable_at_its_answer() {
     let (mut by_hand, _events, pages) = recorded(StreamMode::Record);
@@ -436,5 +457,24 @@ fn a_synchronous_write_fails_with_its_command() {
     }
     for page in pages {
         assert_eq!(page.take(), Some(Err(OperationError::Io)));
+    }
+}
+
+/// A later read of other blocks as well finds the same as one of a page alone.
+#[test]
+fn what_cannot_be_recorded_is_read_as_the_drive_has_it() {
+    let (mut by_hand, _events, pages) = recorded(StreamMode::Record);
+    assert!(pages.iter().all(is_done));
+    let until = by_hand.disk().now + Duration::from_secs(5);
+    while by_hand.disk().now < until {
+        match writes(&by_hand) {
+            0 => by_hand.pass(until),
+            _ => by_hand.end(0, Err(OperationError::Io)),
+        }
+    }
+    for length in [PAGE, LENGTH] {
+        let found = read(&mut by_hand, START, length);
+        by_hand.run();
+        assert_eq!(bytes_of(&found), Some(vec![0; length as usize]));
     }
 }
