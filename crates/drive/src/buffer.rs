@@ -10,6 +10,7 @@
 //! and its progress is computed on demand. Each arm has its own.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use block::{Extent, Instant, Lba, Sectors, Switch};
 
@@ -201,10 +202,10 @@ impl SegmentBuffer {
     }
 
     /// Begins or extends the look-ahead of a segment after a read of `extent`, up to the block
-    /// `bound`. `arm` is free at `at`.
+    /// `bound`. `arm` is free at `at`. The blocks of the track behind it may be known already.
     pub(crate) fn look_ahead(
         &mut self,
-        geometry: &Geometry,
+        known: (&Geometry, Range<u64>),
         (arm, index): (usize, usize),
         (extent, bound): (Extent, u64),
         (at, position): (Instant, Position),
@@ -212,7 +213,7 @@ impl SegmentBuffer {
         if self.look_ahead == Switch::Off {
             return;
         }
-        let limit = self.limit(geometry, index, extent).min(bound);
+        let limit = self.limit(known, index, extent).min(bound);
         match &mut self.aheads[arm] {
             Some(ahead) if ahead.segment == index => {
                 // The current part grows, and keeps its start.
@@ -237,15 +238,24 @@ impl SegmentBuffer {
     }
 
     /// The block before which the look-ahead after a read of `extent` ends.
-    fn limit(&self, geometry: &Geometry, index: usize, extent: Extent) -> u64 {
+    fn limit(
+        &self,
+        (geometry, track): (&Geometry, Range<u64>),
+        index: usize,
+        extent: Extent,
+    ) -> u64 {
         let end = extent.end();
         if self.rules.look_ahead == LookAhead::None {
             return end.0;
         }
-        let Some(track) = geometry.track_of(end) else {
-            return end.0;
+        let (first, after, sectors) = match track.contains(&end.0) {
+            true => (track.start, track.end, track.end - track.start),
+            false => match geometry.track_of(end) {
+                None => return end.0,
+                Some(track) => (track.first.0, track.last.0 + 1, u64::from(track.sectors)),
+            },
         };
-        if !(track.first..=track.last).contains(&end) {
+        if !(first..after).contains(&end.0) {
             // A remapped block: the next blocks are on another track.
             return end.0;
         }
@@ -257,19 +267,19 @@ impl SegmentBuffer {
         let limit = match self.rules.look_ahead {
             LookAhead::None => end.0,
             LookAhead::Segment => farthest,
-            LookAhead::Track => farthest.min(track.last.0 + 1),
+            LookAhead::Track => farthest.min(after),
             LookAhead::Cylinder => farthest.min(cylinder_end(geometry, end, farthest)),
             LookAhead::TrackIfSequential => {
                 // The scheme of DEC's and Quantum's drives: a segment that began on an earlier
                 // track indicates sequential reads, for which the next track is read as well. The
                 // look-ahead covers whole tracks even if a segment is smaller (the Atlas III's
                 // holds a third of one, and its measured times need this).
-                let next = if self.segments[index].start < track.first.0 {
-                    u64::from(track.sectors)
+                let next = if self.segments[index].start < first {
+                    sectors
                 } else {
                     0
                 };
-                track.last.0 + 1 + next
+                after + next
             }
         };
         limit.min(geometry.sectors().0)

@@ -91,7 +91,10 @@ impl ReadFlow {
         let last = start + pass.transfer;
         let needed = self.watermark.saturating_sub(self.delivered);
         if (1..=blocks).contains(&needed) {
-            let at = start + Duration::from_nanos((took * needed).div_ceil(blocks));
+            let at = match needed {
+                1 => first,
+                _ => start + Duration::from_nanos((took * needed).div_ceil(blocks)),
+            };
             self.passed_watermark(needed, at);
         }
         self.block_ready(1, first);

@@ -10,6 +10,7 @@ mod joined;
 pub mod remap;
 mod share;
 mod spot;
+mod track_extents;
 mod turn;
 pub mod zoned;
 
@@ -22,6 +23,7 @@ use indexed::Indexed;
 use joined::Joined;
 use share::Share;
 use spot::Spot;
+pub use track_extents::TrackExtents;
 pub use turn::{PatternStep, Turn};
 use zoned::Zoned;
 
@@ -49,7 +51,7 @@ pub struct BlockPosition {
 ///          |<------------------------------------------>|
 ///   ...----[ s0 ][ s1 ][ slipped ][ s2 ][ s3 ]...[ sn-1 ]----...
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrackExtent {
     /// The first block.
     pub first: Lba,
@@ -334,6 +336,10 @@ impl Geometry {
     /// A block that was remapped is on the track that it was remapped to, which is then not
     /// between that track's first and last block.
     pub fn track_of(&self, lba: Lba) -> Option<Track> {
+        let spot = self.spot(lba.0)?;
+        if let Some(blocks) = spot.whole_track(lba.0) {
+            return Some(spot.track(Lba(blocks.start), Lba(blocks.end - 1)));
+        }
         let track = match &*self.layout {
             LayoutKind::Zoned(zoned) => zoned.track_of(lba.0),
             LayoutKind::Indexed(indexed) => indexed.track_of(lba.0),
@@ -344,16 +350,7 @@ impl Geometry {
             return track;
         }
         // A spare track may hold nothing but remapped blocks.
-        let spot = self.spot(lba.0)?;
-        Some(Track {
-            first: lba,
-            last: lba,
-            cylinder: spot.cylinder,
-            head: spot.head,
-            start: spot.start,
-            sectors: spot.sectors,
-            width: spot.width,
-        })
+        Some(spot.track(lba, lba))
     }
 
     /// The track under a head; `None` if it has no blocks.
@@ -371,12 +368,7 @@ impl Geometry {
     /// Blocks past the end of the drive are ignored.
     pub fn runs(&self, extent: Extent) -> TrackExtents<'_> {
         let end = extent.end().0.min(self.sectors().0);
-        TrackExtents {
-            geometry: self,
-            next: extent.start().0.min(end),
-            end,
-            ahead: None,
-        }
+        TrackExtents::new(self, extent.start().0.min(end), end)
     }
 
     /// The ranges of blocks with one layout, in the order of the blocks.
@@ -410,65 +402,5 @@ impl Geometry {
             LayoutKind::Share(share) => share.spot(lba),
             LayoutKind::Joined(joined) => joined.spot(lba),
         }
-    }
-}
-
-/// The parts of an extent, one per track; see [`Geometry::runs`].
-#[derive(Clone, Debug)]
-pub struct TrackExtents<'a> {
-    geometry: &'a Geometry,
-    next: u64,
-    end: u64,
-    /// The spot of `next`, if the end of the last part revealed it.
-    ahead: Option<Spot>,
-}
-
-impl Iterator for TrackExtents<'_> {
-    type Item = TrackExtent;
-
-    fn next(&mut self) -> Option<TrackExtent> {
-        if self.next >= self.end {
-            return None;
-        }
-        let first = match self.ahead.take() {
-            Some(spot) => spot,
-            None => self.geometry.spot(self.next)?,
-        };
-        let lba = self.next;
-        let mut last = first;
-        // The number of blocks of the part, and the sector after its last one.
-        let mut blocks = 0;
-        let mut sector = first.sector;
-        loop {
-            let piece = u64::from(last.contiguous).min(self.end - self.next);
-            blocks += piece as u32;
-            self.next += piece;
-            sector = last.sector.max(sector) + piece as u32;
-            if self.next == self.end || sector == first.sectors || first.remapped {
-                break;
-            }
-            let Some(spot) = self.geometry.spot(self.next) else {
-                break;
-            };
-            if !first.is_continued_by(&spot, sector) {
-                self.ahead = Some(spot);
-                break;
-            }
-            last = spot;
-        }
-        let span = sector - first.sector;
-        Some(TrackExtent {
-            first: Lba(lba),
-            blocks,
-            cylinder: first.cylinder,
-            head: first.head,
-            start: first.angle(),
-            sweep: if span == first.sectors {
-                Angle::from_raw(u64::MAX)
-            } else {
-                first.width.times(u64::from(span))
-            },
-            width: first.width,
-        })
     }
 }

@@ -22,6 +22,7 @@ mod read;
 mod write;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use block::{
@@ -52,6 +53,9 @@ pub(crate) struct DriveService {
     last_cached: Option<(Lba, Instant)>,
     /// The host-managed zones, if the drive has such.
     pub(crate) zones: Option<Zones>,
+    /// The block after the last read of the medium, and the blocks of its track; see
+    /// [`crate::geometry::TrackExtents::track`].
+    after_read: (Lba, Range<u64>),
 }
 
 /// One actuator.
@@ -173,6 +177,7 @@ impl DriveService {
             puts: VecDeque::new(),
             last_cached: None,
             zones,
+            after_read: (Lba(0), 0..0),
             truth,
         }
     }
@@ -213,8 +218,12 @@ impl DriveService {
     }
 
     /// The actuator of a block.
+    #[inline]
     pub(crate) fn arm_of(&self, lba: Lba) -> usize {
-        self.truth.actuator_of(lba)
+        match self.arms.len() {
+            1 => 0,
+            _ => self.truth.actuator_of(lba),
+        }
     }
 
     /// Serves a command that its arm starts now.

@@ -14,15 +14,15 @@
 use std::sync::Arc;
 
 use block::{
-    Account, Action, Command, Direction, Extent, Instant, Lba, Outcome, Refused, Status, Switch,
-    Urgency,
+    Account, Action, Command, Direction, Duration, Extent, Instant, Lba, Outcome, Refused, Status,
+    Switch, Urgency,
 };
 
 use crate::angle::Angle;
 use crate::firmware::QueueOrder;
 use crate::host::HostQueues;
 use crate::imperfection::Imperfections;
-use crate::mechanics::{Position, SeekTarget};
+use crate::mechanics::SeekTarget;
 use crate::profile::Profile;
 use crate::service::{CommandTimes, DriveService};
 use crate::zones::{Zone, ZoneAction, ZoneRefused};
@@ -291,7 +291,16 @@ impl VirtualDrive {
 
     /// Starts the next command of every arm that is free by `now`, and ends commands whose limit
     /// has passed.
+    #[inline]
     fn take_up(&mut self, now: Instant) {
+        // Most of the time there is nothing to start.
+        let is_due = |first: Option<(Instant, usize)>| first.is_some_and(|(at, _)| at <= now);
+        if is_due(self.first_taken()) || is_due(self.first_expiry()) {
+            self.take_up_due(now);
+        }
+    }
+
+    fn take_up_due(&mut self, now: Instant) {
         while let Some((at, first)) = self.first_taken() {
             match self.first_expiry() {
                 Some((expires, index)) if expires < at => {
@@ -315,7 +324,11 @@ impl VirtualDrive {
             submitted,
             until,
             ..
-        } = self.queue.remove(index);
+        } = match self.queue.len() {
+            // Nothing is moved.
+            1 => self.queue.swap_remove(index),
+            _ => self.queue.remove(index),
+        };
         self.limited -= usize::from(until.is_some());
         self.last_taken = at;
         let served = self
@@ -413,29 +426,61 @@ impl VirtualDrive {
             return first;
         }
         let arm = self.queue[first].arm;
-        let present = self.queue.iter().enumerate();
-        // Of equal ones the first, which was submitted before the others.
-        present
-            .filter(|(_, queued)| queued.arm == arm && self.taken_at(queued) <= at)
-            .min_by_key(|(_, queued)| (queued.command.urgency, self.cost(queued, at)))
-            .map_or(first, |(index, _)| index)
+        let is_one_arm_free = match &self.service.arms[..] {
+            [arm] => arm.free_at <= arm.turn,
+            _ => false,
+        };
+        let (mut best, mut least) = (first, None);
+        for (index, queued) in self.queue.iter().enumerate() {
+            let is_there = match is_one_arm_free {
+                true => queued.submitted <= at,
+                false => queued.arm == arm && self.taken_at(queued) <= at,
+            };
+            // Of equal ones the first, which was submitted before the others.
+            if is_there && let Some(cost) = self.cost_below(queued, at, least) {
+                (best, least) = (index, Some(cost));
+            }
+        }
+        best
     }
 
-    /// What the drive's order minimises. Those that do not move the arm keep their place.
-    fn cost(&self, queued: &Queued, at: Instant) -> u64 {
-        let Some(target) = queued.target else {
-            return 0;
+    /// The urgency of a command, and what the drive's order minimises, if that is less than `least`. Those that do not move
+    /// the arm keep their place.
+    #[inline]
+    fn cost_below(
+        &self,
+        queued: &Queued,
+        at: Instant,
+        least: Option<(Urgency, u64)>,
+    ) -> Option<(Urgency, u64)> {
+        let waited = at.since(queued.submitted);
+        let below = |way: Duration| {
+            let cost = (
+                queued.command.urgency,
+                self.order.cost(way.as_nanos(), waited),
+            );
+            least.is_none_or(|least| cost < least).then_some(cost)
         };
-        let position: Position = self.service.arms[queued.arm].position;
         let truth = &self.service.truth;
-        let way = |direction| truth.positioning(position, at, &target, direction).total();
-        let way = match queued.command.action {
-            Action::Seek { .. } if truth.seek_command == Switch::Off => return 0,
-            Action::Seek { .. } => truth.reposition(position, target.position, Direction::Read),
-            Action::Write { .. } => way(Direction::Write),
-            _ => way(Direction::Read),
+        let (target, direction) = match (queued.target, queued.command.action) {
+            (Some(_), Action::Seek { .. }) if truth.seek_command == Switch::Off => {
+                (None, Direction::Read)
+            }
+            (target, Action::Write { .. }) => (target, Direction::Write),
+            (target, _) => (target, Direction::Read),
         };
-        self.order.cost(way.as_nanos(), at.since(queued.submitted))
+        let Some(target) = target else {
+            let cost = (queued.command.urgency, 0);
+            return least.is_none_or(|least| cost < least).then_some(cost);
+        };
+        let position = self.service.arms[queued.arm].position;
+        let seek = truth.reposition(position, target.position, direction);
+        let cost = below(seek)?;
+        if matches!(queued.command.action, Action::Seek { .. }) {
+            return Some(cost);
+        }
+        // The rotation only adds to it.
+        below(seek + truth.spindle.wait(at + seek, target.angle))
     }
 }
 

@@ -272,8 +272,14 @@ impl Ordering {
             owner: new_piece.owner,
         };
         self.arrived += 1;
-        let entry = RequestPiece::new(pending, new_piece.request_slot, new_piece.level, now);
-        let piece = self.pieces.enter(entry);
+        let NewPiece {
+            request_slot,
+            level,
+            ..
+        } = new_piece;
+        let piece = self
+            .pieces
+            .enter(|| RequestPiece::new(pending, request_slot, level, now));
         self.waiting += 1;
         let conflicts = self.combined.enter(&mut self.pieces, piece);
         self.pieces.get_mut(piece).conflicts = conflicts;

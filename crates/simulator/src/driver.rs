@@ -148,7 +148,7 @@ impl<D: SimulatedDrive> Driver<D> {
     pub fn run<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
         let mut outcome = None;
         loop {
-            let mut drive = self.settle_after(outcome.take(), host)?;
+            let mut drive = self.settle_after(&mut outcome, host)?;
             if host.is_over(self.now, &mut self.engine) {
                 return Ok(());
             }
@@ -198,22 +198,26 @@ impl<D: SimulatedDrive> Driver<D> {
     /// # Errors
     /// Those of the host, and commands that the drive refuses.
     pub fn settle<H: Host>(&mut self, host: &mut H) -> Result<Option<Instant>, H::Error> {
-        self.settle_after(None, host)
+        self.settle_after(&mut None, host)
     }
 
     /// Executes the rounds of an instant at which the drive was polled and has ended a command.
     fn settle_after<H: Host>(
         &mut self,
-        mut ended: Option<Outcome>,
+        ended: &mut Option<Outcome>,
         host: &mut H,
     ) -> Result<Option<Instant>, H::Error> {
         let now = self.now;
         loop {
-            self.collect_after(ended.take(), host)?;
+            self.collect_after(ended, host)?;
             let activity = host.act(now, &mut self.engine)?;
-            while let Some(command) = self.engine.poll(now) {
-                self.drive.submit(now, command)?;
-                host.dispatched(now, &command);
+            loop {
+                let next = self.engine.poll(now);
+                let Some(command) = &next else {
+                    break;
+                };
+                self.drive.submit(now, *command)?;
+                host.dispatched(now, command);
             }
             host.round_ended(now, &mut self.engine);
             let drive = self.drive.next_wakeup();
@@ -229,26 +233,39 @@ impl<D: SimulatedDrive> Driver<D> {
     /// # Errors
     /// Those of the host.
     pub fn collect<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
-        self.collect_after(None, host)
+        self.collect_after(&mut None, host)
     }
 
     fn collect_after<H: Host>(
         &mut self,
-        mut ended: Option<Outcome>,
+        ended: &mut Option<Outcome>,
         host: &mut H,
     ) -> Result<(), H::Error> {
         let now = self.now;
-        while let Some(outcome) = ended.take().or_else(|| self.drive.poll(now)) {
-            host.command_ended(now, &self.engine, &outcome);
-            self.engine.complete(now, outcome.id, outcome);
+        // Outcomes and completions are large, and are not moved.
+        if let Some(outcome) = ended {
+            self.end_command(outcome, host);
+            *ended = None;
         }
-        // A completion is large, and is not moved.
-        let mut next = self.engine.poll_finished();
-        while let Some(finished) = &mut next {
+        loop {
+            let next = self.drive.poll(now);
+            let Some(outcome) = &next else {
+                break;
+            };
+            self.end_command(outcome, host);
+        }
+        loop {
+            let mut next = self.engine.poll_finished();
+            let Some(finished) = &mut next else {
+                return Ok(());
+            };
             host.request_ended(now, &mut self.engine, finished)?;
-            next = self.engine.poll_finished();
         }
-        Ok(())
+    }
+
+    fn end_command<H: Host>(&mut self, outcome: &Outcome, host: &mut H) {
+        host.command_ended(self.now, &self.engine, outcome);
+        self.engine.complete(self.now, outcome.id, *outcome);
     }
 
     /// The next wakeup of the drive or the engine.

@@ -19,8 +19,10 @@ use crate::angle::Angle;
 use block::Lba;
 
 mod build;
+mod located;
 mod slips;
 
+use located::LocatedTrack;
 use slips::Slips;
 
 /// Neighbouring tracks of one surface with equally many sectors.
@@ -153,20 +155,6 @@ pub(super) struct Indexed {
     remaps: Remaps,
 }
 
-/// A track that was found by a place, or by its cylinder and head.
-#[derive(Clone, Copy, Debug)]
-struct LocatedTrack {
-    /// The place of its sector 0.
-    first: u64,
-    cylinder: u32,
-    head: u32,
-    sectors: u32,
-    /// The number of its sectors, from sector 0 on, that have places.
-    places: u32,
-    start: Angle,
-    width: Angle,
-}
-
 impl Indexed {
     /// The layout of a description, after a check.
     pub fn new(description: &Description) -> Result<Self, LayoutError> {
@@ -227,19 +215,17 @@ impl Indexed {
                 Lookup::Moved(remap, into) => return self.moved(remap, into),
             }
         }
-        let (place, until_slip) = self.slips.place(lba);
+        let (place, from_slip, until_slip) = self.slips.place(lba);
         let track = self.track_of_place(place);
         let sector = (place - track.first) as u32;
         let until_end = (self.blocks - lba).min(until_slip);
+        let regular = u64::from((track.places - sector).min(regular));
+        let is_whole = track.places == track.sectors
+            && from_slip >= u64::from(sector)
+            && until_end >= u64::from(track.places - sector);
         Some(Spot {
-            cylinder: track.cylinder,
-            head: track.head,
-            sector,
-            sectors: track.sectors,
-            start: track.start,
-            width: track.width,
-            contiguous: until_end.min(u64::from((track.places - sector).min(regular))) as u32,
-            remapped: false,
+            is_whole,
+            ..track.spot(sector, until_end.min(regular) as u32)
         })
     }
 
@@ -248,7 +234,7 @@ impl Indexed {
         if lba >= self.blocks {
             return None;
         }
-        let (mut left, _) = self.slips.place(lba);
+        let (mut left, ..) = self.slips.place(lba);
         let mut group = self.groups.len() - 1;
         let mut path = Vec::new();
         loop {
@@ -312,7 +298,7 @@ impl Indexed {
         match self.remaps.find(lba) {
             Lookup::Moved(remap, _) => self.track_at(remap.cylinder, remap.head),
             Lookup::Regular(_) => {
-                let (place, _) = self.slips.place(lba);
+                let (place, ..) = self.slips.place(lba);
                 self.track(self.track_of_place(place))
             }
         }
@@ -330,15 +316,7 @@ impl Indexed {
         };
         let first = block(found.first);
         let end = block(found.first + u64::from(found.places));
-        (first < end).then(|| Track {
-            first: Lba(first),
-            last: Lba(end - 1),
-            cylinder: found.cylinder,
-            head: found.head,
-            start: found.start,
-            sectors: found.sectors,
-            width: found.width,
-        })
+        (first < end).then(|| found.spot(0, 0).track(Lba(first), Lba(end - 1)))
     }
 
     fn root(&self) -> &Group {
@@ -444,14 +422,8 @@ impl Indexed {
     fn moved(&self, remap: Remap, into: u32) -> Option<Spot> {
         let track = self.track_under(remap.cylinder, remap.head)?;
         Some(Spot {
-            cylinder: remap.cylinder,
-            head: remap.head,
-            sector: remap.sector + into,
-            sectors: track.sectors,
-            start: track.start,
-            width: track.width,
-            contiguous: remap.blocks - into,
             remapped: true,
+            ..track.spot(remap.sector + into, remap.blocks - into)
         })
     }
 }

@@ -55,6 +55,8 @@ impl Share {
         let spot = self.whole.spot(self.first + lba)?;
         Some(Spot {
             contiguous: u64::from(spot.contiguous).min(left) as u32,
+            // A part of the track may be another share's.
+            is_whole: false,
             ..spot
         })
     }

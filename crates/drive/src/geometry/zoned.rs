@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The *shift* of a block is the distance by which slips push it. It is a step function of the
-//! block number, stored as a sorted list. A lookup needs two binary searches and three divisions.
+//! block number, stored as a sorted list with a table of where to look.
 
 use super::remap::{Lookup, Remap, Remaps};
 use super::spot::Spot;
@@ -21,8 +21,12 @@ use crate::angle::Angle;
 use block::Lba;
 
 mod description;
+mod index;
 mod slips;
 mod steps;
+
+use index::StepIndex;
+use steps::BlockPlace;
 
 pub use description::{Description, HeadOrder, Sparing, ZoneDescription};
 
@@ -78,7 +82,7 @@ pub(super) struct Zoned {
     head_order: HeadOrder,
     /// Slips push the skew forward as well: per track, or per cylinder.
     push: Push,
-    firsts: Box<[u64]>,
+    index: StepIndex,
     zones: Box<[ZoneTable]>,
     steps: Box<[SlipStep]>,
     /// Slipped positions, zone by zone, for `push`.
@@ -120,7 +124,7 @@ impl Zoned {
             blocks: 0,
             head_order: description.head_order,
             push,
-            firsts: Box::new([]),
+            index: StepIndex::default(),
             zones: Box::new([]),
             steps: Box::new([]),
             pushes: Box::new([]),
@@ -149,8 +153,8 @@ impl Zoned {
             let left = layout.blocks.saturating_sub(zone.first);
             zone.blocks = u64::from(zone.blocks).min(left) as u32;
         }
-        layout.firsts = zones.iter().map(|zone| zone.first).collect();
         layout.zones = zones.into();
+        layout.index = StepIndex::new(&layout.zones, &steps, layout.blocks);
         layout.steps = steps.into();
         layout.pushes = pushes.into();
         layout.remaps = layout.find_remaps(description)?;
@@ -194,11 +198,15 @@ impl Zoned {
                 Lookup::Moved(remap, into) => return self.moved(remap, into),
             }
         }
-        let zone = &self.zones[self.firsts.partition_point(|&first| first <= lba) - 1];
-        let (position, contiguous) = self.position(zone, (lba - zone.first) as u32);
-        let mut spot = self.at_position(zone, position);
-        spot.contiguous = contiguous.min(zone.sectors - spot.sector).min(regular);
-        Some(spot)
+        let (zone, place) = self.place_of(lba);
+        let spot = self.at_position(zone, place.position);
+        let left = zone.sectors - spot.sector;
+        let is_whole = place.before >= spot.sector && place.following >= left;
+        Some(Spot {
+            contiguous: place.following.min(left).min(regular),
+            is_whole,
+            ..spot
+        })
     }
 
     /// The zone and its cylinder, then the track's turn in the cylinder.
@@ -268,27 +276,20 @@ impl Zoned {
         if let Lookup::Moved(remap, _) = self.remaps.find(lba) {
             return self.track_at(remap.cylinder, remap.head);
         }
-        let zone = &self.zones[self.firsts.partition_point(|&first| first <= lba) - 1];
-        let block = (lba - zone.first) as u32;
-        let step = self.step_of(zone, block);
-        let (position, _) = self.place(zone, block, step);
-        self.track(zone, position - position % zone.sectors, Some(step))
+        let (zone, BlockPlace { position, .. }) = self.place_of(lba);
+        self.track(zone, position - position % zone.sectors)
     }
 
     /// The track under a head, if there are blocks on it.
     pub fn track_at(&self, cylinder: u32, head: u32) -> Option<Track> {
         let (zone, position) = self.track_position(cylinder, head)?;
-        self.track(zone, position, None)
+        self.track(zone, position)
     }
 
-    /// The track that begins at a position of a zone, if there are blocks on it. If a step is known to which some
-    /// of them belong, it is looked there first for its ends.
-    fn track(&self, zone: &ZoneTable, position: u32, near: Option<usize>) -> Option<Track> {
-        let block = |position| {
-            let near = near.and_then(|step| self.block_of_step(zone, step, position));
-            match near.map_or_else(|| self.block_at(zone, position), Ok) {
-                Ok(block) | Err(block) => block,
-            }
+    /// The track that begins at a position of a zone, if there are blocks on it.
+    fn track(&self, zone: &ZoneTable, position: u32) -> Option<Track> {
+        let block = |position| match self.block_at(zone, position) {
+            Ok(block) | Err(block) => block,
         };
         let first = block(position);
         let end = block(position + zone.sectors);
@@ -296,19 +297,15 @@ impl Zoned {
             return None;
         }
         let spot = self.at_position(zone, position);
-        Some(Track {
-            first: Lba(zone.first + u64::from(first)),
-            last: Lba(zone.first + u64::from(end) - 1),
-            cylinder: spot.cylinder,
-            head: spot.head,
-            start: spot.start,
-            sectors: zone.sectors,
-            width: zone.width,
-        })
+        let (first, last) = (
+            zone.first + u64::from(first),
+            zone.first + u64::from(end) - 1,
+        );
+        Some(spot.track(Lba(first), Lba(last)))
     }
 
-    /// The sector at a position of a zone.
-    #[inline]
+    /// The sector at a position of a zone. A call would copy the answer, which was just written.
+    #[inline(always)]
     fn at_position(&self, zone: &ZoneTable, position: u32) -> Spot {
         let (track, sector) = (position / zone.sectors, position % zone.sectors);
         let (cylinder, turn) = (track / self.surfaces, track % self.surfaces);
@@ -332,6 +329,7 @@ impl Zoned {
             start,
             width: zone.width,
             contiguous: 1,
+            is_whole: false,
             remapped: false,
         }
     }
@@ -422,24 +420,20 @@ impl Zoned {
 }
 
 impl ZoneTable {
-    /// The position of a block that is pushed by `shift`, and the number of `blocks` blocks from it
-    /// on that follow on its track.
+    /// The position of a block that is pushed by `shift`. In units with spares, also its place in its unit.
     #[inline]
-    fn place(&self, block: u32, shift: i32, blocks: u32) -> (u32, u32) {
+    fn place(&self, block: u32, shift: i32) -> (u32, Option<u32>) {
         let (before, after) = match self.slipping {
             Slipping::AcrossUnits => (shift, 0),
             Slipping::WithinUnit => (0, shift),
         };
         let place = (block + self.unmapped).wrapping_add_signed(before);
         if self.unit_blocks == self.unit_sectors {
-            return (place.wrapping_add_signed(after), blocks);
+            return (place.wrapping_add_signed(after), None);
         }
         let (unit, offset) = (place / self.unit_blocks, place % self.unit_blocks);
         let position = unit * self.unit_sectors + self.unit_front + offset;
-        (
-            position.wrapping_add_signed(after),
-            blocks.min(self.unit_blocks - offset),
-        )
+        (position.wrapping_add_signed(after), Some(offset))
     }
 
     /// The block at a position inside a step, or else the next block, without regard to the

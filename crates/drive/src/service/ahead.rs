@@ -13,9 +13,13 @@ impl DriveService {
         let bad = self.luck.unreadable_from(extent.end().0);
         let bound = bad.map_or(bound, |bad| bad.min(bound));
         let head = (at, self.arms[arm].position);
-        let geometry = &self.truth.geometry;
+        let after_read = match &self.after_read {
+            (block, track) if *block == extent.end() => track.clone(),
+            _ => 0..0,
+        };
+        let known = (&*self.truth.geometry, after_read);
         self.buffer
-            .look_ahead(geometry, (arm, segment), (extent, bound), head);
+            .look_ahead(known, (arm, segment), (extent, bound), head);
     }
 
     /// Advances an arm's look-ahead to `now`. Whole tracks move its start; the current track extends

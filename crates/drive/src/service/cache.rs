@@ -33,9 +33,12 @@ impl DriveService {
     /// order. An extent that overlaps an older one waits for it.
     fn next_dirty(&self, arm: usize) -> Option<usize> {
         let dirty = &self.buffer.dirty;
+        let order = self.truth.buffer.destage_order;
+        if order == QueueOrder::Fcfs && self.arms.len() == 1 {
+            return (!dirty.is_empty()).then_some(0);
+        }
         let mut own =
             (0..dirty.len()).filter(|&index| self.arm_of(dirty[index].extent.start()) == arm);
-        let order = self.truth.buffer.destage_order;
         if order == QueueOrder::Fcfs {
             return own.next();
         }

@@ -82,22 +82,28 @@ impl DriveService {
     ) -> Travel {
         let (mut current, mut travel) = self.set_out(extent, ready, taken);
         let DriveService {
-            truth, arms, luck, ..
+            truth,
+            arms,
+            luck,
+            after_read,
+            ..
         } = self;
-        for run in truth.geometry.runs(extent) {
+        let mut runs = truth.geometry.runs(extent);
+        while let Some(run) = runs.next_part() {
             travel.waited += current.change_to(truth.actuator_of(run.first), arms);
             let from = (arms[current.arm].position, current.at);
-            let pass = pass(truth, luck, from, &run, Direction::Read);
-            let mishap = mishap(truth, luck, (&run, &pass), PassDirection::Reads);
+            let pass = pass(truth, luck, from, run, Direction::Read);
+            let mishap = mishap(truth, luck, (run, &pass), PassDirection::Reads);
             travel.add(&pass, mishap);
             let start = current.at + pass.seek + pass.rotation + mishap.lost;
             flow.pass(start, &pass, u64::from(run.blocks));
             current.at += pass.total() + mishap.lost;
-            arms[current.arm].position = SeekTarget::from(&run).position;
+            arms[current.arm].position = SeekTarget::from(run).position;
             if mishap.unreadable.is_some() {
                 break;
             }
         }
+        *after_read = (extent.end(), runs.track());
         arms[current.arm].free_at = current.at;
         self.keep_turn(extent);
         travel
@@ -125,16 +131,17 @@ impl DriveService {
         }
         let mut before = 0;
         let mut begins = None;
-        for run in truth.geometry.runs(extent) {
+        let mut runs = truth.geometry.runs(extent);
+        while let Some(run) = runs.next_part() {
             travel.waited += current.change_to(truth.actuator_of(run.first), arms);
             let from = (arms[current.arm].position, current.at);
-            let pass = pass(truth, luck, from, &run, Direction::Write);
-            let pass = with_data(truth, flow, before, &run, current.at, pass);
-            let mishap = mishap(truth, luck, (&run, &pass), PassDirection::Writes);
+            let pass = pass(truth, luck, from, run, Direction::Write);
+            let pass = with_data(truth, flow, before, run, current.at, pass);
+            let mishap = mishap(truth, luck, (run, &pass), PassDirection::Writes);
             travel.add(&pass, mishap);
             begins = begins.or(Some(current.at + pass.seek + pass.rotation));
             current.at += pass.total() + mishap.lost;
-            arms[current.arm].position = SeekTarget::from(&run).position;
+            arms[current.arm].position = SeekTarget::from(run).position;
             before += u64::from(run.blocks);
         }
         arms[current.arm].free_at = current.at;
@@ -143,8 +150,8 @@ impl DriveService {
 
     /// Makes later commands wait until the arms of an extent are free.
     pub(super) fn keep_turn(&mut self, extent: Extent) {
-        for arm in self.arm_of(extent.start())..=self.arm_of(extent.last()) {
-            let arm = &mut self.arms[arm];
+        let (first, last) = (self.arm_of(extent.start()), self.arm_of(extent.last()));
+        for arm in &mut self.arms[first..last + 1] {
             arm.turn = arm.free_at;
         }
     }
@@ -152,7 +159,7 @@ impl DriveService {
     /// Ends the look-aheads of an extent's arms. Returns its first arm with its start, and the wait.
     fn set_out(&mut self, extent: Extent, ready: Instant, taken: Instant) -> (CurrentArm, Travel) {
         let arm = self.arm_of(extent.start());
-        for arm in arm..=self.arm_of(extent.last()) {
+        for arm in arm..self.arm_of(extent.last()) + 1 {
             self.stop_ahead(arm, taken);
         }
         let at = ready.max(self.arms[arm].free_at);

@@ -54,7 +54,8 @@ impl Slots {
 
     /// Takes a request in, of one piece.
     pub(crate) fn accept(&mut self, now: Instant, request: Request) -> u32 {
-        let entry = Slot {
+        // A slot is large, and is made where it stays.
+        let entry = || Slot {
             request,
             submitted: now,
             end: End {
@@ -71,11 +72,11 @@ impl Slots {
             Some(slot) => {
                 let reused = &mut self.slots[slot as usize];
                 assert_eq!(reused.state, State::Free, "a slot is used twice");
-                *reused = entry;
+                *reused = entry();
                 slot
             }
             None => {
-                self.slots.push(entry);
+                self.slots.push(entry());
                 self.slots.len() as u32 - 1
             }
         };

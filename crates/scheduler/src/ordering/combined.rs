@@ -37,10 +37,18 @@ impl Combined {
         let mut joined = Footprint {
             start: extent.start().0,
             end: extent.end().0,
-            members: List::EMPTY,
-            count: 0,
+            members: List {
+                oldest: piece,
+                newest: piece,
+            },
+            count: 1,
             ended: 0,
         };
+        if self.footprints.is_apart(extent) {
+            pieces.get_mut(piece).footprint = self.footprints.insert(joined);
+            return 0;
+        }
+        (joined.members, joined.count) = (List::EMPTY, 0);
         let mut place = self.footprints.last_before(extent.end().0);
         while let Some(overlapping) = place
             && self.footprints.get(overlapping).end > extent.start().0
@@ -55,7 +63,7 @@ impl Combined {
         }
         pieces.push(&mut joined.members, Thread::Combined, piece);
         joined.count += 1;
-        self.footprints.insert_after(place, joined);
+        pieces.get_mut(piece).footprint = self.footprints.insert(joined);
         earlier(pieces, piece)
     }
 
@@ -67,7 +75,12 @@ impl Combined {
         piece: PieceId,
         released: &mut Vec<PieceId>,
     ) {
-        let place = self.place_of(pieces.get(piece).pending.extent);
+        let left = pieces.get(piece);
+        let hint = (left.footprint, left.pending.extent.start().0);
+        let place = match self.footprints.at_hint(hint.0, hint.1) {
+            Some(place) => place,
+            None => self.place_of(left.pending.extent),
+        };
         let footprint = self.footprints.get_mut(place);
         if footprint.count == 1 {
             self.footprints.remove(place);

@@ -111,6 +111,8 @@ pub(super) struct RequestPiece {
     pub(super) is_patient: bool,
     /// The number of times that the piece was requeued.
     pub(super) requeued: u8,
+    /// A hint where its footprint is.
+    pub(super) footprint: u32,
     /// The number of earlier, unended pieces that overlap it, one of each pair being a write.
     pub(super) conflicts: u32,
     /// The epoch of a write.
@@ -157,6 +159,7 @@ impl PieceState {
 }
 
 impl RequestPiece {
+    #[inline]
     pub(super) fn new(
         pending: EligibleRequest,
         request_slot: u32,
@@ -171,6 +174,7 @@ impl RequestPiece {
             part: QueuePart::Out,
             is_patient: false,
             requeued: 0,
+            footprint: 0,
             conflicts: 0,
             epoch: 0,
             entered: now,
@@ -251,14 +255,16 @@ impl Pieces {
     }
 
     /// Adds a piece, and returns its slot, which is its ticket.
-    pub(super) fn enter(&mut self, piece: RequestPiece) -> PieceId {
+    #[inline]
+    pub(super) fn enter(&mut self, piece: impl FnOnce() -> RequestPiece) -> PieceId {
+        // Pieces are large, and are made where they stay.
         let place = match self.free.pop() {
             Some(place) => {
-                self.pieces[place.index()] = piece;
+                self.pieces[place.index()] = piece();
                 place
             }
             None => {
-                self.pieces.push(piece);
+                self.pieces.push(piece());
                 PieceId(self.pieces.len() as u32 - 1)
             }
         };

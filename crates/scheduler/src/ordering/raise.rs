@@ -143,7 +143,7 @@ impl Ordering {
         let mut pending = from.pending;
         pending.order = (pending.order >> DIVISION_BITS << DIVISION_BITS) | number;
         pending.extent = extent;
-        let cut = self.pieces.enter(from.anew(pending));
+        let cut = self.pieces.enter(|| from.anew(pending));
         self.pieces.get_mut(cut).pending.target = target(cut, pending.direction, extent);
         self.waiting += 1;
         if from.is_write() {

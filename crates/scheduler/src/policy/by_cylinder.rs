@@ -11,7 +11,7 @@
 //!
 //! A search visits the requests by ascending distance, and stops at the first one beyond the
 //! radius. The choice is the best of all requests, because the radius is
-//! [`farthest_within`](drive::seek::SeekTable::farthest_within). That allows for seek tables that
+//! [`reach`](drive::seek::SeekTable::reach). That allows for seek tables that
 //! are not monotonic.
 //!
 //! The keys are a sorted vector. With the thousand requests of an engine, moving four kilobytes
@@ -175,12 +175,13 @@ impl<'a> PositioningTimes<'a> {
         self.belief.spindle.wait(start + seek, to.target.angle)
     }
 
-    /// The largest distance that the arm can cross within `time`.
+    /// A distance beyond which the arm takes longer than `time`.
+    #[inline]
     pub fn radius(&self, time: Duration) -> u32 {
         let belief = self.belief;
         let settled = time.adjusted(belief.write_settle_nanos.saturating_neg());
-        let read = belief.seek.read().farthest_within(time);
-        read.max(belief.seek.write().farthest_within(settled))
+        let read = belief.seek.read().reach(time);
+        read.max(belief.seek.write().reach(settled))
     }
 }
 

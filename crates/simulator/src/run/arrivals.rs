@@ -110,9 +110,15 @@ impl<'a> Arrivals<'a> {
         part: LoadPart,
         finished: &Finished,
     ) -> Result<(), RunError> {
-        let follower = self.load.on_finished(now, part, finished)?;
-        self.follow(now, follower)?;
+        // An arrival is large, and is not moved.
+        let caused = self.load.on_finished(now, part, finished);
+        if let Ok(Some(follower)) = &caused
+            && !self.keep(now, follower)?
+        {
+            self.replace(follower)?;
+        }
         self.note_due();
+        caused?;
         Ok(())
     }
 
@@ -140,27 +146,38 @@ impl<'a> Arrivals<'a> {
                 self.ahead = Some(arrival);
                 return Ok(());
             }
-            let instead = self.load.on_skipped(arrival.at, &arrival)?;
-            self.follow(arrival.at, instead)?;
+            self.replace(&arrival)?;
         }
         Ok(())
     }
 
-    /// Keeps an arrival that an end, or a skipped arrival, caused at `now`.
-    fn follow(&mut self, now: Instant, arrival: Option<Arrival>) -> Result<(), RunError> {
-        let (mut now, mut next) = (now, arrival);
-        while let Some(arrival) = next {
-            self.check_time(&arrival, now)?;
-            if self.is_late(&arrival) {
-                return Ok(());
-            }
-            if self.fits(&arrival)? {
-                let known = self.followed;
-                self.followed += 1;
-                self.followers
-                    .push(Reverse(DependentArrival { arrival, known }));
-                return Ok(());
-            }
+    /// Keeps an arrival that an end, or a skipped arrival, caused at `now`. The answer is whether its blocks are on the
+    /// drive, or the run stops before it.
+    fn keep(&mut self, now: Instant, arrival: &Arrival) -> Result<bool, RunError> {
+        self.check_time(arrival, now)?;
+        if self.is_late(arrival) {
+            return Ok(true);
+        }
+        if !self.fits(arrival)? {
+            return Ok(false);
+        }
+        let known = self.followed;
+        self.followed += 1;
+        self.followers.push(Reverse(DependentArrival {
+            arrival: *arrival,
+            known,
+        }));
+        Ok(true)
+    }
+
+    /// Keeps the arrival that the load has instead of one that was skipped.
+    #[cold]
+    fn replace(&mut self, skipped: &Arrival) -> Result<(), RunError> {
+        let mut now = skipped.at;
+        let mut next = self.load.on_skipped(now, skipped)?;
+        while let Some(arrival) = next
+            && !self.keep(now, &arrival)?
+        {
             now = arrival.at;
             next = self.load.on_skipped(now, &arrival)?;
         }

@@ -40,12 +40,17 @@ impl Slips {
         self.before[self.before.len() - 1]
     }
 
-    /// The place of a block, and the number of blocks from it on with consecutive places.
+    /// The place of a block, and the numbers of blocks before it and from it on with consecutive places.
     #[inline]
-    pub fn place(&self, block: u64) -> (u64, u64) {
+    pub fn place(&self, block: u64) -> (u64, u64, u64) {
         let above = self.blocks.partition_point(|&first| first <= block);
         let next = self.blocks.get(above).map_or(u64::MAX, |&first| first);
-        (block + self.before[above - 1], next - block)
+        let step = above - 1;
+        (
+            block + self.before[step],
+            block - self.blocks[step],
+            next - block,
+        )
     }
 
     /// The block at a place. The error is the next block, if the place is slipped.

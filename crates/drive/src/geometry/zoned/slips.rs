@@ -361,7 +361,7 @@ fn steps_within(zone: &ZoneDescription, units: &Units, slips: &[u32], steps: &mu
 fn last_position(zone: &ZoneTable, steps: &[SlipStep]) -> u32 {
     let last = zone.blocks - 1;
     let step = steps[steps.partition_point(|step| step.first <= last) - 1];
-    zone.place(last, step.shift, 1).0
+    zone.place(last, step.shift).0
 }
 
 /// An error about a zone.

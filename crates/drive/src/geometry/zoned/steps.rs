@@ -1,62 +1,55 @@
 //! From blocks to positions and back, by the steps of a zone: how far slips have pushed the blocks.
 
-use super::{SlipStep, ZoneTable, Zoned};
+use super::{ZoneTable, Zoned};
+
+/// The place of a block in its zone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockPlace {
+    /// Its position.
+    pub(super) position: u32,
+    /// The number of blocks right before it, sector by sector.
+    pub(super) before: u32,
+    /// The number of blocks from it on that follow sector by sector.
+    pub(super) following: u32,
+}
 
 impl Zoned {
-    /// The position of a zone's block, and how many blocks from it on follow sector by sector.
+    /// The zone of a block of the drive, and the block's place in it.
     #[inline]
-    pub(super) fn position(&self, zone: &ZoneTable, block: u32) -> (u32, u32) {
-        self.place(zone, block, self.step_of(zone, block))
-    }
-
-    /// The steps of a zone.
-    #[inline]
-    fn steps(&self, zone: &ZoneTable) -> &[SlipStep] {
-        &self.steps[zone.steps.start as usize..zone.steps.end as usize]
-    }
-
-    /// The step of a zone's block.
-    #[inline]
-    pub(super) fn step_of(&self, zone: &ZoneTable, block: u32) -> usize {
-        let steps = self.steps(zone);
-        steps.partition_point(|step| step.first <= block) - 1
+    pub(super) fn place_of(&self, lba: u64) -> (&ZoneTable, BlockPlace) {
+        let (zone, step) = self.index.find(lba);
+        let zone = &self.zones[zone];
+        let block = (lba - zone.first) as u32;
+        let end = self.end_of_step(zone, step);
+        let step = self.steps[step];
+        let (position, in_unit) = zone.place(block, step.shift);
+        let (before, following) = (block - step.first, end - block);
+        let place = BlockPlace {
+            position,
+            before: in_unit.map_or(before, |offset| before.min(offset)),
+            following: in_unit.map_or(following, |offset| following.min(zone.unit_blocks - offset)),
+        };
+        (zone, place)
     }
 
     /// The block of a zone before which a step ends.
     #[inline]
     fn end_of_step(&self, zone: &ZoneTable, step: usize) -> u32 {
-        let next = self.steps(zone).get(step + 1);
-        next.map_or(zone.blocks, |next| next.first.min(zone.blocks))
-    }
-
-    /// The position of a zone's block that belongs to a step, and how many blocks from it on follow it.
-    #[inline]
-    pub(super) fn place(&self, zone: &ZoneTable, block: u32, step: usize) -> (u32, u32) {
-        let end = self.end_of_step(zone, step);
-        zone.place(block, self.steps(zone)[step].shift, end - block)
-    }
-
-    /// The block at a position of a zone, if it belongs to a step.
-    pub(super) fn block_of_step(
-        &self,
-        zone: &ZoneTable,
-        step: usize,
-        position: u32,
-    ) -> Option<u32> {
-        let its = self.steps(zone)[step];
-        let block = zone.block_in_step(position, its).ok()?;
-        let is_its = its.first <= block && block < self.end_of_step(zone, step);
-        is_its.then_some(block)
+        match step + 1 < zone.steps.end as usize {
+            true => self.steps[step + 1].first.min(zone.blocks),
+            false => zone.blocks,
+        }
     }
 
     /// The block at a position of a zone, or else the first block after it.
     pub(super) fn block_at(&self, zone: &ZoneTable, position: u32) -> Result<u32, u32> {
-        let steps = self.steps(zone);
-        let above = steps.partition_point(|s| zone.place(s.first, s.shift, 1).0 <= position);
+        let first_step = zone.steps.start as usize;
+        let steps = &self.steps[first_step..zone.steps.end as usize];
+        let above = steps.partition_point(|s| zone.place(s.first, s.shift).0 <= position);
         let Some(index) = above.checked_sub(1) else {
             return Err(0);
         };
-        let (step, end) = (steps[index], self.end_of_step(zone, index));
+        let (step, end) = (steps[index], self.end_of_step(zone, first_step + index));
         match zone.block_in_step(position, step) {
             Ok(block) if block < end => Ok(block),
             Ok(_) => Err(end),
