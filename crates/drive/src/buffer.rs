@@ -9,7 +9,6 @@
 //! The look-ahead is not simulated step by step. `OngoingLookAhead` stores the start of a track,
 //! and its progress is computed on demand. Each arm has its own.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use block::{Extent, Instant, Lba, Sectors, Switch};
@@ -28,7 +27,7 @@ pub(crate) struct SegmentBuffer {
     /// By arm.
     pub(crate) aheads: Vec<Option<OngoingLookAhead>>,
     /// Written data that is not on the medium, oldest first.
-    pub(crate) dirty: VecDeque<Dirty>,
+    pub(crate) dirty: Vec<Dirty>,
     pub(crate) look_ahead: Switch,
     pub(crate) write_cache: Switch,
 }
@@ -106,7 +105,7 @@ impl SegmentBuffer {
             segments: vec![Segment::default(); rules.segments as usize],
             stamp: 0,
             aheads: vec![None; arms],
-            dirty: VecDeque::new(),
+            dirty: Vec::new(),
             look_ahead: Switch::On,
             write_cache: Switch::On,
         }
@@ -121,7 +120,8 @@ impl SegmentBuffer {
             let grows = growing == Some(index);
             // The look-ahead will read the continuation of a growing segment.
             let reach = segment.end + u64::from(grows);
-            if !(segment.start <= start && start < reach) {
+            // One comparison: which of two places is first is not predictable.
+            if start.wrapping_sub(segment.start) >= reach - segment.start {
                 continue;
             }
             if end <= segment.end {
@@ -155,7 +155,8 @@ impl SegmentBuffer {
         let (start, end) = (extent.start().0, extent.end().0);
         let mut segments = self.segments.iter();
         segments.position(|segment| {
-            segment.start < segment.end && segment.start < end && start < segment.end
+            // One comparison: which of two places is first is not predictable.
+            segment.start.max(start) < segment.end.min(end)
         })
     }
 

@@ -6,6 +6,8 @@
 //!    '----------------+------------------+------------------------'
 //! ```
 
+use std::hint::select_unpredictable;
+
 use block::{Direction, Duration, Instant};
 
 use crate::angle::Angle;
@@ -107,15 +109,11 @@ impl Profile {
         } else {
             self.head_switch
         };
-        match direction {
-            Direction::Read => self.seek.read().time(distance).max(switch),
-            Direction::Write => self
-                .seek
-                .write()
-                .time(distance)
-                .max(switch)
-                .adjusted(self.write_settle_nanos),
-        }
+        // Which of the two comes next is not predictable.
+        let is_write = direction == Direction::Write;
+        let seeks = select_unpredictable(is_write, self.seek.write(), self.seek.read());
+        let settle = select_unpredictable(is_write, self.write_settle_nanos, 0);
+        seeks.time(distance).max(switch).adjusted(settle)
     }
 
     /// The positioning from a track, left at `ready`, to the target's first sector.
@@ -135,6 +133,7 @@ impl Profile {
 
     /// The pass over an extent that begins with its first sector. The head leaves `from` at
     /// `ready`.
+    #[inline]
     pub fn pass(
         &self,
         from: Position,
@@ -168,6 +167,7 @@ impl Profile {
     }
 
     /// A pass of a head that is on the track at `ready`.
+    #[inline]
     pub(crate) fn pass_on_track(&self, ready: Instant, run: &TrackExtent) -> Pass {
         let (rotation, transfer) = self.spindle.sweep(ready, run.start, run.sweep);
         Pass {

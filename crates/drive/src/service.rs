@@ -21,7 +21,6 @@ mod power;
 mod read;
 mod write;
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -48,7 +47,7 @@ pub(crate) struct DriveService {
     luck: Luck,
     last: Direction,
     /// Writes to the medium that are in progress, or will be by commands that have started.
-    puts: VecDeque<Put>,
+    puts: Vec<Put>,
     /// The end of the cached write that was put on the medium last, and the moment.
     last_cached: Option<(Lba, Instant)>,
     /// The host-managed zones, if the drive has such.
@@ -174,7 +173,7 @@ impl DriveService {
             buffer: SegmentBuffer::new(truth.buffer, arms),
             luck,
             last: Direction::Read,
-            puts: VecDeque::new(),
+            puts: Vec::new(),
             last_cached: None,
             zones,
             after_read: (Lba(0), 0..0),

@@ -11,11 +11,12 @@
 //! The caller acts: after each `submit`, and at `next_wakeup`, it calls `poll` until `None`. The
 //! next wakeup then lies in the future.
 
+use std::hint::select_unpredictable;
 use std::sync::Arc;
 
 use block::{
-    Account, Action, Command, Direction, Duration, Extent, Instant, Lba, Outcome, Refused, Status,
-    Switch, Urgency,
+    Account, Action, Command, Direction, Extent, Instant, Lba, Outcome, Refused, Status, Switch,
+    Urgency,
 };
 
 use crate::angle::Angle;
@@ -430,57 +431,48 @@ impl VirtualDrive {
             [arm] => arm.free_at <= arm.turn,
             _ => false,
         };
-        let (mut best, mut least) = (first, None);
+        let (mut best, mut least) = (first, u64::MAX);
         for (index, queued) in self.queue.iter().enumerate() {
             let is_there = match is_one_arm_free {
                 true => queued.submitted <= at,
                 false => queued.arm == arm && self.taken_at(queued) <= at,
             };
-            // Of equal ones the first, which was submitted before the others.
-            if is_there && let Some(cost) = self.cost_below(queued, at, least) {
-                (best, least) = (index, Some(cost));
+            if !is_there {
+                continue;
             }
+            let cost = self.cost(queued, at);
+            // Of equal ones the first, which was submitted before the others. Which is less is not predictable.
+            let is_less = cost < least;
+            best = select_unpredictable(is_less, index, best);
+            least = select_unpredictable(is_less, cost, least);
         }
         best
     }
 
-    /// The urgency of a command, and what the drive's order minimises, if that is less than `least`. Those that do not move
-    /// the arm keep their place.
+    /// What the drive's order minimises, urgent commands before others. Those that do not move the arm keep their place.
     #[inline]
-    fn cost_below(
-        &self,
-        queued: &Queued,
-        at: Instant,
-        least: Option<(Urgency, u64)>,
-    ) -> Option<(Urgency, u64)> {
-        let waited = at.since(queued.submitted);
-        let below = |way: Duration| {
-            let cost = (
-                queued.command.urgency,
-                self.order.cost(way.as_nanos(), waited),
-            );
-            least.is_none_or(|least| cost < least).then_some(cost)
+    fn cost(&self, queued: &Queued, at: Instant) -> u64 {
+        let others = match queued.command.urgency {
+            Urgency::High => 0,
+            // Above every cost: no positioning takes as long.
+            Urgency::Normal => 1 << 62,
+        };
+        let Some(target) = queued.target else {
+            return others;
         };
         let truth = &self.service.truth;
-        let (target, direction) = match (queued.target, queued.command.action) {
-            (Some(_), Action::Seek { .. }) if truth.seek_command == Switch::Off => {
-                (None, Direction::Read)
-            }
-            (target, Action::Write { .. }) => (target, Direction::Write),
-            (target, _) => (target, Direction::Read),
-        };
-        let Some(target) = target else {
-            let cost = (queued.command.urgency, 0);
-            return least.is_none_or(|least| cost < least).then_some(cost);
-        };
         let position = self.service.arms[queued.arm].position;
+        let direction = match queued.command.action {
+            Action::Write { .. } => Direction::Write,
+            _ => Direction::Read,
+        };
         let seek = truth.reposition(position, target.position, direction);
-        let cost = below(seek)?;
-        if matches!(queued.command.action, Action::Seek { .. }) {
-            return Some(cost);
-        }
-        // The rotation only adds to it.
-        below(seek + truth.spindle.wait(at + seek, target.angle))
+        let way = match queued.command.action {
+            Action::Seek { .. } if truth.seek_command == Switch::Off => return others,
+            Action::Seek { .. } => seek,
+            _ => seek + truth.spindle.wait(at + seek, target.angle),
+        };
+        others + self.order.cost(way.as_nanos(), at.since(queued.submitted))
     }
 }
 

@@ -148,12 +148,12 @@ impl DriveBelief {
     }
 
     /// Notes the route of a piece, if there is one; the answer is what a policy is told of it.
-    pub(crate) fn keep(&mut self, piece: PieceId, route: Option<Route>) -> SeekTarget {
-        let target = target(route.as_ref());
+    pub(crate) fn keep(&mut self, piece: PieceId, route: Option<&Route>) -> SeekTarget {
+        let target = target(route);
         if let Some(route) = route {
             match self.routes.get_mut(piece.index()) {
-                Some(place) => *place = route,
-                None => self.routes.push(route),
+                Some(place) => *place = *route,
+                None => self.routes.push(*route),
             }
         }
         target

@@ -39,10 +39,13 @@ impl StageContext<'_> {
             return head;
         }
         let belief = self.profile();
-        self.dispatch.commands().fold(head, |head, sent| {
-            let after = sent.route.as_ref();
-            after.map_or(head, |route| sent.course(&head, belief, route).head)
-        })
+        let mut head = head;
+        for sent in self.dispatch.commands() {
+            if let Some(route) = &sent.route {
+                head = sent.course(&head, belief, route).head;
+            }
+        }
+        head
     }
 
     /// The request of a piece.

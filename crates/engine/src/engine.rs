@@ -10,7 +10,7 @@ use scheduler::background::{NotWanted, Order, TaskId, TaskRefused};
 use scheduler::ordering::NewPiece;
 use scheduler::policy::NamedPolicy;
 use scheduler::preemption::Preemption;
-use scheduler::{Ordering, Policy};
+use scheduler::{Ordering, Policy, Sight};
 use stream::LocationMap;
 use stream::head_times::NoPoints;
 use stream::location::Change;
@@ -259,8 +259,14 @@ impl ArmEngine {
         let (direction, extent) = (request.direction, request.extent);
         let level = self.intake.admit(&request, held)?;
         let sight = self.belief.sight(&self.ordering);
-        let route = Route::seen(sight, self.belief.profile(), extent, direction);
-        let route = route.ok_or_else(|| self.intake.past_end(&request))?;
+        // A route is large, and is copied once: to where it stays.
+        let route = match sight {
+            Sight::Order => None,
+            Sight::Head => Route::new(self.belief.profile(), extent, direction),
+        };
+        if sight == Sight::Head && route.is_none() {
+            return Err(self.intake.past_end(&request));
+        }
         self.preemption.note_arrival(now, level);
         let new_piece = NewPiece {
             request_slot: self.intake.slots.accept(now, request),
@@ -271,7 +277,7 @@ impl ArmEngine {
             target: target(route.as_ref()),
         };
         let piece = self.ordering.enter(now, new_piece);
-        self.belief.keep(piece, route);
+        self.belief.keep(piece, route.as_ref());
         self.intake.busy = now;
         self.dispatch.settled = false;
         Ok(())

@@ -8,6 +8,8 @@
 //! Sums are whole nanoseconds in 128 bits. Means are therefore exact and independent of the order
 //! of the ends. Percentiles come from a histogram of three significant digits.
 
+use std::hint::select_unpredictable;
+
 use block::{Account, BufferHit, Direction, Duration, Finished, Instant, Status};
 use hdrhistogram::Histogram;
 
@@ -138,10 +140,9 @@ impl Ledger {
         self.last_arrival = self.last_arrival.max(finished.submitted);
         self.batches
             .record(finished.request.id.0, finished.response().as_nanos());
-        match finished.request.direction {
-            Direction::Read => self.reads.record(finished),
-            Direction::Write => self.writes.record(finished),
-        }
+        // Which of the two comes next is not predictable.
+        let is_read = finished.request.direction == Direction::Read;
+        select_unpredictable(is_read, &mut self.reads, &mut self.writes).record(finished);
         if let Some((_, tally)) = self.parts.get_mut(usize::from(part.0)) {
             tally.record(finished);
         }
@@ -241,11 +242,10 @@ impl DirectionSums {
         self.phases.waited += u128::from(finished.waited.as_nanos());
         if let Some(account) = &finished.account {
             self.phases.add(account);
-            match account.hit {
-                BufferHit::Miss => self.misses += 1,
-                BufferHit::Partial => self.partial_hits += 1,
-                BufferHit::Full => self.full_hits += 1,
-            }
+            // Without a branch: which of them comes next is not predictable.
+            self.misses += u64::from(account.hit == BufferHit::Miss);
+            self.partial_hits += u64::from(account.hit == BufferHit::Partial);
+            self.full_hits += u64::from(account.hit == BufferHit::Full);
         }
     }
 

@@ -44,7 +44,7 @@ impl DriveService {
         }
         let is_first = |&index: &usize| {
             let extent = dirty[index].extent;
-            let mut older = dirty.range(..index);
+            let mut older = dirty[..index].iter();
             older.all(|older| !older.extent.overlaps(extent))
         };
         own.filter(is_first)
@@ -66,16 +66,17 @@ impl DriveService {
 
     /// Destages an extent of the arm with the oldest one. Returns its end on the medium.
     pub(super) fn destage_next(&mut self) -> Instant {
-        let oldest = self.buffer.dirty.front();
+        let oldest = self.buffer.dirty.first();
         let arm = oldest.map_or(0, |dirty| self.arm_of(dirty.extent.start()));
         self.destage(self.next_dirty(arm).unwrap_or(0)).1
     }
 
     /// Destages a dirty extent. Returns its travel, and its end on the medium.
     fn destage(&mut self, index: usize) -> (Travel, Instant) {
-        let Some(dirty) = self.buffer.dirty.remove(index) else {
+        if index >= self.buffer.dirty.len() {
             return (Travel::default(), Instant::ZERO);
-        };
+        }
+        let dirty = self.buffer.dirty.remove(index);
         let flow = self.write_flow(dirty.extent, dirty.since);
         let (travel, [begins, until]) = self.put(dirty.extent, dirty.since, dirty.since, &flow);
         self.last_cached = Some((dirty.extent.end(), until));

@@ -32,13 +32,16 @@ pub(crate) struct Cut {
 impl DriveService {
     /// Stores a put until its end.
     pub(super) fn log_put(&mut self, put: Put) {
-        self.puts.push_back(put);
+        self.puts.push(put);
     }
 
     /// Drops the puts that have ended by `now`.
     pub(super) fn forget_puts(&mut self, now: Instant) {
-        while self.puts.front().is_some_and(|put| put.until <= now) {
-            self.puts.pop_front();
+        let mut puts = self.puts.iter();
+        let under_way = puts.position(|put| put.until > now);
+        match under_way.unwrap_or(self.puts.len()) {
+            0 => (),
+            over => drop(self.puts.drain(..over)),
         }
     }
 

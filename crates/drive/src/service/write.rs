@@ -87,7 +87,7 @@ impl DriveService {
             ..Travel::default()
         };
         let served = self.write_done(taken, overhead, end, travel, BufferHit::Full);
-        self.buffer.dirty.push_back(Dirty {
+        self.buffer.dirty.push(Dirty {
             extent,
             since: begins,
             done: served.at,

@@ -71,7 +71,7 @@ impl StageBench {
             target: route.target(),
         };
         let piece = self.ordering.enter(self.now, new_piece);
-        self.belief.keep(piece, Some(route));
+        self.belief.keep(piece, Some(&route));
         piece
     }
 

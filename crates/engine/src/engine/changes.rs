@@ -91,10 +91,8 @@ fn divide(cx: &mut StageContext<'_>, slot: u32, piece: PieceId, part: Extent) {
     let (sight, belief) = (cx.sight(), &mut *cx.belief);
     let mut enter = |piece, direction, extent| {
         let route = Route::seen(sight, belief.profile(), extent, direction);
-        belief.keep(
-            piece,
-            route.expect("a part of what the belief maps is mapped"),
-        )
+        let route = route.expect("a part of what the belief maps is mapped");
+        belief.keep(piece, route.as_ref())
     };
     let cut = cx.ordering.divide(cx.now, piece, part, &mut enter);
     let more = cut.iter().flatten().count() as u32;

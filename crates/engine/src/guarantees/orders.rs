@@ -163,7 +163,7 @@ fn enter(cx: &mut StageContext<'_>, transfer: Transfer) -> Option<OrderedTransfe
         target: route.target(),
     };
     let piece = cx.ordering.enter(cx.now, new_piece);
-    cx.belief.keep(piece, Some(route));
+    cx.belief.keep(piece, Some(&route));
     Some(OrderedTransfer {
         transfer,
         slot,

@@ -34,21 +34,27 @@ impl Combined {
     /// Adds the newest piece, and returns the number of its predecessors.
     pub(super) fn enter(&mut self, pieces: &mut Pieces, piece: PieceId) -> u32 {
         let extent = pieces.get(piece).pending.extent;
+        if self.footprints.is_apart(extent) {
+            let alone = Footprint {
+                start: extent.start().0,
+                end: extent.end().0,
+                members: List {
+                    oldest: piece,
+                    newest: piece,
+                },
+                count: 1,
+                ended: 0,
+            };
+            pieces.get_mut(piece).footprint = self.footprints.insert(alone);
+            return 0;
+        }
         let mut joined = Footprint {
             start: extent.start().0,
             end: extent.end().0,
-            members: List {
-                oldest: piece,
-                newest: piece,
-            },
-            count: 1,
+            members: List::EMPTY,
+            count: 0,
             ended: 0,
         };
-        if self.footprints.is_apart(extent) {
-            pieces.get_mut(piece).footprint = self.footprints.insert(joined);
-            return 0;
-        }
-        (joined.members, joined.count) = (List::EMPTY, 0);
         let mut place = self.footprints.last_before(extent.end().0);
         while let Some(overlapping) = place
             && self.footprints.get(overlapping).end > extent.start().0

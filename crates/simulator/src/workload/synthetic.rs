@@ -58,6 +58,7 @@ impl Synthetic {
         }
     }
 
+    #[inline]
     fn arrival(&mut self, at: Instant, owner: Owner) -> Arrival {
         let request = self.generator.request();
         // Streams take turns, whichever task has time: a reader is a stream.
@@ -68,6 +69,7 @@ impl Synthetic {
         self.request(at, owner, request)
     }
 
+    #[inline]
     fn request(
         &self,
         at: Instant,
@@ -87,6 +89,7 @@ impl Synthetic {
     }
 
     /// The next request of a task whose former one has ended.
+    #[inline]
     fn answered(&mut self, now: Instant, owner: Owner) -> Option<Arrival> {
         match self.source {
             RequestSource::Closed { .. } => {

@@ -17,11 +17,9 @@ impl Zoned {
     /// The zone of a block of the drive, and the block's place in it.
     #[inline]
     pub(super) fn place_of(&self, lba: u64) -> (&ZoneTable, BlockPlace) {
-        let (zone, step) = self.index.find(lba);
+        let (zone, step, end) = self.index.find(lba);
         let zone = &self.zones[zone];
         let block = (lba - zone.first) as u32;
-        let end = self.end_of_step(zone, step);
-        let step = self.steps[step];
         let (position, in_unit) = zone.place(block, step.shift);
         let (before, following) = (block - step.first, end - block);
         let place = BlockPlace {
@@ -32,24 +30,15 @@ impl Zoned {
         (zone, place)
     }
 
-    /// The block of a zone before which a step ends.
-    #[inline]
-    fn end_of_step(&self, zone: &ZoneTable, step: usize) -> u32 {
-        match step + 1 < zone.steps.end as usize {
-            true => self.steps[step + 1].first.min(zone.blocks),
-            false => zone.blocks,
-        }
-    }
-
     /// The block at a position of a zone, or else the first block after it.
     pub(super) fn block_at(&self, zone: &ZoneTable, position: u32) -> Result<u32, u32> {
-        let first_step = zone.steps.start as usize;
-        let steps = &self.steps[first_step..zone.steps.end as usize];
+        let steps = &self.steps[zone.steps.start as usize..zone.steps.end as usize];
         let above = steps.partition_point(|s| zone.place(s.first, s.shift).0 <= position);
         let Some(index) = above.checked_sub(1) else {
             return Err(0);
         };
-        let (step, end) = (steps[index], self.end_of_step(zone, first_step + index));
+        let (step, next) = (steps[index], steps.get(index + 1));
+        let end = next.map_or(zone.blocks, |next| next.first.min(zone.blocks));
         match zone.block_in_step(position, step) {
             Ok(block) if block < end => Ok(block),
             Ok(_) => Err(end),
