@@ -129,7 +129,8 @@ impl SeekTable {
         near + run.div_ceil(longer - shorter) as u32 - 1
     }
 
-    /// At least [`SeekTable::farthest_within`], and found faster.
+    /// A distance beyond which every seek takes longer than `time`, which bounds a search. Some shorter distances may take
+    /// longer, too: measured tables are not monotonic, and times are rounded up to a step of 1 % of a stroke at most.
     #[inline]
     pub fn reach(&self, time: Duration) -> u32 {
         let step = (time.as_nanos() >> self.step_shift) as usize;
