@@ -35,9 +35,10 @@ impl Spot {
     /// The blocks of the track of this block, if the track has one on every sector.
     #[inline]
     pub fn whole_track(&self, lba: u64) -> Option<Range<u64>> {
-        let first = lba - u64::from(self.sector);
-        self.is_whole
-            .then_some(first..first + u64::from(self.sectors))
+        self.is_whole.then(|| {
+            let first = lba - u64::from(self.sector);
+            first..first + u64::from(self.sectors)
+        })
     }
 
     /// The track, with these blocks as its lowest and highest.
