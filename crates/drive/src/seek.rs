@@ -25,7 +25,8 @@ pub struct SeekTable {
     step_shift: u32,
 }
 
-/// The most steps of [`SeekTable::reach`]. A choice: a step is 1 % of a stroke at most, and the steps fill 2 KiB.
+/// The most steps of [`SeekTable::reach`]. A choice: a step is 0.4 % of the longest seek at most, and the steps
+/// fill 2 KiB.
 const STEPS: u64 = 512;
 
 /// The reason that a list of points is no seek table.
@@ -130,7 +131,8 @@ impl SeekTable {
     }
 
     /// A distance beyond which every seek takes longer than `time`, which bounds a search. Some shorter distances may take
-    /// longer, too: measured tables are not monotonic, and times are rounded up to a step of 1 % of a stroke at most.
+    /// longer, too: measured tables are not monotonic, and times are rounded up by 0.4 %
+    /// of the longest seek at most.
     #[inline]
     pub fn reach(&self, time: Duration) -> u32 {
         let step = (time.as_nanos() >> self.step_shift) as usize;
