@@ -297,11 +297,11 @@ impl VolumeStreams {
             Notice::WriteFailed { from, to } => {
                 entry.send(StreamUpdate::WriteFailed { from, to });
                 let block = disk.block();
-                let (first, end) = (from / block, to / block);
-                self.lost.extend(entry.buffer.extents_of(first, end));
-                // The drive does not have them: later reads find what it has.
-                for number in first..end {
-                    entry.buffer.forget(number);
+                let dirty = entry.dirty(disk);
+                for lost in entry.buffer.extents_of(from / block, to / block) {
+                    // The drive does not have them: later reads find what it has.
+                    table::forget(&mut entry.buffer, lost, dirty);
+                    self.lost.push(lost);
                 }
             }
             Notice::Unguaranteed(refusal) => {

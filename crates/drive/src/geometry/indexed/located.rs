@@ -18,7 +18,7 @@ pub(super) struct LocatedTrack {
 }
 
 impl LocatedTrack {
-    /// A sector of it, which so many blocks from the sector's on occupy with those behind.
+    /// The spot of a sector. `contiguous` blocks from its block on follow sector by sector.
     #[inline]
     pub(super) fn spot(&self, sector: u32, contiguous: u32) -> Spot {
         Spot {

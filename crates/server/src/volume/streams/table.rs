@@ -348,7 +348,7 @@ fn change(buffer: &mut StreamBuffer, extent: Extent, bytes: Option<&[u8]>) {
 }
 
 /// Removes the blocks of an extent from a buffer, but for those that are still to be written.
-fn forget(buffer: &mut StreamBuffer, extent: Extent, but: Option<(u64, u64)>) {
+pub(super) fn forget(buffer: &mut StreamBuffer, extent: Extent, but: Option<(u64, u64)>) {
     let runs: Vec<FileRun> = buffer.parts(extent).collect();
     let (from, to) = but.unwrap_or_default();
     for run in runs {
