@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use block::operation::OperationError;
-use block::{Action, Duration, StreamMode, Terms};
+use block::{Action, Duration, Lba, StreamMode, Terms};
 use headtime_client::wire::StreamUpdate;
 
 use super::*;
+use crate::arena::Region;
 use crate::disk::back_end::{Holds, Run};
 
 const START: u64 = 16 * PAGE;
@@ -313,6 +314,19 @@ fn a_synchronous_recording_is_read_as_the_drive_has_it_until_its_answer() {
     let after = read(&mut by_hand, START, PAGE);
     assert!(by_hand.commands().is_empty(), "from memory");
     assert_eq!(bytes_of(&after), Some(vec![7; PAGE as usize]));
+}
+
+/// A background read takes from memory what was acknowledged, and nothing else.
+#[test]
+fn a_background_read_finds_no_page_that_is_not_acknowledged() {
+    for (mode, expected) in [(StreamMode::Record, 7), (StreamMode::RecordSync, 0)] {
+        let (mut by_hand, _events, _pages) = recorded(mode);
+        let (volumes, disk) = by_hand.parts();
+        let found = Region::map(PAGE as usize).expect("memory");
+        let start = Lba((OFFSET + START) / BLOCK);
+        volumes.streams.put_recorded(disk, start, found.memory());
+        assert!(found.bytes().iter().all(|&byte| byte == expected));
+    }
 }
 
 #[test]
