@@ -24,6 +24,8 @@ pub enum Fails {
     Everything,
     /// Nothing fails, and nothing ends.
     Hangs,
+    /// Nothing fails, and each command ends later than the platter says.
+    Strays,
 }
 
 /// What a test and its drive share.
@@ -36,12 +38,19 @@ pub struct Fickle {
     /// How many commands have failed.
     count: Arc<AtomicUsize>,
     failed: VecDeque<Ended>,
+    /// Ends that are told later, and when.
+    late: Vec<(Instant, Ended)>,
+    /// Ends that were late so far.
+    strayed: u64,
     /// The last time that it was asked.
     now: Instant,
 }
 
 /// How often a drive that hangs is asked.
 const ASKED: Duration = Duration::from_millis(1);
+
+/// By how much an end is late at most, in nanoseconds. A choice: more than a revolution of any drive.
+const LATEST_NS: u64 = 20_000_000;
 
 impl Fickle {
     /// A drive that counts there what it fails.
@@ -51,12 +60,35 @@ impl Fickle {
             mood,
             count,
             failed: VecDeque::new(),
+            late: Vec::new(),
+            strayed: 0,
             now: Instant::ZERO,
         }
     }
 
+    fn mood(&self) -> Fails {
+        *self.mood.lock().expect("a mood")
+    }
+
     fn hangs(&self) -> bool {
-        *self.mood.lock().expect("a mood") == Fails::Hangs
+        self.mood() == Fails::Hangs
+    }
+
+    /// What the drive has ended, and is told later: by times far from each other, as the golden section spreads them.
+    fn put_off(&mut self, now: Instant) {
+        while let Some(ended) = self.inner.poll(now) {
+            self.strayed += 1;
+            let part = self.strayed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let nanos = (u128::from(part) * u128::from(LATEST_NS)) >> 64;
+            let at = now + Duration::from_nanos(nanos as u64);
+            self.late.push((at, ended));
+        }
+    }
+
+    /// A late end that is due.
+    fn poll_late(&mut self, now: Instant) -> Option<Ended> {
+        let due = self.late.iter().position(|&(at, _)| at <= now)?;
+        Some(self.late.remove(due).1)
     }
 }
 
@@ -72,7 +104,7 @@ impl BackEnd for Fickle {
         memory: &[Memory],
         ring: &mut Ring,
     ) {
-        let fails = *self.mood.lock().expect("a mood");
+        let fails = self.mood();
         let is_failed = match command.action {
             _ if fails == Fails::Everything => true,
             Action::Read { .. } => fails == Fails::Reads,
@@ -101,7 +133,7 @@ impl BackEnd for Fickle {
     }
 
     fn is_busy(&self) -> bool {
-        !self.failed.is_empty() || self.inner.is_busy()
+        !self.failed.is_empty() || !self.late.is_empty() || self.inner.is_busy()
     }
 
     fn depth(&self) -> u32 {
@@ -111,7 +143,10 @@ impl BackEnd for Fickle {
     fn next_wakeup(&self) -> Option<Instant> {
         match self.hangs() {
             true => Some(self.now + ASKED),
-            false => self.inner.next_wakeup(),
+            false => {
+                let late = self.late.iter().map(|&(at, _)| at);
+                late.chain(self.inner.next_wakeup()).min()
+            }
         }
     }
 
@@ -129,7 +164,12 @@ impl BackEnd for Fickle {
                 self.count.fetch_add(1, Ordering::Relaxed);
                 Some(failed)
             }
-            None => self.inner.poll(now),
+            None => {
+                if self.mood() == Fails::Strays {
+                    self.put_off(now);
+                }
+                self.poll_late(now).or_else(|| self.inner.poll(now))
+            }
         }
     }
 

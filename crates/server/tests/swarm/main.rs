@@ -34,6 +34,7 @@ mod run;
 mod scan;
 mod scrub;
 mod status;
+mod straying;
 mod streams;
 mod unlucky;
 mod volatile;

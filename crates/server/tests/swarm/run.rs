@@ -293,7 +293,7 @@ impl Storage {
                 return legs.mirror(leg, &broken, dice);
             }
         };
-        let is_fickle = setting.faults == Faults::Errors || setting.hangs;
+        let is_fickle = setting.faults == Faults::Errors || setting.hangs || setting.strays;
         let fickle = |drive: Box<dyn BackEnd>| -> Box<dyn BackEnd> {
             match is_fickle {
                 true => {

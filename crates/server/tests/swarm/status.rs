@@ -3,12 +3,71 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use block::operation::Ask;
 use headtime_client::wire::StreamUpdate;
-use server::status::{DriveStatus, Mode, Queue};
+use server::status::{DriveStatus, Flow, Mode, Queue, Traffic};
 
 /// What was seen of the streams of a service.
 #[derive(Clone, Default)]
 pub struct Seen(Arc<[AtomicU64; 3]>);
+
+/// Bytes of operations that a service has answered, and that nothing but requests can have read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    read: u64,
+    written: u64,
+    /// Zeroed and trimmed: written, or not.
+    cleared: u64,
+    /// Whether there were no others.
+    pub are_all: bool,
+}
+
+impl Served {
+    /// A service begins.
+    pub fn nothing() -> Served {
+        Served {
+            read: 0,
+            written: 0,
+            cleared: 0,
+            are_all: true,
+        }
+    }
+
+    /// The same, if there were others unless all answers were `seen` and nobody asks for parts of sectors, of which the
+    /// whole ones are read.
+    pub fn among(self, seen: bool) -> Served {
+        Served {
+            are_all: self.are_all && seen,
+            ..self
+        }
+    }
+
+    /// An operation on so many bytes has ended well.
+    pub fn answered(&mut self, ask: Ask, bytes: u64) {
+        let sum = match ask {
+            // Without a cache it is the drive's that is to have them.
+            Ask::Read | Ask::Cache => &mut self.read,
+            Ask::Write { .. } => &mut self.written,
+            Ask::Zero { .. } | Ask::Trim { .. } => &mut self.cleared,
+            Ask::Flush => return,
+        };
+        *sum += bytes;
+    }
+
+    /// The traffic that a service tells agrees with it.
+    fn assert_agrees(&self, traffic: &[Traffic]) {
+        let sum = |of: fn(&Traffic) -> Flow| {
+            let flows = traffic.iter().map(of);
+            flows.map(|flow| flow.bytes_total).sum::<u64>()
+        };
+        let (read, written) = (sum(|told| told.read), sum(|told| told.write));
+        let is_less = read < self.read || written < self.written;
+        assert!(!is_less, "{read} bytes read, {written} written: {self:?}");
+        let most = self.written + self.cleared;
+        let is_more = self.are_all && (read > self.read || written > most);
+        assert!(!is_more, "{read} bytes read, {written} written: {self:?}");
+    }
+}
 
 /// What a drive and its host did while a service ran.
 pub struct Facts {
@@ -16,6 +75,8 @@ pub struct Facts {
     pub failed: Option<u64>,
     /// Whether no command may take longer than its worst case.
     pub is_punctual: bool,
+    /// The operations, if that is known.
+    pub served: Option<Served>,
     pub drive: Truth,
 }
 
@@ -61,6 +122,9 @@ impl Seen {
         if facts.is_punctual {
             let overruns = (streams.overruns_total, streams.longest_overrun_us);
             assert_eq!(overruns, (0, 0), "commands that took too long, the longest");
+        }
+        if let Some(served) = &facts.served {
+            served.assert_agrees(&told.traffic);
         }
         let wrong = match facts.drive {
             Truth::AsBelieved => Some(Mode::Safe),

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use block::Durability;
 use block::operation::{Ask, OperationError};
 use nbd::Style;
 use server::clients::Seats;
 use server::event_loop::EventLoop;
 use server::event_loop::mailbox::Mailbox;
+use server::status::Mode;
 
 use crate::client::Client;
 use crate::failures::KnownFailures;
@@ -24,7 +24,8 @@ use crate::regions::Regions;
 use crate::reload::Reloads;
 use crate::scan::Scan;
 use crate::scrub::{self, PassLook, Scrub};
-use crate::status::Seen;
+use crate::status::{Seen, Served};
+use crate::straying::Straying;
 use crate::streams::Streams;
 
 mod counts;
@@ -48,6 +49,7 @@ const DEPTH: usize = 64;
 pub struct Wait {
     ask: Ask,
     first: u64,
+    count: u64,
     change: Option<Change>,
     /// What each block of a read may have.
     possible: Vec<Vec<Stamp>>,
@@ -85,6 +87,8 @@ pub enum Told {
     Film(Reader, Result<bool, OperationError>),
     /// A look at a scrub.
     Looked(PassLook),
+    /// What the belief is used for.
+    Mode(Mode),
 }
 
 /// Where it is told.
@@ -103,6 +107,7 @@ pub struct World {
     films: Films,
     /// What was seen of both.
     seen: Seen,
+    served: Served,
     /// Commands that the drive failed before this service.
     failures_before: usize,
     moments: Moments,
@@ -120,6 +125,7 @@ pub struct World {
     setting: Setting,
     broken: Broken,
     refill: Refill,
+    straying: Option<Straying>,
     /// Commands that the drive failed.
     failures: Arc<AtomicUsize>,
     failing_until: Option<u64>,
@@ -150,6 +156,7 @@ impl World {
             streams: Streams::new(plan.setting.pace, seen.clone()),
             films: Films::new(seen.clone()),
             seen,
+            served: Served::nothing(),
             failures_before: 0,
             moments: Moments::default(),
             reloads: Reloads::begin(plan.setting.blocks),
@@ -165,6 +172,7 @@ impl World {
             setting: plan.setting.clone(),
             broken: Broken::default(),
             refill: Refill::default(),
+            straying: None,
             failures: Arc::default(),
             failing_until: None,
             posters: KnownFailures::default(),
@@ -341,6 +349,7 @@ impl World {
                     self.films.ended(reader, result, self.is_stopped);
                 }
                 Told::Looked(look) => self.looked(now, &look),
+                Told::Mode(mode) => self.seen_in(mode),
             }
         }
         is_any
@@ -436,6 +445,7 @@ impl World {
     /// A checkpoint begins, is read or ends. The length of a volume that is being resized nobody knows.
     fn act_at_a_moment(&mut self, step: MomentStep) {
         self.numbers += 1;
+        self.served.are_all = false;
         let known = (&self.setting, &self.history, self.reloads.blocks());
         let doors = (&self.mailbox, &self.told);
         if self.reloads.is_settled() {
@@ -449,30 +459,6 @@ impl World {
         self.failing_until = Some(until);
         if what == Fails::Hangs {
             self.hung_until = until;
-        }
-    }
-
-    /// A page is recorded: over NBD or by a front end, by turns.
-    fn record(&mut self, (first, count): (u64, u64), now: u64) {
-        let write = Ask::Write {
-            durability: Durability::Volatile,
-        };
-        let who = (self.numbers / 2).checked_rem(self.clients.len() as u64);
-        match who.filter(|_| self.numbers.is_multiple_of(2)) {
-            Some(who) => self.submit(who as usize, write, (first, count), now),
-            None => self.post(write, first, count, now),
-        }
-    }
-
-    /// A client asks, if it may.
-    fn submit(&mut self, who: usize, ask: Ask, blocks: (u64, u64), now: u64) {
-        if !self.clients[who].has_room(DEPTH) {
-            return;
-        }
-        if let Some(blocks) = self.clients[who].within(blocks) {
-            let known = self.clients[who].failures;
-            let (wait, payload) = self.ask(ask, blocks, known, now);
-            self.clients[who].submit(wait, ask, blocks, &payload);
         }
     }
 

@@ -75,6 +75,8 @@ pub struct Setting {
     pub is_unlucky: bool,
     /// Whether the drive hangs now and then.
     pub hangs: bool,
+    /// Whether the drive strays from its belief after the last step, for a while.
+    pub strays: bool,
     /// Whether the drive's write cache keeps everything until a flush.
     pub is_volatile: bool,
     /// Whether the volume has checksums.
@@ -104,6 +106,7 @@ impl Setting {
         let hanging = if setting.streams { 50 } else { 20 };
         Setting {
             hangs: is_slow && !setting.mirrored && own(48).percent(hanging),
+            strays: setting.may_stray() && own(18).percent(50),
             is_volatile: setting.medium == Medium::CachingDrive && own(28).percent(60),
             checksums: has_sums,
             is_filled: !setting.mirrored && !has_sums && own(46).percent(75),
@@ -118,6 +121,13 @@ impl Setting {
     /// Whether its cache has a part of the volume, and fetches several requests at once.
     pub fn is_large(&self) -> bool {
         self.blocks > BLOCKS
+    }
+
+    /// Whether writes tell where the platter is, and the host hardly delays them.
+    fn may_stray(&self) -> bool {
+        let is_quick = self.host_us <= 50 && self.straggler_us.is_none();
+        let has_belief = self.belief == Belief::True && !self.mirrored;
+        has_belief && self.medium == Medium::Drive && is_quick
     }
 
     /// Whether its drive takes one command at a time.
@@ -258,6 +268,7 @@ fn plain(dice: &mut Dice) -> Setting {
         films: None,
         is_unlucky: false,
         hangs: false,
+        strays: false,
         is_volatile: false,
         checksums: false,
         is_filled: false,

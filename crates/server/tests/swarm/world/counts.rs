@@ -25,6 +25,10 @@ pub struct Counts {
     /// Scrubs of all blocks, and how many of them found the block that had changed.
     pub scrubs: u64,
     pub found: u64,
+    /// Services whose traffic was compared with all that was asked of them.
+    pub compared: u64,
+    /// Drives that strayed from their beliefs, which led to safe mode.
+    pub strayed: u64,
     /// Changes of sectors that power cuts took from volatile write caches.
     pub lost: u64,
 }
@@ -46,6 +50,8 @@ impl Counts {
         self.resized += other.resized;
         self.scrubs += other.scrubs;
         self.found += other.found;
+        self.compared += other.compared;
+        self.strayed += other.strayed;
         self.lost += other.lost;
     }
 }

@@ -1,12 +1,17 @@
 //! What comes after the last step, and at a stop of the service between two steps.
 
+use block::Durability;
 use block::operation::Ask;
 use nbd::Style;
 use server::event_loop::EventLoop;
+use server::status::Mode;
 
 use super::World;
+use crate::fickle::Fails;
 use crate::legs::Refill;
+use crate::plan::Action;
 use crate::scrub::{self, Next, PassLook};
+use crate::straying::{Straying, Writes};
 
 /// Blocks of one read at the end.
 const CHUNK: u64 = 512;
@@ -19,6 +24,8 @@ pub(super) enum Phase {
     Leaving,
     /// A leg of a mirror is filled.
     Filling,
+    /// The drive strays from its belief, and returns.
+    Straying,
     /// All blocks from this one on are read.
     Reading(u64),
     /// A service for a scrub.
@@ -58,10 +65,17 @@ impl World {
                 self.phase = Phase::Filling;
                 true
             }
+            Phase::Leaving
+                if self.are_all_gone() && self.setting.strays && self.straying.is_none() =>
+            {
+                self.stray(now);
+                true
+            }
             Phase::Leaving if self.are_all_gone() => {
                 self.read_all();
                 true
             }
+            Phase::Straying => self.go_on_straying(now),
             Phase::Filling => self.refill.look(now, (&self.mailbox, &self.told)),
             // A late power cut has cut the reader off.
             Phase::Reading(_) if self.clients.is_empty() => {
@@ -95,6 +109,48 @@ impl World {
     pub(super) fn filled(&mut self, now: u64, is_filled: bool) {
         if self.refill.seen(now, is_filled) && self.phase == Phase::Filling {
             self.read_all();
+        }
+    }
+
+    /// The drive strays from its belief, beside writes of a client and a scan.
+    fn stray(&mut self, now: u64) {
+        // Batches of streams may be late from now on.
+        self.hung_until = now;
+        *self.broken[0].lock().expect("a mood") = Fails::Strays;
+        self.straying = Some(Straying::begin(self.numbers));
+        self.connect(Style::Structured);
+        if self.setting.background {
+            self.act(Action::Scan, now);
+        }
+        self.phase = Phase::Straying;
+    }
+
+    /// Writes on. The answer is whether anything was done.
+    fn go_on_straying(&mut self, now: u64) -> bool {
+        let straying = self.straying.as_mut().expect("it strays");
+        let blocks = self.reloads.blocks();
+        let under_way = self.clients[0].under_way();
+        match straying.next(blocks, under_way, (&self.mailbox, &self.told)) {
+            Writes::Nothing => false,
+            Writes::Looks => true,
+            Writes::Sector(sector) => {
+                let durability = Durability::Durable;
+                self.submit(0, Ask::Write { durability }, sector, now);
+                true
+            }
+            Writes::Over => {
+                self.phase = Phase::Reading(0);
+                true
+            }
+        }
+    }
+
+    /// The belief is used in this mode.
+    pub(super) fn seen_in(&mut self, mode: Mode) {
+        let straying = self.straying.as_mut().expect("it strays");
+        if straying.seen(mode) {
+            self.counts.strayed += 1;
+            *self.broken[0].lock().expect("a mood") = Fails::Nothing;
         }
     }
 

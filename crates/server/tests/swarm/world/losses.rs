@@ -14,7 +14,7 @@ use crate::model::contents;
 use crate::moments::Moments;
 use crate::plan::Leaving;
 use crate::reload::Reloads;
-use crate::status::Seen;
+use crate::status::{Seen, Served};
 use crate::streams::Streams;
 
 /// A client that is gone without its answers. The service may still work for it.
@@ -68,6 +68,7 @@ impl World {
     fn begin(&mut self, mailbox: Mailbox) {
         self.scans.clear();
         self.seen = Seen::default();
+        self.served = Served::nothing();
         self.streams = Streams::new(self.setting.pace, self.seen.clone());
         self.films = Films::new(self.seen.clone());
         self.failures_before = self.failures.load(Ordering::Relaxed);
@@ -122,6 +123,7 @@ impl World {
 
     /// A client is gone.
     pub(super) fn depart(&mut self, client: Client) {
+        self.served.are_all = false;
         let number = client.number();
         let waits = client.into_waits().collect();
         self.departed.push(Departed { number, waits });
@@ -157,6 +159,7 @@ impl World {
     }
 
     pub(super) fn unknown(&mut self, wait: &Wait) {
+        self.served.are_all = false;
         if let Some(change) = wait.change {
             self.history.unknown(change);
         }

@@ -6,7 +6,7 @@ use block::operation::{Ask, OperationError};
 use block::{Durability, Owner};
 use server::volume::posted::{Contents, Posted};
 
-use super::{Told, Wait, World, tell};
+use super::{DEPTH, Told, Wait, World, tell};
 use crate::failures::KnownFailures;
 use crate::model::{Change, contents};
 use crate::run::BLOCK;
@@ -37,6 +37,7 @@ impl World {
         let wait = Wait {
             ask,
             first,
+            count,
             change,
             possible: match ask {
                 Ask::Read => self.history.possible(first, count),
@@ -52,6 +53,30 @@ impl World {
             since: now,
         };
         (wait, payload)
+    }
+
+    /// A page is recorded: over NBD or by a front end, by turns.
+    pub(super) fn record(&mut self, (first, count): (u64, u64), now: u64) {
+        let write = Ask::Write {
+            durability: Durability::Volatile,
+        };
+        let who = (self.numbers / 2).checked_rem(self.clients.len() as u64);
+        match who.filter(|_| self.numbers.is_multiple_of(2)) {
+            Some(who) => self.submit(who as usize, write, (first, count), now),
+            None => self.post(write, first, count, now),
+        }
+    }
+
+    /// A client asks, if it may.
+    pub(super) fn submit(&mut self, who: usize, ask: Ask, blocks: (u64, u64), now: u64) {
+        if !self.clients[who].has_room(DEPTH) {
+            return;
+        }
+        if let Some(blocks) = self.clients[who].within(blocks) {
+            let known = self.clients[who].failures;
+            let (wait, payload) = self.ask(ask, blocks, known, now);
+            self.clients[who].submit(wait, ask, blocks, &payload);
+        }
     }
 
     pub(super) fn post(&mut self, ask: Ask, first: u64, count: u64, now: u64) {
@@ -80,6 +105,9 @@ impl World {
     ) {
         let is_cut = wait.cuts < self.history.cuts();
         let failed = self.counts.failed as usize;
+        if result.is_ok() {
+            self.served.answered(wait.ask, wait.count * BLOCK);
+        }
         match (result, wait.ask) {
             (Err(OperationError::Io), Ask::Flush) if failed > wait.excused => {
                 return known.tell(failed);
