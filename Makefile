@@ -68,7 +68,7 @@ PACKAGE := $(CURDIR)/target/package
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup tools guest-setup suites-setup demo install uninstall package deb try-deb test guest suites suites-long suites-of xfstests tidy \
-	counts python bench bench-peers bench-service screenshots book fuzz mutants
+	counts python bench bench-peers bench-service screenshots book sanitized fuzz mutants
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -224,6 +224,13 @@ $(MDBOOK):
 	cargo install mdbook --version $(MDBOOK_VERSION) --locked --no-default-features --features search --root $(TOOLS) \
 	  --target-dir $(TOOLS)/build
 	rm -rf $(TOOLS)/build
+
+# Each run of the swarm leaks its clock, on purpose.
+sanitized: setup ## Unsafe code of server and clients under AddressSanitizer, with the swarm (10 minutes)
+	@export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/sanitized; \
+	sanitized() { cargo test --locked --target $$(rustc -vV | sed -n 's/^host: //p') -p "$$@"; }; \
+	sanitized headtime-client --lib && sanitized server --lib --test event_loop && \
+	  ASAN_OPTIONS=detect_leaks=0 sanitized server --test swarm
 
 fuzz: setup $(FUZZ) ## Look for inputs that break a parser, SECONDS_PER_TARGET each
 	@rustup toolchain list | grep -q ^nightly || rustup toolchain install nightly --profile minimal
