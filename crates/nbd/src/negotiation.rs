@@ -240,6 +240,11 @@ impl ServerNegotiation {
         }
     }
 
+    /// From now on only these are offered: who the client is may be known after [`ServerPhase::StartTls`] only.
+    pub fn offer_only(&mut self, exports: Arc<[Offer]>) {
+        self.exports = exports;
+    }
+
     /// TLS is on. What was negotiated before it is forgotten, as the protocol demands. Without
     /// [`ServerPhase::StartTls`] before it, it has no effect.
     pub fn secured(&mut self) {

@@ -34,6 +34,7 @@ mod rights;
 mod size;
 mod storage;
 pub mod streams;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,7 @@ pub use remote::{Address, Remote, RemoteTls};
 pub use rights::{MemberRights, SocketRights};
 pub use size::bytes;
 pub use streams::{StreamRule, StreamsConfig};
+pub use tls::{Tls, TlsClient, TlsNeed};
 
 /// The default file: an emulated drive, NBD on a unix socket, a status page.
 pub const DEFAULT: &str = include_str!("config/default.toml");
@@ -357,28 +359,6 @@ pub enum Listen {
     Activated(String),
 }
 
-/// The certificates of a listener.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
-    /// The server's certificate and its chain, PEM.
-    pub certificate: PathBuf,
-    /// The private key, PEM.
-    pub key: PathBuf,
-    /// The authority for clients' certificates, PEM. Without it clients need none.
-    pub client_ca: Option<PathBuf>,
-    /// Whether plain clients are refused.
-    pub need: TlsNeed,
-}
-
-/// Whether plain clients are refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsNeed {
-    /// They are.
-    Required,
-    /// They are not.
-    Optional,
-}
-
 /// The mount of volumes as files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fuse {
@@ -474,7 +454,7 @@ impl Config {
         let drives = storage::drives(&root, places)?;
         let ublk = front::ublk(&root, &drives)?;
         let config = Config {
-            nbd: front::nbd(&root, places)?,
+            nbd: front::nbd(&root, places, &drives)?,
             fuse: front::fuse(&root, places)?,
             ublk,
             control: front::control(&root, places)?,

@@ -26,7 +26,7 @@ use crate::config::SocketRights;
 use crate::event_loop::mailbox::{Letter, Mailbox};
 use crate::listener::negotiating::{Handshake, Negotiating};
 use crate::peer::{Peer, Stream};
-use crate::tls::{Security, Session};
+use crate::tls::{Papers, Security, Session};
 use crate::unix_socket;
 use nbd::negotiation::{ServerError, ServerNegotiation, ServerPhase};
 use nbd::offer::Offer;
@@ -42,6 +42,21 @@ pub struct Directory {
     pub places: Arc<[(Mailbox, usize)]>,
 }
 
+impl Directory {
+    /// Those of these names.
+    fn among(&self, names: &[&str]) -> Directory {
+        let all = self.offers.iter().zip(self.places.iter());
+        let (offers, places): (Vec<_>, Vec<_>) = all
+            .filter(|(offer, _)| names.contains(&offer.name.as_str()))
+            .map(|(offer, place)| (offer.clone(), place.clone()))
+            .unzip();
+        Directory {
+            offers: offers.into(),
+            places: places.into(),
+        }
+    }
+}
+
 /// A directory that a reload replaces while it is in use.
 pub type Shown = Arc<RwLock<Directory>>;
 
@@ -52,6 +67,7 @@ pub struct Listener {
     /// The file of a unix socket, removed at the end.
     file: Option<PathBuf>,
     address: Option<SocketAddr>,
+    security: Security,
 }
 
 /// A listening socket of either kind.
@@ -137,6 +153,14 @@ impl Listener {
         Ok(listening)
     }
 
+    /// Clients that come from now on are served with these. The answer is whether they differ from those before.
+    pub fn renew(&self, papers: Papers) -> bool {
+        match &self.security {
+            Security::Plain => false,
+            Security::Tls { certificates, .. } => certificates.replace(papers),
+        }
+    }
+
     /// The address of a TCP listener.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
@@ -146,6 +170,7 @@ impl Listener {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         door.set_nonblocking()?;
         let told = Arc::clone(&stop);
+        let security = terms.security.clone();
         let thread = thread::Builder::new()
             .name("listener".into())
             .spawn(move || accept_all(&door, &told, &shown, &Arc::new(terms)))?;
@@ -154,6 +179,7 @@ impl Listener {
             thread: Some(thread),
             file: None,
             address: None,
+            security,
         })
     }
 }
@@ -220,7 +246,7 @@ static ARRIVED: AtomicU64 = AtomicU64::new(1);
 
 /// Negotiates with a client, and hands the connection over.
 fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, handshake: Handshake) -> io::Result<()> {
-    let directory = match shown.read() {
+    let mut directory = match shown.read() {
         Ok(directory) => directory.clone(),
         Err(poisoned) => poisoned.into_inner().clone(),
     };
@@ -271,8 +297,13 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, handshake: Handshake)
                 let Security::Tls { certificates, .. } = &terms.security else {
                     return Err(io::Error::other("TLS is not configured"));
                 };
-                client.secure(Session::new(certificates.current(), &received)?)?;
+                let papers = certificates.current();
+                client.secure(Session::new(papers.config(), &received)?)?;
                 received.clear();
+                if let Some(rules) = papers.clients() {
+                    directory = directory.among(&rules.exports_of(client.certificate()));
+                    negotiation.offer_only(Arc::clone(&directory.offers));
+                }
                 negotiation.secured();
             }
             ServerPhase::Closed(ServerError::Aborted) => return Ok(()),

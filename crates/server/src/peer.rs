@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
+use rustls::pki_types::CertificateDer;
 
 use crate::tls::{Opened, Session};
 
@@ -91,6 +92,11 @@ impl Peer {
         }
         self.session = Some(Box::new(session));
         Ok(())
+    }
+
+    /// The certificate that it has shown.
+    pub(crate) fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        self.session.as_ref()?.certificate()
     }
 
     /// The socket without time limits, for a ring.

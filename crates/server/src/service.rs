@@ -30,6 +30,7 @@ use crate::status::{self, Status};
 use crate::tasks::Steer;
 use crate::tasks::sink::SinkThread;
 use crate::tasks::sink::hooks::Hooks;
+use crate::tls::Papers;
 use crate::volume::Release;
 use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
@@ -51,10 +52,10 @@ mod tasks;
 
 use classifying::DeviceWatch;
 use devices::ExportedDevices;
-use doors::{Welcome, directory, listen, mount};
+use doors::{Welcome, directory, listen, mount, papers};
 use drives::Drive;
 pub use drives::{VirtualBelief, VirtualParts, in_virtual_time, promise_to_streams};
-use reload::{changes, same_but_for_what_changes};
+use reload::{changes, same_but_for_certificates, same_but_for_what_changes};
 use scrubs::Scrubs;
 
 /// An error at the start or the end of a service.
@@ -187,6 +188,21 @@ impl Running {
         });
         running.begin_schedules();
         Ok(running)
+    }
+
+    /// Later clients are served with these certificates. The answer is a sentence for each listener whose differ.
+    fn renew(&self, papers: Vec<Option<Papers>>) -> Vec<String> {
+        let doors = locked(&self.doors);
+        let listeners = (1..).zip(&doors.listeners).zip(papers);
+        let renewed = listeners.filter_map(|((number, listener), papers)| {
+            let differs = listener.renew(papers?);
+            differs.then(|| {
+                format!(
+                    "the certificates of [[nbd]] number {number}, for clients that come from now on"
+                )
+            })
+        });
+        renewed.collect()
     }
 
     /// Changes the lengths of volumes to those of the new configuration: all or none. The answer is a
@@ -401,8 +417,13 @@ impl control::Service for Running {
         let new = Config::parse(&name, &text, &places).map_err(|error| error.to_string())?;
         let mut config = locked(&self.config);
         let mut changes = changes(&config, &new);
+        let papers = papers(&new)?;
         if same_but_for_what_changes(&config, &new) {
             changes.applied.extend(self.resize(&config, &new)?);
+        }
+        if same_but_for_certificates(&config, &new) {
+            changes.applied.extend(self.renew(papers));
+            config.nbd.clone_from(&new.nbd);
         }
         self.reloads.fetch_add(1, Ordering::Relaxed);
         if changes.applied.is_empty() {

@@ -6,9 +6,11 @@
 //!                          outbox -> Session::seal -> one buffer -> socket
 //! ```
 //!
-//! TLS 1.2 and 1.3. There is no check for revoked certificates: a client is locked out by another authority
+//! A reload reads the files again, and clients that come from then on are served by them. [`ClientRules`] say which
+//! exports a client may open. TLS 1.2 and 1.3. There is no check for revoked certificates: a client is locked out by another authority
 //! in `client_ca`.
 
+mod clients;
 mod session;
 mod towards;
 
@@ -21,6 +23,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 
+pub use clients::ClientRules;
 pub use session::{Opened, Session};
 pub use towards::towards;
 
@@ -44,7 +47,16 @@ pub enum Security {
 /// Certificates in use. They can be replaced; open connections keep theirs.
 #[derive(Debug)]
 pub struct Certificates {
-    current: RwLock<Arc<ServerConfig>>,
+    current: RwLock<Arc<Papers>>,
+}
+
+/// What a server shows to its clients, and asks of them.
+#[derive(Debug)]
+pub struct Papers {
+    config: Arc<ServerConfig>,
+    clients: Option<ClientRules>,
+    /// The certificates of the server and of the clients' authority. A key is another one only with another certificate.
+    files: [Vec<CertificateDer<'static>>; 2],
 }
 
 /// A file that cannot be used.
@@ -90,42 +102,72 @@ impl Certificates {
     /// Reads the files.
     ///
     /// # Errors
-    /// If a file cannot be read, has the wrong content, or the key is not that of the certificate.
+    /// As [`Papers::read`].
     pub fn load(files: &Tls) -> Result<Self, Unusable> {
         Ok(Certificates {
-            current: RwLock::new(Arc::new(read(files)?)),
+            current: RwLock::new(Arc::new(Papers::read(files)?)),
         })
     }
 
-    /// Reads the files again, for later connections.
-    ///
-    /// # Errors
-    /// As [`Certificates::load`]. Then nothing changes.
-    pub fn reload(&self, files: &Tls) -> Result<(), Unusable> {
-        let next = Arc::new(read(files)?);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
-        Ok(())
+    /// Later connections have these. The answer is whether they differ from those before.
+    pub fn replace(&self, papers: Papers) -> bool {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let differs = current.files != papers.files || current.clients != papers.clients;
+        *current = Arc::new(papers);
+        differs
     }
 
     /// The certificates for a new connection.
     #[must_use]
-    pub fn current(&self) -> Arc<ServerConfig> {
+    pub fn current(&self) -> Arc<Papers> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn read(files: &Tls) -> Result<ServerConfig, Unusable> {
+impl Papers {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// If a file cannot be read, has the wrong content, or the key is not that of the certificate.
+    pub fn read(files: &Tls) -> Result<Papers, Unusable> {
+        let chain = certificates(&files.certificate)?;
+        let authority = files.client_ca.as_deref().map(certificates).transpose()?;
+        let config = server(files, chain.clone(), authority.as_deref())?;
+        Ok(Papers {
+            config: Arc::new(config),
+            clients: ClientRules::of(&files.clients),
+            files: [chain, authority.unwrap_or_default()],
+        })
+    }
+
+    /// How to serve a client.
+    #[must_use]
+    pub fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config)
+    }
+
+    /// What a client may open; `None` if that does not depend on who it is.
+    #[must_use]
+    pub fn clients(&self) -> Option<&ClientRules> {
+        self.clients.as_ref()
+    }
+}
+
+fn server(
+    files: &Tls,
+    chain: Vec<CertificateDer<'static>>,
+    authority: Option<&[CertificateDer<'static>]>,
+) -> Result<ServerConfig, Unusable> {
     let provider = Arc::new(ring::default_provider());
-    let chain = certificates(&files.certificate)?;
     let key = key(&files.key)?;
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| unusable(&files.certificate, error, CERTIFICATE))?;
-    let builder = match &files.client_ca {
+    let builder = match files.client_ca.as_deref().zip(authority) {
         None => builder.with_no_client_auth(),
-        Some(file) => {
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(roots(file)?.into(), provider);
+        Some((file, authority)) => {
+            let roots = roots(file, authority)?.into();
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
             let verifier = verifier
                 .build()
                 .map_err(|error| unusable(file, error, AUTHORITY))?;
@@ -166,10 +208,10 @@ fn key(file: &Path) -> Result<PrivateKeyDer<'static>, Unusable> {
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| unusable(file, error, KEY))
 }
 
-fn roots(file: &Path) -> Result<RootCertStore, Unusable> {
+fn roots(file: &Path, authority: &[CertificateDer<'static>]) -> Result<RootCertStore, Unusable> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(file)? {
-        let added = roots.add(certificate);
+    for certificate in authority {
+        let added = roots.add(certificate.clone());
         added.map_err(|error| unusable(file, error, AUTHORITY))?;
     }
     Ok(roots)

@@ -91,61 +91,19 @@ fn optional_keys_are_without_it_what_the_default_states() {
 }
 
 /// All that the default leaves out.
-const FULL: &str = r#"
-[[drive]]
-name = "fast"
-back_end = { kind = "memory", size = "1 GiB" }
-volume = [{ name = "a", offset = "4 KiB", size = 8192 }, { name = "b", offset = "4096 kB", read_only = true }]
-export = [{ name = "a", volume = "a" }, { name = "b", volume = "b", connections = 1 }]
+const FULL: &str = include_str!("config/full.toml");
 
-[[drive]]
-name = "file"
-policy = "fcfs"
-belief = "atlas.toml"
-back_end = { kind = "file", path = "disk.img", size = "2 GiB", direct = false }
-volume = [{ name = "a" }]
-export = [{ name = "c", volume = "a", read_only = true }]
-
-[[drive]]
-name = "raw"
-belief = "quantum-atlas-10k"
-back_end = { kind = "device", path = "/dev/sdb", confirm = "/dev/sdb", passthrough = true, write_cache = true, look_ahead = false }
-volume = [{ name = "a" }]
-export = [{ name = "d", volume = "a" }]
-
-[[drive]]
-name = "far"
-capture = "far.capture"
-back_end = { kind = "nbd", uri = "nbds://[::1]:2345/a%20b", ca = "ca.pem", certificate = "own.pem", key = "own-key.pem", patience_s = 7 }
-volume = [{ name = "a" }]
-export = [{ name = "e", volume = "a" }]
-
-[[nbd]]
-tcp = "10810"
-[[nbd]]
-tcp = "0.0.0.0:10809"
-[nbd.tls]
-certificate = "server.pem"
-key = "key.pem"
-client_ca = "clients.pem"
-[[nbd]]
-activated = "nbd"
-tls = { certificate = "server.pem", key = "key.pem", required = false }
-
-[fuse]
-mount = "/mnt/headtime"
-
-[ublk]
-exports = ["d", "e"]
-
-[control]
-http = "8385"
-http_actions = true
-
-[log]
-level = "debug"
-format = "json"
-"#;
+#[test]
+fn clients_by_name_are_understood() {
+    let config = parse(FULL).expect("a configuration");
+    let named = config.nbd[3].tls.as_ref().expect("TLS").clients.iter();
+    let named = named.map(|client| (client.name.as_str(), client.exports.join(" ")));
+    let expected = [
+        ("vm.example", "d a@checkpoint".to_owned()),
+        ("10.0.0.7", String::new()),
+    ];
+    assert_eq!(named.collect::<Vec<_>>(), expected);
+}
 
 /// What [`FULL`] says of the server behind.
 fn far() -> Remote {
@@ -215,7 +173,12 @@ fn everything_that_can_be_said_is_understood() {
     let tls = config.nbd.iter().map(|n| n.tls.as_ref().map(|t| t.need));
     assert_eq!(
         tls.collect::<Vec<_>>(),
-        [None, Some(TlsNeed::Required), Some(TlsNeed::Optional)]
+        [
+            None,
+            Some(TlsNeed::Required),
+            Some(TlsNeed::Optional),
+            Some(TlsNeed::Required)
+        ]
     );
     assert_eq!(config.control.socket, Path::new("/run/h/control.sock"));
     assert_eq!(config.control.http, Some("127.0.0.1:8385".parse().unwrap()));

@@ -64,6 +64,28 @@ pub(super) fn exports(
     Ok(exports)
 }
 
+/// Some of the exports, each once.
+pub(super) fn some_of<'d>(
+    list: impl IntoIterator<Item = Field<'d>>,
+    known: &[&str],
+) -> Result<Vec<String>, DocumentError> {
+    let mut exports: Vec<String> = Vec::new();
+    for value in list {
+        let name = value.text("the name of an export")?;
+        if exports.iter().any(|other| other == name) {
+            return Err(value.mismatch("each export once"));
+        }
+        if !known.contains(&name) {
+            let near = most_similar(name, known.iter().copied());
+            let near = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+            let all = known.join(", ");
+            return Err(value.mismatch(format!("one of the exports {all}{near}")));
+        }
+        exports.push(name.to_owned());
+    }
+    Ok(exports)
+}
+
 /// A choice: as many as `nbdcopy` opens on a machine of 16 cores.
 const DEFAULT_CONNECTIONS: u64 = 16;
 /// A choice: the limit of all connections.

@@ -4,18 +4,23 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use block::Switch;
 use document::quantity::Unit;
-use document::{DocumentError, Field, Section, most_similar};
+use document::{DocumentError, Field, Section};
 
+use super::exports::some_of;
 use super::fields::{path, switch};
 use super::rights::{member_rights, socket_rights, without_socket};
 use super::size::bytes;
+use super::tls::tls;
 use super::{
-    Actions, Control, DriveConfig, Fuse, Limits, Listen, Log, LogFormat, Nbd, Places, Tls, TlsNeed,
-    Ublk,
+    Actions, Control, DriveConfig, Fuse, Limits, Listen, Log, LogFormat, Nbd, Places, Ublk,
 };
 
 /// The listeners of NBD clients.
-pub(super) fn nbd(root: &Section<'_>, places: &Places) -> Result<Vec<Nbd>, DocumentError> {
+pub(super) fn nbd(
+    root: &Section<'_>,
+    places: &Places,
+    drives: &[DriveConfig],
+) -> Result<Vec<Nbd>, DocumentError> {
     let mut listeners: Vec<Nbd> = Vec::new();
     for table in root.sections("nbd")? {
         table.only(&[
@@ -37,7 +42,7 @@ pub(super) fn nbd(root: &Section<'_>, places: &Places) -> Result<Vec<Nbd>, Docum
         }
         let listener = Nbd {
             rights: socket_rights(&table)?,
-            tls: tls(&table, places)?,
+            tls: tls(&table, places, drives)?,
             insecure: switch(&table, "insecure", Switch::Off)?,
             listen,
         };
@@ -108,31 +113,6 @@ fn address(value: &Field<'_>, port: u16) -> Result<SocketAddr, DocumentError> {
     }
 }
 
-fn tls(table: &Section<'_>, places: &Places) -> Result<Option<Tls>, DocumentError> {
-    let known = ["certificate", "key", "client_ca", "required"];
-    let Some(table) = table.section("tls", &known)? else {
-        return Ok(None);
-    };
-    let file = "the path of a PEM file";
-    let client_ca = table.get("client_ca").map(|value| path(&value, places));
-    let required = table.get("required").map(|value| value.boolean());
-    let need = match required.transpose()? {
-        Some(false) => TlsNeed::Optional,
-        _ => TlsNeed::Required,
-    };
-    let client_ca = client_ca.transpose()?;
-    if need == TlsNeed::Optional && client_ca.is_some() {
-        let problem = "false with client_ca: expected true, or clients go around the certificates";
-        return Err(table.missing("required", problem));
-    }
-    Ok(Some(Tls {
-        certificate: path(&table.need("certificate", file)?, places)?,
-        key: path(&table.need("key", file)?, places)?,
-        client_ca,
-        need,
-    }))
-}
-
 /// The mount of volumes as files.
 pub(super) fn fuse(root: &Section<'_>, places: &Places) -> Result<Option<Fuse>, DocumentError> {
     let Some(table) = root.section("fuse", &["mount"])? else {
@@ -151,22 +131,10 @@ pub(super) fn ublk(
         return Ok(None);
     };
     let expected = "a list of exports, such as [\"db\"]";
-    let mut exports: Vec<String> = Vec::new();
-    for value in table.need("exports", expected)?.list(expected)? {
-        let name = value.text("the name of an export")?;
-        let mut known = drives.iter().flat_map(|drive| &drive.exports);
-        if exports.iter().any(|other| other == name) {
-            return Err(value.mismatch("each export once"));
-        }
-        if !known.any(|export| export.name == name) {
-            let all = drives.iter().flat_map(|drive| &drive.exports);
-            let all: Vec<&str> = all.map(|export| export.name.as_str()).collect();
-            let near = most_similar(name, all.iter().copied());
-            let near = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
-            return Err(value.mismatch(format!("one of the exports {}{near}", all.join(", "))));
-        }
-        exports.push(name.to_owned());
-    }
+    let list = table.need("exports", expected)?.list(expected)?;
+    let known = drives.iter().flat_map(|drive| &drive.exports);
+    let known: Vec<&str> = known.map(|export| export.name.as_str()).collect();
+    let exports = some_of(list, &known)?;
     Ok(Some(Ublk { exports }))
 }
 

@@ -17,7 +17,7 @@ use crate::config::{self, Config, Listen};
 use crate::control::notify::Activated;
 use crate::front_end::fuse;
 use crate::listener::{Directory, Listener, Shown, Terms};
-use crate::tls::Security;
+use crate::tls::{Papers, Security};
 
 /// The state that all listeners share: the limit of clients, and the count of rejected ones.
 pub(super) struct Welcome<'a> {
@@ -111,6 +111,19 @@ pub(super) fn secured(nbd: &config::Nbd) -> Result<Security, ServeError> {
         what: "[nbd.tls]".to_owned(),
         error: io::Error::other(unusable),
     })
+}
+
+/// The certificates of each listener, read again.
+///
+/// # Errors
+/// The first file that cannot be used.
+pub(super) fn papers(config: &Config) -> Result<Vec<Option<Papers>>, String> {
+    let all = config
+        .nbd
+        .iter()
+        .map(|nbd| nbd.tls.as_ref().map(Papers::read).transpose());
+    all.collect::<Result<_, _>>()
+        .map_err(|unusable| format!("[nbd.tls]: {unusable}"))
 }
 
 /// The exports of all drives.

@@ -20,6 +20,16 @@ pub(super) fn same_but_for_what_changes(old: &Config, new: &Config) -> bool {
         .eq(new.drives.iter().map(fixed))
 }
 
+/// Whether the listeners differ only in certificates, and in what clients may open by theirs.
+pub(super) fn same_but_for_certificates(old: &Config, new: &Config) -> bool {
+    let fixed = |nbd: &config::Nbd| {
+        let mut nbd = nbd.clone();
+        let need = nbd.tls.take().map(|tls| tls.need);
+        (nbd, need)
+    };
+    old.nbd.iter().map(fixed).eq(new.nbd.iter().map(fixed))
+}
+
 /// The differences of a new configuration: those that a reload applies, and those that need a restart.
 pub(super) fn changes(old: &Config, new: &Config) -> Changes {
     let mut changes = Changes::default();
@@ -50,7 +60,7 @@ pub(super) fn changes(old: &Config, new: &Config) -> Changes {
             .push(later("the classification of exports"));
     }
     let rest = [
-        ("[[nbd]]", old.nbd == new.nbd),
+        ("[[nbd]]", same_but_for_certificates(old, new)),
         ("[fuse]", old.fuse == new.fuse),
         ("[ublk]", old.ublk == new.ublk),
         ("[control]", old.control == new.control),

@@ -8,7 +8,7 @@
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
 
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 
 /// The TLS session of one side of a connection.
@@ -74,6 +74,12 @@ impl Session {
     #[must_use]
     pub fn is_shaking_hands(&self) -> bool {
         self.tls.is_handshaking()
+    }
+
+    /// The certificate of the other side, once hands are shaken, if it has shown one.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        self.tls.peer_certificates()?.first()
     }
 
     /// Continues the handshake with the received bytes, and appends the bytes to send to `out`, also after

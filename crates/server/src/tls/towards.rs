@@ -17,7 +17,7 @@ pub fn towards(files: &RemoteTls) -> Result<Arc<ClientConfig>, Unusable> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| unusable(&files.ca, error, AUTHORITY))?
-        .with_root_certificates(roots(&files.ca)?);
+        .with_root_certificates(roots(&files.ca, &certificates(&files.ca)?)?);
     let mut config = match &files.own {
         None => builder.with_no_client_auth(),
         Some((certificate, own_key)) => builder

@@ -34,8 +34,8 @@ impl Authority {
     }
 
     /// A certificate and its key.
-    fn sign(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> (String, String) {
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+    fn sign(&self, name: &str, names: &[&str], usage: ExtendedKeyUsagePurpose) -> (String, String) {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names");
         params.distinguished_name.push(DnType::CommonName, name);
         params.use_authority_key_identifier_extension = true;
@@ -48,16 +48,22 @@ impl Authority {
 
     /// For a server and a client that it has signed.
     pub fn papers(&self) -> Papers {
+        self.papers_for(&["localhost", "127.0.0.1"])
+    }
+
+    /// The same for a client of these names.
+    pub fn papers_for(&self, names: &[&str]) -> Papers {
         let papers = Papers {
             folder: tempfile::tempdir().expect("a folder"),
         };
         papers.write("ca-cert.pem", &self.pem);
+        let here = &["localhost", "127.0.0.1"][..];
         let sides = [
-            ("server", ExtendedKeyUsagePurpose::ServerAuth),
-            ("client", ExtendedKeyUsagePurpose::ClientAuth),
+            ("server", here, ExtendedKeyUsagePurpose::ServerAuth),
+            ("client", names, ExtendedKeyUsagePurpose::ClientAuth),
         ];
-        for (side, usage) in sides {
-            let (certificate, key) = self.sign(side, usage);
+        for (side, names, usage) in sides {
+            let (certificate, key) = self.sign(side, names, usage);
             papers.write(&format!("{side}-cert.pem"), &certificate);
             papers.write(&format!("{side}-key.pem"), &key);
         }
@@ -85,6 +91,7 @@ impl Papers {
             key: self.file("server-key.pem"),
             client_ca: None,
             need,
+            clients: Vec::new(),
         }
     }
 

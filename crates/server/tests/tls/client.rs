@@ -82,8 +82,17 @@ pub fn config(
 impl Client {
     /// Agrees with the server; with TLS if there is a configuration for it.
     pub fn connect(stream: UnixStream, tls: Option<Arc<ClientConfig>>) -> io::Result<Self> {
+        Client::open("volume", stream, tls)
+    }
+
+    /// The same for an export of this name.
+    pub fn open(
+        export: &str,
+        stream: UnixStream,
+        tls: Option<Arc<ClientConfig>>,
+    ) -> io::Result<Self> {
         let wish = ClientOptions {
-            export: Text::new("volume").expect("short"),
+            export: Text::new(export).expect("short"),
             style: Style::Extended,
             contexts: Vec::new(),
             security: match tls {

@@ -1,7 +1,7 @@
 //! Certificates in files.
 
 use server::config::{Tls, TlsNeed};
-use server::tls::{Certificates, Security};
+use server::tls::{Certificates, Papers, Security};
 
 use crate::authority::Authority;
 use crate::client::{Client, Shown, VERSIONS, config};
@@ -101,12 +101,14 @@ fn certificates_are_exchanged_without_dropping_a_client() {
     let of_new = || config(VERSIONS[1], &new, Shown::Of(&new));
     let mut client = Client::connect(scene.knock(), Some(of_old())).expect("a session");
     assert!(Client::connect(scene.knock(), Some(of_new())).is_err());
-    certificates.reload(&new.strict()).expect("usable");
+    let read = |files: &Tls| Papers::read(files);
+    assert!(certificates.replace(read(&new.strict()).expect("usable")));
     assert!(Client::connect(scene.knock(), Some(of_old())).is_err());
     assert!(Client::connect(scene.knock(), Some(of_new())).is_ok());
     let mut wrong = old.strict();
     wrong.key = new.file("server-key.pem");
-    assert!(certificates.reload(&wrong).is_err());
+    assert!(read(&wrong).is_err());
+    assert!(!certificates.replace(read(&new.strict()).expect("the same")));
     assert!(Client::connect(scene.knock(), Some(of_new())).is_ok());
     client.write(0, &[1; 512]);
     assert_eq!(client.read(0, 512), [1; 512]);

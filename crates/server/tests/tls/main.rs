@@ -4,6 +4,7 @@
 mod authority;
 mod client;
 mod files;
+mod named;
 mod others;
 mod refused;
 mod scene;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use server::config::TlsNeed;
+use server::config::{Tls, TlsClient, TlsNeed};
 
 use crate::authority::{Authority, Papers};
 use crate::scene::{BYTES, Scene};
@@ -66,6 +66,30 @@ fn libnbd_reads_and_writes_with_certificates() {
     succeeds("nbdcopy", &[text(&from), &uri]);
     succeeds("nbdcopy", &[&uri, text(&to)]);
     assert!(std::fs::read(&to).expect("a file") == bytes);
+}
+
+/// A listing has what the certificate may open, and nothing else.
+#[test]
+fn libnbd_lists_the_exports_of_a_certificate() {
+    if !are_here(&["nbdinfo"]) {
+        return;
+    }
+    let authority = Authority::new("ours");
+    let client = TlsClient {
+        name: "b.example".to_owned(),
+        exports: vec!["other".to_owned()],
+    };
+    let scene = Scene::tcp(&Tls {
+        clients: vec![client],
+        ..authority.papers().strict()
+    });
+    let listed = |names: &[&str]| {
+        let own = authority.papers_for(names);
+        let listed = succeeds("nbdinfo", &["--list", "--json", &uri(&scene, &own)]);
+        ["volume", "other"].map(|name| listed.contains(&format!("\"export-name\": \"{name}\"")))
+    };
+    assert_eq!(listed(&["b.example"]), [false, true]);
+    assert_eq!(listed(&["a.example"]), [false, false]);
 }
 
 #[test]

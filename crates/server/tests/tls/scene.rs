@@ -1,4 +1,4 @@
-//! A volume in memory behind a listener.
+//! Two volumes in memory behind a listener.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use server::tls::Security;
 use server::volume::{Export, LONGEST};
 use tempfile::TempDir;
 
-/// Bytes of the volume.
+/// Bytes of each volume.
 pub const BYTES: u64 = 64 << 20;
 
 /// No test waits longer for an answer: then it has failed.
@@ -65,8 +65,8 @@ impl Scene {
         let home = tempfile::tempdir().expect("a folder");
         let station = Station::start("drive", volume).expect("a drive");
         let shown = Arc::new(RwLock::new(Directory {
-            offers: Arc::new([offer()]),
-            places: Arc::new([(station.mailbox().clone(), 0)]),
+            offers: Arc::new([offer("volume"), offer("other")]),
+            places: Arc::new([0, 1].map(|place| (station.mailbox().clone(), place))),
         }));
         Scene {
             listener: listen(&home, shown).expect("a socket"),
@@ -91,26 +91,27 @@ impl Scene {
 }
 
 fn volume(mailbox: server::event_loop::mailbox::Mailbox) -> std::io::Result<EventLoop> {
-    let back_end: Box<dyn BackEnd> = Box::new(Ram::new(BYTES)?);
+    let back_end: Box<dyn BackEnd> = Box::new(Ram::new(2 * BYTES)?);
     let shape = back_end.shape();
     let belief = featureless::profile("test", shape.blocks, shape.block_bytes);
     let belief = Arc::new(belief.expect("a profile"));
     let policy = scheduler::policy::find("fcfs").expect("a policy");
     let limits = Limits::suited_to(policy, &belief);
     let engine = Engine::new(belief, &|| policy.make(), limits);
-    let export = Export {
-        name: "volume".to_owned(),
-        offset: 0,
+    let export = |name: &str, offset| Export {
+        name: name.to_owned(),
+        offset,
         length: BYTES,
         class: Class::default(),
     };
+    let exports = vec![export("volume", 0), export("other", BYTES)];
     let (clock, bounds) = (Clock::start(TimeScale::REAL), Bounds::default());
-    EventLoop::new(clock, engine, back_end, vec![export], mailbox, bounds)
+    EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)
 }
 
-fn offer() -> Offer {
+fn offer(name: &str) -> Offer {
     Offer {
-        name: Text::new("volume").expect("short"),
+        name: Text::new(name).expect("short"),
         description: Text::default(),
         size: BYTES,
         block: BlockSizes::new(512, 4096, LONGEST as u32).expect("fit"),

@@ -1,5 +1,6 @@
 //! A server behind with TLS: its certificate is looked at, and ours is shown.
 
+use assert_cmd::cargo::cargo_bin;
 use block::operation::Ask;
 use nbd::Style;
 use nbd::request::Asked;
@@ -90,5 +91,75 @@ fn a_server_behind_tls_is_known_by_its_certificate_and_knows_ours() {
     let plain = with("").replace("nbds+", "nbd+");
     let said = folder.refused(&plain);
     assert!(said.contains("the server refused"), "without TLS: {said}");
+    behind.stop();
+}
+
+/// What a client may open is changed by a reload, and so are the certificates, for clients that come after it.
+#[test]
+fn a_reload_changes_certificates_and_what_clients_may_open() {
+    let folder = Folder::new();
+    authority(&folder, "ours");
+    authority(&folder, "other");
+    let memory = "{ kind = \"memory\", size = \"64 MiB\" }";
+    let doors = |whose: &str, rules: &str| {
+        format!(
+            "[[nbd]]\nunix = \"behind\"\n[nbd.tls]\ncertificate = \"{whose}-server.pem\"\n\
+             key = \"{whose}-server-key.pem\"\nclient_ca = \"{whose}-ca.pem\"\nclient = [{rules}]\n"
+        )
+    };
+    let own = "{ name = \"localhost\", exports = [\"v\"] }";
+    let behind = folder.serve("behind", memory, &doors("ours", own));
+    let reload = |whose: &str, rules: &str| {
+        folder.configure("behind", memory, &doors(whose, rules));
+        let output = folder.output(&format!(
+            "{} ctl --socket behind.control reload",
+            cargo_bin("headtime").display()
+        ));
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        (output.status.success(), said)
+    };
+    let uri = folder.uri("behind").replace("nbd+", "nbds+");
+    let uses = |whose: &str| {
+        let files = format!(
+            ", ca = \"{whose}-ca.pem\", certificate = \"{whose}-client.pem\", key = \"{whose}-client-key.pem\""
+        );
+        (
+            files.clone(),
+            format!("{{ kind = \"nbd\", uri = \"{uri}\"{files} }}"),
+        )
+    };
+    let front = folder.over("front", &uri, &uses("ours").0);
+    let renewed = "the certificates of [[nbd]] number 1, for clients that come from now on";
+
+    let (is_taken, said) = reload("ours", "{ name = \"vm.example\", exports = [\"v\"] }");
+    assert!(is_taken && said.contains(renewed), "{said}");
+    let said = folder.refused(&uses("ours").1);
+    assert!(
+        said.contains("there is no export of this name"),
+        "the name has no export: {said}"
+    );
+    let mut client = Client::connect(&folder.path("front"), Style::Structured);
+    assert_eq!(
+        client.ask(Asked::Of(Ask::Read), 0, 4096, &[]).result,
+        Ok(())
+    );
+    drop(client);
+
+    let (is_taken, said) = reload("other", own);
+    assert!(is_taken && said.contains(renewed), "{said}");
+    folder.refused(&uses("ours").1);
+    folder.over("other-front", &uri, &uses("other").0).stop();
+
+    std::fs::write(folder.path("missing-ca.pem"), "no PEM").expect("written");
+    let (is_taken, said) = reload("missing", own);
+    assert!(!is_taken && said.contains("missing-server.pem"), "{said}");
+    folder.over("last-front", &uri, &uses("other").0).stop();
+
+    let (is_taken, said) = reload("other", own);
+    assert!(
+        is_taken && !said.contains(renewed),
+        "nothing differs: {said}"
+    );
+    front.stop();
     behind.stop();
 }
