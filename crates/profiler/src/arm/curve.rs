@@ -26,8 +26,11 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
     distances.dedup();
     let reads = survey.direction(Direction::Read, &distances, None).await?;
     let mut arm = ArmTimings {
+        head_switch: reads
+            .switch
+            .or(untold_switch(geometry, &reads))
+            .unwrap_or_default(),
         read: reads.points,
-        head_switch: reads.switch.unwrap_or_default(),
         overhead: Duration::from_nanos(reads.overhead.max(0.0) as u64),
         ..ArmTimings::default()
     };
@@ -57,6 +60,12 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
     arm.deviation = Duration::from_nanos(survey.scatter.deviation() as u64);
     prober.findings(|findings| findings.arm = Some(arm));
     Some(())
+}
+
+/// A head switch that could not be measured takes as long as the shortest seek: it settles as that does, and moves the arm less.
+fn untold_switch(geometry: &Geometry, reads: &MeasuredSeeks) -> Option<Duration> {
+    let seek = reads.points.first().filter(|_| geometry.surfaces() > 1);
+    seek.map(|seek| seek.mean)
 }
 
 /// The confidence in seeks of which only the sum with the overhead is told: of three kinds of ways, those on a track are not
@@ -241,5 +250,32 @@ mod tests {
         assert_eq!(all[26..30], [125, 156, 195, 243]);
         assert_eq!(all.last(), Some(&1000));
         assert_eq!(distances(3), [1, 2, 3]);
+    }
+
+    #[test]
+    fn an_unmeasured_head_switch_is_the_shortest_seek_where_there_are_heads() {
+        let point = |distance, micros| SeekPoint {
+            distance,
+            mean: Duration::from_micros(micros),
+            ..SeekPoint::default()
+        };
+        let reads = MeasuredSeeks {
+            overhead: 0.0,
+            is_told: true,
+            switch: None,
+            points: vec![point(1, 900), point(2, 1100)],
+        };
+        let geometry = |name: &str| {
+            let shipped = drive::catalog::find(name).expect("it is shipped");
+            shipped.profile().expect("a profile").geometry
+        };
+        let rz26 = geometry("dec-rz26");
+        assert!(rz26.surfaces() > 1);
+        let seek = Some(Duration::from_micros(900));
+        assert_eq!(untold_switch(&rz26, &reads), seek);
+        assert_eq!(
+            untold_switch(&geometry("hitachi-travelstar-80gn"), &reads),
+            None
+        );
     }
 }

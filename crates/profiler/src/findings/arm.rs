@@ -16,7 +16,7 @@ pub struct ArmTimings {
     pub read: Vec<SeekPoint>,
     /// Measured seeks of writes without settling; empty without write permission.
     pub write: Vec<SeekPoint>,
-    /// Switch time between surfaces of a cylinder; zero for a single surface.
+    /// Switch time between surfaces of a cylinder; zero for a single surface. If it could not be measured, the shortest seek.
     pub head_switch: Duration,
     /// Time from the submission of a read to the first block of the same track that it can catch.
     pub overhead: Duration,
