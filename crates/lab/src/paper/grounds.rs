@@ -146,8 +146,8 @@ impl Grounds {
         }
     }
 
-    /// The number of figures of a table that agree, the setup in which most do, and the number of those that differ
-    /// here and agree in some setup.
+    /// The number of figures of a table that agree, the setup in which most do, the number of those that differ
+    /// here and agree in some setup, and the names of the rest.
     fn counted(&self, claim: &Claim, ours: &[MeasuredFigure]) -> Option<String> {
         let agreeing = |ours: &[MeasuredFigure]| {
             let agrees = |figure: &&MeasuredFigure| figure_agrees(claim, figure) == Some(true);
@@ -165,13 +165,23 @@ impl Grounds {
         let off = ours
             .iter()
             .filter(|figure| figure_agrees(claim, figure) == Some(false));
+        let (somewhere, nowhere): (Vec<_>, Vec<_>) = off.partition(agrees_somewhere);
+        let names = nowhere.iter().filter_map(|figure| figure.name.as_deref());
+        let nowhere = match nowhere.is_empty() {
+            true => String::new(),
+            false => format!(
+                ", and {} in none: {}",
+                nowhere.len(),
+                names.collect::<Vec<_>>().join(", ")
+            ),
+        };
         Some(format!(
-            "{} of {} figures agree, and {} with: {}; of the others {} agree in some setup",
+            "{} of {} figures agree, and {} with: {}; of the others {} agree in some setup{nowhere}",
             agreeing(ours),
             ours.len(),
             agreeing(&best.ours),
             best.name,
-            off.filter(agrees_somewhere).count()
+            somewhere.len(),
         ))
     }
 

@@ -73,8 +73,8 @@ fn run(bench: &PaperBench) -> Result<MeasurementOutcome, Failure> {
 /// The runs of all findings.
 struct PfcPaper {
     runs: CachingRuns,
-    /// PFC in the judged readings and in the combination: both actions, bypass alone, readmore alone.
-    coordinators: [[String; 3]; 2],
+    /// PFC in each set of readings: both actions, bypass alone, readmore alone.
+    coordinators: [[String; 3]; 3],
 }
 
 /// The 96 cases: loads, algorithms, caches.

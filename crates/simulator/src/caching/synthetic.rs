@@ -170,10 +170,22 @@ pub const ALL: &[BuiltInCacheLoad] = &[
     },
 ];
 
-/// OLTP calibrated to other figures of the paper than that of [`ALL`]: its volume, number of requests, and hit ratio.
+/// Other readings of the loads of [`ALL`]. OLTP calibrated to the paper's volume, number of requests, and hit ratio.
 pub const OLTP_BY_VOLUME: BuiltInCacheLoad = BuiltInCacheLoad {
     name: "oltp-by-volume",
     text: include_str!("../../../../workloads/levels/oltp-by-volume.toml"),
+};
+
+/// OLTP with the paper's number of requests at the mean rate of the trace that it names, read again in a loop.
+pub const OLTP_IN_A_LOOP: BuiltInCacheLoad = BuiltInCacheLoad {
+    name: "oltp-in-a-loop",
+    text: include_str!("../../../../workloads/levels/oltp-in-a-loop.toml"),
+};
+
+/// Multi in requests of eight blocks.
+pub const MULTI_IN_32_KIB: BuiltInCacheLoad = BuiltInCacheLoad {
+    name: "multi-in-32-kib",
+    text: include_str!("../../../../workloads/levels/multi-in-32-kib.toml"),
 };
 
 impl BuiltInCacheLoad {

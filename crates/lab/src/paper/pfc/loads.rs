@@ -7,7 +7,9 @@ use drive::Profile;
 use drive::catalog;
 use simulator::caching::cases;
 use simulator::caching::figures::LoadFigures;
-use simulator::caching::synthetic::{self, CacheLoadSlice, Ends, SyntheticCacheLoad};
+use simulator::caching::synthetic::{
+    self, BuiltInCacheLoad, CacheLoadSlice, Ends, SyntheticCacheLoad,
+};
 use simulator::caching::{ArrivalTiming, BadSetup, CacheArrival, FileEnds, Writes, traced};
 use simulator::trace::{OnBad, Record, TraceReader};
 
@@ -26,8 +28,8 @@ pub enum Which {
     KnownEnds(usize),
     /// A calibrated load with one client whose times are divided by this.
     Hastened(usize, u64),
-    /// OLTP calibrated to the paper's volume, with one client.
-    ByVolume,
+    /// Another reading of a calibrated load with one client, by its index in [`OTHER_READINGS`].
+    OtherReading(usize),
     /// A genuine prefix, by its index in [`GENUINE`].
     Genuine(usize),
     /// A genuine prefix whose writes go through all levels to the disk.
@@ -78,6 +80,18 @@ pub const MOST_GENUINE: usize = 25_000;
 /// Limit of blocks of a genuine trace, for the same reason: a gigabyte.
 const MOST_BLOCKS: u64 = 1 << 18;
 
+/// Other readings of the calibrated loads: the index of the paper's trace, the words of a table, and the load.
+const OTHER_READINGS: [(usize, &str, BuiltInCacheLoad); 3] = [
+    (0, "by volume", synthetic::OLTP_BY_VOLUME),
+    (0, "in a loop", synthetic::OLTP_IN_A_LOOP),
+    (2, "in 32 KiB", synthetic::MULTI_IN_32_KIB),
+];
+
+/// The other readings.
+pub const BY_VOLUME: Which = Which::OtherReading(0);
+pub const IN_A_LOOP: Which = Which::OtherReading(1);
+pub const IN_32_KIB: Which = Which::OtherReading(2);
+
 /// The paper's traces, in the order of the built-in loads.
 pub const NAMES: [&str; 3] = ["oltp", "websearch", "multi"];
 
@@ -108,7 +122,7 @@ impl Which {
             | Which::Seeded(at, ..)
             | Which::KnownEnds(at)
             | Which::Hastened(at, _) => NAMES[at],
-            Which::ByVolume => NAMES[0],
+            Which::OtherReading(at) => NAMES[OTHER_READINGS[at].0],
             Which::Genuine(at) | Which::Written(at) | Which::Replayed(at, _) => GENUINE[at],
         }
     }
@@ -123,8 +137,8 @@ impl Which {
             | Which::Seeded(at, ..)
             | Which::KnownEnds(at)
             | Which::Hastened(at, _) => calibrated(at).map(Some),
-            Which::ByVolume => {
-                let load = synthetic::OLTP_BY_VOLUME.load().map_err(Failure::failed)?;
+            Which::OtherReading(at) => {
+                let load = OTHER_READINGS[at].2.load().map_err(Failure::failed)?;
                 Ok(Some(load))
             }
             Which::Genuine(_) | Which::Written(_) | Which::Replayed(..) => Ok(None),
@@ -281,7 +295,7 @@ pub fn calibration(
     );
     for (which, ready) in loads {
         let name = match which {
-            Which::ByVolume => format!("{} by volume", which.name()),
+            Which::OtherReading(at) => format!("{} {}", which.name(), OTHER_READINGS[*at].1),
             _ => which.name().to_owned(),
         };
         if let Some(load) = which.calibrated()? {

@@ -4,7 +4,7 @@
 
 use simulator::caching::cases::{Algorithm, CachingCase};
 
-use super::loads::Which;
+use super::loads::{self, Which};
 use super::served::CachingRun;
 use super::{PfcPaper, cases, pfc};
 use crate::Failure;
@@ -29,6 +29,8 @@ pub(super) enum ReadingSet {
     Judged,
     /// [`COMBINATION`].
     Combined,
+    /// [`LARGE_BYPASSED`].
+    LargeBypassed,
 }
 
 /// The runs of a setup.
@@ -49,7 +51,7 @@ pub(super) const JUDGED: ReasonSetup = ReasonSetup {
 };
 
 /// The other setups of all claims.
-pub(super) const REASONS: [ReasonSetup; 8] = [
+pub(super) const REASONS: [ReasonSetup; 12] = [
     ReasonSetup {
         name: IN_TRACKS,
         case: in_tracks,
@@ -93,6 +95,28 @@ pub(super) const REASONS: [ReasonSetup; 8] = [
         readings: ReadingSet::Combined,
         ..JUDGED
     },
+    ReasonSetup {
+        name: "a large request to a full cache is bypassed whole (A4, the text)",
+        readings: ReadingSet::LargeBypassed,
+        ..JUDGED
+    },
+    ReasonSetup {
+        name: LOOP_AND_32_KIB,
+        case: looped,
+        ..JUDGED
+    },
+    ReasonSetup {
+        name: "OLTP in that loop, Multi in 32 KiB, and that combination",
+        case: looped,
+        readings: ReadingSet::Combined,
+        ..JUDGED
+    },
+    ReasonSetup {
+        name: "OLTP in that loop, Multi in 32 KiB, and large requests bypassed whole",
+        case: looped,
+        readings: ReadingSet::LargeBypassed,
+        ..JUDGED
+    },
 ];
 
 /// The names of other seeds.
@@ -118,6 +142,10 @@ pub(super) const SEEDS: [ReasonSetup; 2] = [
 /// The best row of [`super::combinations`], which has seeds 4 and 5. The verdicts have seed 2 by default.
 pub const COMBINATION: &str = "readmore=otherwise,a7=absent,a15=otherwise,a18=passed,a9=code";
 
+/// A4 as the paper's text has it; the default is its pseudo-code. It is among the readings by its sentence, and not by
+/// what it gains.
+const LARGE_BYPASSED: &str = "a4=bypass-all";
+
 /// Divisor of OLTP's times. A choice: the paper's rate is unknown. The prefix that the load follows has 26 ms
 /// between requests.
 const HASTE: u64 = 3;
@@ -127,6 +155,8 @@ pub const IN_PAGES: &str = "SARC counts pages, so that every cold read of two bl
                             files end";
 pub const IN_TRACKS: &str = "SARC counts tracks of eight pages, as in its paper";
 pub const COMBINED: &str = "the combination of readings that gains most with seeds 4 and 5";
+const LOOP_AND_32_KIB: &str =
+    "OLTP read again in a loop at the mean rate of its trace, Multi in requests of 32 KiB";
 pub const WITHOUT: &str = "without the eight cases of WebSearch under SARC";
 
 /// SARC with a group of as many pages as before, eight, which are one track (Gill, Modha, USENIX ATC
@@ -175,7 +205,16 @@ fn hastened((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
 /// The case with OLTP calibrated to the paper's volume.
 fn by_volume((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
     match load {
-        Which::Calibrated(0, 1) => (Which::ByVolume, case),
+        Which::Calibrated(0, 1) => (loads::BY_VOLUME, case),
+        _ => (load, case),
+    }
+}
+
+/// The case with loads that no cache of a twentieth of them finds again, or whose requests are longer than RA fetches ahead.
+fn looped((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
+    match load {
+        Which::Calibrated(0, 1) => (loads::IN_A_LOOP, case),
+        Which::Calibrated(2, 1) => (loads::IN_32_KIB, case),
         _ => (load, case),
     }
 }
@@ -193,13 +232,13 @@ pub(super) fn three(readings: &str) -> [String; 3] {
     ["", "actions=bypass", "actions=readmore"].map(|more| pfc(readings, more))
 }
 
-/// PFC in the judged readings and in the combination.
-pub(super) fn coordinators(bench: &PaperBench) -> [[String; 3]; 2] {
-    [three(bench.readings), three(COMBINATION)]
+/// PFC in each set of readings.
+pub(super) fn coordinators(bench: &PaperBench) -> [[String; 3]; 3] {
+    [bench.readings, COMBINATION, LARGE_BYPASSED].map(three)
 }
 
 /// All runs of all setups.
-pub(super) fn runs(coordinators: &[[String; 3]; 2]) -> Vec<CachingRun> {
+pub(super) fn runs(coordinators: &[[String; 3]; 3]) -> Vec<CachingRun> {
     let mut wanted = Vec::new();
     for setup in [JUDGED].iter().chain(&REASONS).chain(&SEEDS) {
         for case in cases() {

@@ -16,7 +16,7 @@ impl PfcPaper {
         let of = |which: Which| self.runs.load(which).map(|ready| (which, ready));
         let calibrated: Vec<_> = (0..NAMES.len())
             .map(|at| Which::Calibrated(at, 1))
-            .chain([Which::ByVolume])
+            .chain([loads::BY_VOLUME, loads::IN_A_LOOP, loads::IN_32_KIB])
             .filter_map(of)
             .collect();
         let genuine: Vec<_> = (0..2).filter_map(|at| of(Which::Genuine(at))).collect();

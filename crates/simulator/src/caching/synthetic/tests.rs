@@ -1,6 +1,9 @@
 //! Each built-in load is what its file says, and a file that makes no sense is told with its line.
 
-use super::{ALL, CacheLoadSlice, OLTP_BY_VOLUME, SyntheticCacheLoad};
+use super::{
+    ALL, BuiltInCacheLoad, CacheLoadSlice, MULTI_IN_32_KIB, OLTP_BY_VOLUME, OLTP_IN_A_LOOP,
+    SyntheticCacheLoad,
+};
 use crate::caching::figures::LoadFigures;
 
 /// Blocks of the Cheetah 9LP.
@@ -58,6 +61,42 @@ fn oltp_by_volume_has_the_paper_s_volume() {
     let is_like = |ours: f64, theirs: f64| (0.95..1.05).contains(&(ours / theirs));
     assert!(is_like(volume, 10e9), "{volume}");
     assert!(is_like(footprint, 529e6), "{footprint}");
+}
+
+/// What both other readings keep of their papers' figures.
+fn read_otherwise(built_in: &BuiltInCacheLoad) -> LoadFigures {
+    let load = built_in.load().expect("a good file");
+    assert_eq!(load.name, built_in.name);
+    let figures = LoadFigures::of(&load.arrivals(&extent(1, 1, 2), DISK));
+    let random = 100.0 * figures.random / load.target.random_percent;
+    assert!((0.85..1.15).contains(&random), "random {random}");
+    let footprint = figures.footprint_mb() / load.target.footprint_mb;
+    assert!((0.95..1.05).contains(&footprint), "{footprint}");
+    figures
+}
+
+/// 10.8 % of the trace's 5,334,987 requests, 8.1 ms apart.
+#[test]
+fn oltp_in_a_loop_has_the_rate_of_its_trace_and_is_read_ten_times() {
+    let figures = read_otherwise(&OLTP_IN_A_LOOP);
+    let share = figures.requests as f64 / 5_334_987.0;
+    assert!((0.107..0.109).contains(&share), "{share}");
+    assert!((8.0..8.2).contains(&figures.gap_ms), "{}", figures.gap_ms);
+    assert!((0.09..0.11).contains(&figures.cold), "{}", figures.cold);
+    // A cache of a twentieth, 6,450 blocks, finds hardly more than what a run reads twice.
+    let later = figures.far_reuse - figures.near_reuse;
+    assert!(later < 0.05, "{later}");
+}
+
+#[test]
+fn multi_in_32_kib_asks_for_eight_blocks_where_a_file_has_them() {
+    let figures = read_otherwise(&MULTI_IN_32_KIB);
+    assert!((6.0..8.0).contains(&figures.blocks), "{}", figures.blocks);
+    let load = MULTI_IN_32_KIB.load().expect("a good file");
+    for arrival in load.arrivals(&extent(10, 1, 2), DISK) {
+        let is_at_end = arrival.blocks.last == arrival.within.last;
+        assert!(arrival.blocks.len() == 8 || is_at_end && arrival.blocks.len() < 8);
+    }
 }
 
 #[test]
