@@ -13,6 +13,8 @@ fn pfc_stands_beside_its_paper_with_tables_and_figures() {
         "of 9 hold",
         "| oltp, target | | 11 | 529 |",
         "| oltp by volume, target | | 11 | 529 |",
+        "| oltp in a loop, target | | 11 | 529 |",
+        "| multi in 32 KiB, target | | 25 | 792 | 12514 |",
         "| websearch, 5 %, L | 5.76 / ",
         "Mean deviation ",
         "| multi, amp, L, 5 % |",
