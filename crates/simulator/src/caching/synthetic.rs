@@ -170,7 +170,7 @@ pub const ALL: &[BuiltInCacheLoad] = &[
     },
 ];
 
-/// Other readings of the loads of [`ALL`]. OLTP calibrated to the paper's volume, number of requests, and hit ratio.
+/// OLTP calibrated to other figures of the paper than that of [`ALL`]: its volume, number of requests, and hit ratio.
 pub const OLTP_BY_VOLUME: BuiltInCacheLoad = BuiltInCacheLoad {
     name: "oltp-by-volume",
     text: include_str!("../../../../workloads/levels/oltp-by-volume.toml"),

@@ -87,10 +87,12 @@ const OTHER_READINGS: [(usize, &str, BuiltInCacheLoad); 3] = [
     (2, "in 32 KiB", synthetic::MULTI_IN_32_KIB),
 ];
 
-/// The other readings.
-pub const BY_VOLUME: Which = Which::OtherReading(0);
-pub const IN_A_LOOP: Which = Which::OtherReading(1);
-pub const IN_32_KIB: Which = Which::OtherReading(2);
+/// OLTP calibrated to the paper's volume.
+pub(super) const BY_VOLUME: Which = Which::OtherReading(0);
+/// OLTP at the mean rate of its trace, read again in a loop.
+pub(super) const IN_A_LOOP: Which = Which::OtherReading(1);
+/// Multi in requests of eight blocks.
+pub(super) const IN_32_KIB: Which = Which::OtherReading(2);
 
 /// The paper's traces, in the order of the built-in loads.
 pub const NAMES: [&str; 3] = ["oltp", "websearch", "multi"];

@@ -101,18 +101,18 @@ pub(super) const REASONS: [ReasonSetup; 12] = [
         ..JUDGED
     },
     ReasonSetup {
-        name: LOOP_AND_32_KIB,
+        name: "OLTP read again in a loop at the mean rate of its trace, Multi in requests of 32 KiB",
         case: looped,
         ..JUDGED
     },
     ReasonSetup {
-        name: "OLTP in that loop, Multi in 32 KiB, and that combination",
+        name: "OLTP in a loop, Multi in 32 KiB, and that combination",
         case: looped,
         readings: ReadingSet::Combined,
         ..JUDGED
     },
     ReasonSetup {
-        name: "OLTP in that loop, Multi in 32 KiB, and large requests bypassed whole",
+        name: "OLTP in a loop, Multi in 32 KiB, and large requests bypassed whole",
         case: looped,
         readings: ReadingSet::LargeBypassed,
         ..JUDGED
@@ -155,8 +155,6 @@ pub const IN_PAGES: &str = "SARC counts pages, so that every cold read of two bl
                             files end";
 pub const IN_TRACKS: &str = "SARC counts tracks of eight pages, as in its paper";
 pub const COMBINED: &str = "the combination of readings that gains most with seeds 4 and 5";
-const LOOP_AND_32_KIB: &str =
-    "OLTP read again in a loop at the mean rate of its trace, Multi in requests of 32 KiB";
 pub const WITHOUT: &str = "without the eight cases of WebSearch under SARC";
 
 /// SARC with a group of as many pages as before, eight, which are one track (Gill, Modha, USENIX ATC
@@ -210,7 +208,7 @@ fn by_volume((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
     }
 }
 
-/// The case with loads that no cache of a twentieth of them finds again, or whose requests are longer than RA fetches ahead.
+/// The case with OLTP in a loop, and with Multi in requests of 32 KiB.
 fn looped((load, case): (Which, CachingCase)) -> (Which, CachingCase) {
     match load {
         Which::Calibrated(0, 1) => (loads::IN_A_LOOP, case),

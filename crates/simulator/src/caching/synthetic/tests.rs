@@ -63,7 +63,7 @@ fn oltp_by_volume_has_the_paper_s_volume() {
     assert!(is_like(footprint, 529e6), "{footprint}");
 }
 
-/// What both other readings keep of their papers' figures.
+/// The figures of another reading, which has the paper's share of random requests and its footprint.
 fn read_otherwise(built_in: &BuiltInCacheLoad) -> LoadFigures {
     let load = built_in.load().expect("a good file");
     assert_eq!(load.name, built_in.name);
