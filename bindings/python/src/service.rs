@@ -130,8 +130,11 @@ impl Client {
 
     /// Begins to read pieces of a volume in gaps and idle time, and returns the number of the task, which goes on
     /// without this client. ``pieces`` has the first byte and the length of each, in multiples of the drive's
-    /// blocks. ``any`` of them will do. ``command`` receives the bytes; without it they have a checksum.
-    #[pyo3(signature = (volume, pieces, *, any=None, priority=0, deadline_s=None, command=None))]
+    /// blocks. ``any`` of them will do. ``pace_bytes_s`` is the most bytes a second that it takes. ``command``
+    /// receives the bytes; without it they have a checksum.
+    #[pyo3(signature = (
+        volume, pieces, *, any=None, priority=0, deadline_s=None, pace_bytes_s=None, command=None
+    ))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn begin_task(
         &self,
@@ -141,6 +144,7 @@ impl Client {
         any: Option<u64>,
         priority: u8,
         deadline_s: Option<u64>,
+        pace_bytes_s: Option<u64>,
         command: Option<Vec<String>>,
     ) -> PyResult<u64> {
         let order = TaskOrder {
@@ -148,6 +152,7 @@ impl Client {
             set: TaskPieces { pieces, any },
             priority,
             deadline_s,
+            pace_bytes_s,
             sink: command.map_or(TaskSink::Checksum, TaskSink::Command),
         };
         self.with(py, |client| client.begin_task(&order))

@@ -156,6 +156,8 @@ struct headtime_order {
     uint64_t any;
     /* Seconds until the task should be done; 0: no deadline. */
     uint64_t deadline_seconds;
+    /* The most bytes a second that the task takes; 0: no limit. */
+    uint64_t pace;
     /* Among tasks; 0 is the highest. */
     int priority;
     /* A program that the service runs, its arguments, and a null at the end. For each portion its standard

@@ -98,6 +98,7 @@ class _Order(ctypes.Structure):
         ("count", ctypes.c_size_t),
         ("any", ctypes.c_uint64),
         ("deadline_seconds", ctypes.c_uint64),
+        ("pace", ctypes.c_uint64),
         ("priority", ctypes.c_int),
         ("command", ctypes.POINTER(ctypes.c_char_p)),
     ]
@@ -231,10 +232,13 @@ class Client:
         *,
         any: int = 0,
         deadline: int = 0,
+        pace: int = 0,
         priority: int = 0,
         command: Sequence[str] = (),
     ) -> int:
         """The number of a task that reads (start, length) of a volume in gaps and idle time, in any order.
+
+        `deadline` is in seconds from now, `pace` the most bytes a second that the task takes; 0 is none.
 
         The service gives the bytes to the command, or takes their checksum. The task does not end with the
         connection.
@@ -243,7 +247,14 @@ class Client:
         words = [word.encode() for word in command]
         named = (ctypes.c_char_p * (len(words) + 1))(*words, None) if words else None
         order = _Order(
-            volume.encode(), given, len(pieces), any, deadline, priority, named
+            volume.encode(),
+            given,
+            len(pieces),
+            any,
+            deadline,
+            pace,
+            priority,
+            named,
         )
         problem = _Message()
         task = self._library.headtime_begin_task(

@@ -32,6 +32,8 @@ pub struct COrder {
     pub any: u64,
     /// Seconds until the task should be done; 0: no deadline.
     pub deadline_seconds: u64,
+    /// The most bytes a second that the task takes; 0: no limit.
+    pub pace: u64,
     /// The priority among tasks; 0 is the highest.
     pub priority: c_int,
     /// The program that receives the bytes, its arguments, and a null; null: a checksum.
@@ -212,6 +214,7 @@ unsafe fn understood(order: &COrder) -> Result<TaskOrder, String> {
         },
         priority: of_tasks(order.priority)?,
         deadline_s: positive(order.deadline_seconds),
+        pace_bytes_s: positive(order.pace),
         sink: match command.is_empty() {
             true => TaskSink::Checksum,
             false => TaskSink::Command(command),

@@ -275,6 +275,7 @@ fn assert_asked_for_tasks(asked: &[String]) {
             "\"pieces\":[[4096,8192],[0,512]]",
             "\"any\":1",
             "\"deadline_s\":60",
+            "\"pace_bytes_s\":5000000",
             "\"priority\":2",
             "{\"command\":[\"./copy\",\"/backup\"]}",
         ],
@@ -317,6 +318,7 @@ int main(int count, char **words) {
     order.volume = "db";
     order.any = 1;
     order.deadline_seconds = 60;
+    order.pace = 5000000;
     order.command = command;
     order.priority = -1;
     if (headtime_begin_task(client, &order, problem)) return 3;
@@ -361,7 +363,7 @@ from headtime_streams import Client, Refused, STATES
 
 with Client(sys.argv[1]) as client:
     pieces = [(4096, 8192), (0, 512)]
-    wanted = dict(any=1, deadline=60, command=["./copy", "/backup"])
+    wanted = dict(any=1, deadline=60, pace=5_000_000, command=["./copy", "/backup"])
     for ask in [
         lambda: client.begin_task("gone", pieces),
         lambda: client.begin_task("db", pieces, priority=-1, **wanted),

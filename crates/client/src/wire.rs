@@ -254,6 +254,9 @@ pub struct TaskOrder {
     /// The deadline, in seconds from now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_s: Option<u64>,
+    /// The most bytes a second that the task takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_bytes_s: Option<u64>,
     /// The receiver of the blocks.
     pub sink: TaskSink,
 }

@@ -305,9 +305,10 @@ class Client:
         any: int | None = None,
         priority: int = 0,
         deadline_s: int | None = None,
+        pace_bytes_s: int | None = None,
         command: Sequence[str] | None = None,
     ) -> int:
-        """Begins to read pieces of a volume (first byte and length) in gaps and idle time."""
+        """Begins to read pieces of a volume (first byte and length) in gaps and idle time, at most at a pace."""
 
     def tasks(self) -> list[dict[str, Any]]: ...
     def steer_task(self, task: int, action: str, *, priority: int = 0) -> None:

@@ -345,6 +345,13 @@ fn sets_that_make_no_sense_are_refused_and_clients_steer_tasks() {
         ..TaskOrder::default()
     };
     assert!(client.begin_task(&order(Vec::new())).is_err(), "no piece");
+    let slow = TaskOrder {
+        deadline_s: Some(600),
+        pace_bytes_s: Some(1_000_000),
+        ..order(vec![(0, 900 << 20)])
+    };
+    let refused = client.begin_task(&slow).expect_err("it takes 16 minutes");
+    assert!(refused.to_string().contains("at its own pace"), "{refused}");
     let long = client.begin_task(&order(vec![(0, 900 << 20)]));
     let long = long.expect("a task");
     for steer in [TaskSteer::Hasten, TaskSteer::Abort] {
