@@ -143,9 +143,10 @@ impl Running {
         file: Option<PathBuf>,
         activated: Activated,
     ) -> Result<Arc<Self>, ServeError> {
+        let hooks = Hooks::new(&config.hooks);
         let mut drives = Vec::new();
         for drive in &config.drives {
-            let started = Drive::start(drive, &config.limits);
+            let started = Drive::start(drive, &config.limits, &hooks);
             drives.push(started.map_err(|problem| ServeError::Drive {
                 name: drive.name.clone(),
                 problem,
@@ -170,7 +171,7 @@ impl Running {
         };
         let running = Arc::new_cyclic(|this| Running {
             scrubs: Scrubs::of(this),
-            hooks: Hooks::new(&config.hooks),
+            hooks,
             file,
             config: Mutex::new(config),
             drives,

@@ -31,7 +31,7 @@ pub mod sink;
 
 use company::{Beside, Company, Presence};
 use overload::Terms;
-use sink::hooks::TaskEnd;
+use sink::hooks::HookEvent;
 
 /// A command for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -290,7 +290,7 @@ impl Tasks {
 
     /// What a task has done whose sink has ended, or the problem; `None` if its user or the service has given it up, or
     /// it is not known.
-    pub(crate) fn end_of(&self, disk: &Disk, number: u64) -> Option<TaskEnd> {
+    pub(crate) fn end_of(&self, disk: &Disk, number: u64) -> Option<HookEvent> {
         let task = self.all.iter().find(|task| task.number == number)?;
         if task.is_cut.load(Ordering::Acquire) {
             return None;
@@ -303,8 +303,8 @@ impl Tasks {
             Ok(_) if !is_done => Err("not all was read".to_owned()),
             result => result,
         };
-        Some(TaskEnd {
-            task: number,
+        Some(HookEvent {
+            task: Some(number),
             name: task.name.clone(),
             result,
         })

@@ -1,5 +1,6 @@
 //! The programs that a service runs when its tasks have ended.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::scanned::{Service, config, contents};
@@ -9,25 +10,21 @@ use crate::scrubbed::{checked, scrub};
 const HANGS: Duration = Duration::from_secs(60);
 
 /// A line of `hooked` for each end of a task.
-const HOOKS: &str = r#"
+pub const HOOKS: &str = r#"
 [hooks]
 on_done = ["/bin/sh", "-c", "echo $HEADTIME_HOOK $HEADTIME_TASK $HEADTIME_NAME: $HEADTIME_RESULT >> hooked; echo said"]
 on_error = ["/bin/sh", "-c", "echo $HEADTIME_HOOK $HEADTIME_TASK $HEADTIME_NAME: $HEADTIME_RESULT >> hooked; exit 3"]
 "#;
 
-/// The lines, once there are so many.
-fn hooked(service: &Service, count: usize) -> Vec<String> {
+/// The lines of a folder's file, once there are so many.
+pub fn hooked(folder: &Path, count: usize) -> Vec<String> {
     let until = Instant::now() + HANGS;
     loop {
-        let text = std::fs::read_to_string(service.path("hooked")).unwrap_or_default();
+        let text = std::fs::read_to_string(folder.join("hooked")).unwrap_or_default();
         if text.ends_with('\n') && text.lines().count() >= count {
             return text.lines().map(str::to_owned).collect();
         }
-        assert!(
-            Instant::now() < until,
-            "{text:?}, and not {count} lines\n{}",
-            service.log()
-        );
+        assert!(Instant::now() < until, "{text:?}, and not {count} lines");
         std::thread::yield_now();
     }
 }
@@ -37,13 +34,13 @@ fn each_task_that_is_not_given_up_has_the_hook_of_its_end() {
     let service = Service::start_with(&contents(), &(config("") + HOOKS));
     let (is_good, text) = service.run(&["scan", "small"]);
     assert!(is_good, "{text}");
-    let lines = hooked(&service, 1);
+    let lines = hooked(&service.path(""), 1);
     assert!(
         lines[0].starts_with("on_done 1 scan small: checksum "),
         "{lines:?}"
     );
     service.run(&["scan", "small", "--command", "/bin/sh", "-c", "exit 5"]);
-    let lines = hooked(&service, 2);
+    let lines = hooked(&service.path(""), 2);
     assert!(lines[1].starts_with("on_error 2 scan small: "), "{lines:?}");
     assert!(lines[1].ends_with("exit status: 5"), "{lines:?}");
     // A user gives up the third one. The fourth comes after it.
@@ -53,7 +50,7 @@ fn each_task_that_is_not_given_up_has_the_hook_of_its_end() {
     assert!(is_good, "{text}");
     let (is_good, text) = service.run(&["scan", "small"]);
     assert!(is_good, "{text}");
-    let lines = hooked(&service, 3);
+    let lines = hooked(&service.path(""), 3);
     assert!(lines[2].starts_with("on_done 4 "), "{lines:?}");
     let log = service.log();
     assert!(log.contains("the hook says: said"), "{log}");
@@ -70,7 +67,7 @@ fn a_scrub_that_finds_damage_has_the_hook_of_an_error() {
     let service = Service::start_with(&contents(), &(bad + HOOKS));
     let (is_good, found) = scrub(&service);
     assert!(!is_good, "{found}");
-    let lines = hooked(&service, 1);
+    let lines = hooked(&service.path(""), 1);
     assert!(
         lines[0].ends_with(" scrub small: 1 places with damage"),
         "{lines:?}"

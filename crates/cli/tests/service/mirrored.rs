@@ -12,6 +12,7 @@ use server::mirror::superblock::LegRecord;
 use tempfile::TempDir;
 
 use crate::client::Client;
+use crate::hooks::{HOOKS, hooked};
 use crate::ledger::Ledger;
 
 const LEG: &str = r#"
@@ -231,6 +232,33 @@ fn what_was_flushed_to_a_mirror_survives_kills_and_both_legs_are_equal_after_the
         2,
         "{status}"
     );
+}
+
+#[test]
+fn an_operator_hears_of_a_leg_that_is_out_and_of_the_end_of_its_filling() {
+    let folder = configured("true", IMAGES);
+    let folder = folder.path();
+    let config = std::fs::read_to_string(folder.join("c.toml")).expect("it was written");
+    std::fs::write(folder.join("c.toml"), config + HOOKS).expect("a configuration");
+    let service = Service::begin(folder);
+    let synced = "on_done mirror safe: two has all data: the legs are in sync";
+    assert_eq!(hooked(folder, 1), [synced]);
+    service.stop(folder);
+    std::fs::rename(folder.join("one"), folder.join("away")).expect("an image");
+    let service = Service::begin(folder);
+    let lines = hooked(folder, 2);
+    assert_eq!(
+        lines[1],
+        "on_error mirror safe: one is out: the other leg serves alone"
+    );
+    service.stop(folder);
+    std::fs::rename(folder.join("away"), folder.join("one")).expect("an image");
+    let attached = headtime(folder, "mirror attach c.toml safe 0");
+    assert!(attached.status.success(), "{}", said(&attached));
+    let service = Service::begin(folder);
+    let lines = hooked(folder, 3);
+    assert_eq!(lines[2], synced.replace("two", "one"));
+    service.stop(folder);
 }
 
 #[test]

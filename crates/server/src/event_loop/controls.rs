@@ -14,7 +14,7 @@ use crate::disk::Disk;
 use crate::disk::learning::{Learned, LearningGrant};
 use crate::disk::taking_up::MakeEngine;
 use crate::status;
-use crate::tasks::sink::hooks::TaskEnd;
+use crate::tasks::sink::hooks::HookEvent;
 use crate::tasks::{Steer, TaskRequest, Tasks};
 use crate::volume::streams::StreamRequest;
 use crate::volume::{CheckpointOrder, OpenBitmap, Opened, Release, Volumes};
@@ -88,7 +88,7 @@ impl TaskControl<'_> {
     }
 
     /// What a task has done whose sink has ended, or the problem; `None` if it was given up.
-    pub(crate) fn end_of(&self, number: u64) -> Option<TaskEnd> {
+    pub(crate) fn end_of(&self, number: u64) -> Option<HookEvent> {
         self.tasks.end_of(self.disk, number)
     }
 

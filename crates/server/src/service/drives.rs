@@ -20,6 +20,7 @@ use crate::event_loop::mailbox::Mailbox;
 use crate::front_end::{fuse, ublk};
 use crate::station::Station;
 use crate::status;
+use crate::tasks::sink::hooks::Hooks;
 use tracing::info;
 
 mod behind;
@@ -97,8 +98,9 @@ impl Drive {
     pub(super) fn start(
         config: &config::DriveConfig,
         limits: &config::Limits,
+        hooks: &Hooks,
     ) -> Result<Self, String> {
-        let parts = parts(config)?;
+        let parts = parts(config, hooks)?;
         let unlearned = match parts.belief {
             None => learnable(&config.back_end),
             Some(_) => None,
@@ -336,9 +338,9 @@ fn learnable(back_end: &config::BackEnd) -> Option<String> {
     }
 }
 
-fn parts(config: &config::DriveConfig) -> Result<Parts, String> {
+fn parts(config: &config::DriveConfig, hooks: &Hooks) -> Result<Parts, String> {
     if let config::BackEnd::Mirror(mirror) = &config.back_end {
-        return mirrored::parts(mirror);
+        return mirrored::parts(mirror, &config.name, hooks);
     }
     let belief = believed(&config.belief, config.belief_unchecked)?.map(Arc::new);
     match &config.back_end {

@@ -32,7 +32,7 @@ use crate::event_loop::mailbox::Mailbox;
 use crate::file_systems::UsedMap;
 use crate::status::scrub::{ENDED, GIVEN_UP, GONE};
 use crate::status::{ScrubStatus, ServiceState, TaskState};
-use crate::tasks::sink::hooks::TaskEnd;
+use crate::tasks::sink::hooks::HookEvent;
 use crate::tasks::{HOLD, ROOM, SinkHandle, Steer, TaskRequest};
 
 mod scheduled;
@@ -257,8 +257,8 @@ impl Scrub {
         // One that stops gives up its scrubs.
         let serves = |service: &Arc<Running>| *locked(&service.state) == ServiceState::Serving;
         if let Some(service) = service.filter(serves) {
-            service.hooks.ended(TaskEnd {
-                task: report.task,
+            service.hooks.run_for(HookEvent {
+                task: Some(report.task),
                 name: format!("scrub {}", report.volume),
                 result,
             });

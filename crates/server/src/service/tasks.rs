@@ -92,7 +92,7 @@ impl Running {
                 SinkEvent::Ended => {
                     event_loop.tasks().sink_gone(number);
                     if let Some(end) = event_loop.tasks().end_of(number) {
-                        hooks.ended(end);
+                        hooks.run_for(end);
                     }
                 }
             });

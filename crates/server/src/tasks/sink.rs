@@ -204,7 +204,7 @@ fn started(
     ledger: Option<Arc<Mutex<Ledger>>>,
 ) -> Result<Program, String> {
     let owner = ProgramOwner {
-        task: number,
+        task: Some(number),
         who: "the scan's program",
     };
     match ledger {

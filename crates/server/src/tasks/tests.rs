@@ -207,7 +207,7 @@ fn the_end_of_a_task_has_its_problem_though_the_engine_has_forgotten_it_and_none
     }
     outcome.set(Ok("checksum".to_owned())).expect("once");
     let end = tasks.end_of(&disk, 1).expect("it was not given up");
-    assert_eq!((end.task, end.name.as_str()), (1, "scan 1"));
+    assert_eq!((end.task, end.name.as_str()), (Some(1), "scan 1"));
     assert_eq!(end.result, Err("32768 bytes could not be read".to_owned()));
     tasks.steer(&mut disk, 3, Steer::Abort).expect("under way");
     assert_eq!(tasks.end_of(&disk, 3), None);

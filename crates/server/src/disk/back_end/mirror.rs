@@ -38,6 +38,7 @@ use crate::ring::Ring;
 use crate::status;
 
 mod commands;
+mod events;
 mod filling;
 mod gap_copies;
 mod lane;
@@ -45,6 +46,7 @@ mod nearest;
 mod pace;
 
 use commands::{OwnCommand, Purpose};
+pub use events::{MirrorEvent, MirrorObserver};
 use filling::Filling;
 use gap_copies::GapCopies;
 pub use gap_copies::Reading;
@@ -81,6 +83,7 @@ pub struct Mirror {
     heads: [Option<LegHead>; 2],
     numbers: u64,
     health: Health,
+    observer: Option<MirrorObserver>,
 }
 
 /// A leg of a mirror.
@@ -196,6 +199,7 @@ impl Mirror {
             heads: [None; 2],
             numbers: 0,
             health: Health::Whole,
+            observer: None,
         })
     }
 
@@ -317,6 +321,7 @@ impl Mirror {
             leg,
             name, "a leg of the mirror fails: it is out, and the other one serves alone"
         );
+        self.tell(MirrorEvent::LegOut(name.clone()));
         self.change(leg, LegRecord::Out);
         self.regions.stop_copying();
         self.filling.disengage();

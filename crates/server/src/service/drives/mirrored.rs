@@ -16,10 +16,11 @@ use super::{Parts, doubted, of_back_end};
 use crate::clock::TimeScale;
 use crate::config::{self, BackEnd as Kind, Belief};
 use crate::disk::back_end::BackEnd;
-use crate::disk::back_end::mirror::{Leg, Mirror};
+use crate::disk::back_end::mirror::{Leg, Mirror, MirrorEvent, MirrorObserver};
 use crate::mirror::assembly::{Assembly, assemble};
 use crate::mirror::storage;
 use crate::mirror::superblock::{LegRecord, Superblock, id_text};
+use crate::tasks::sink::hooks::{HookEvent, Hooks};
 
 /// What an engine of a mirror needs besides.
 pub(super) struct MirrorParts {
@@ -32,7 +33,7 @@ pub(super) struct MirrorParts {
 ///
 /// # Errors
 /// Why the mirror does not begin, and what was expected.
-pub(super) fn parts(mirror: &config::Mirror) -> Result<Parts, String> {
+pub(super) fn parts(mirror: &config::Mirror, drive: &str, hooks: &Hooks) -> Result<Parts, String> {
     let [one, other] = &mirror.legs;
     let paths = [path(one)?, path(other)?];
     let beliefs = [belief(one)?, belief(other)?];
@@ -40,6 +41,15 @@ pub(super) fn parts(mirror: &config::Mirror) -> Result<Parts, String> {
     let superblock = assembly.superblock;
     tell(&superblock, assembly.marks.marked());
     storage::begin(paths, &assembly)?;
+    let names = paths.map(|path| path.display().to_string());
+    let hooked = hooked(drive, hooks.clone());
+    for (name, _) in names
+        .iter()
+        .zip(superblock.states)
+        .filter(|(_, state)| *state == LegRecord::Out)
+    {
+        hooked(MirrorEvent::LegOut(name.clone()));
+    }
     let like = legs.iter().flatten();
     let like: Vec<(u32, TimeScale)> = like.map(|leg| (leg.block_bytes, leg.scale)).collect();
     let Some(&(block_bytes, scale)) = like.first() else {
@@ -48,7 +58,6 @@ pub(super) fn parts(mirror: &config::Mirror) -> Result<Parts, String> {
     if like.iter().any(|other| *other != (block_bytes, scale)) {
         return Err("the legs differ in their blocks or time scales: expected the same".to_owned());
     }
-    let names = paths.map(|path| path.display().to_string());
     let [first, second] = beliefs;
     let rebuild = mirror.rebuild;
     let back_end = move || {
@@ -59,7 +68,8 @@ pub(super) fn parts(mirror: &config::Mirror) -> Result<Parts, String> {
         }
         let [one, other] = <[Leg; 2]>::try_from(each)
             .map_err(|_| std::io::Error::other("a mirror has two legs"))?;
-        let mirror = Mirror::new([one, other], assembly)?.with_rebuild(rebuild);
+        let mirror = Mirror::new([one, other], assembly)?;
+        let mirror = mirror.with_rebuild(rebuild).observed_by(hooked);
         Ok(Box::new(mirror) as Box<dyn BackEnd>)
     };
     Ok(Parts {
@@ -157,6 +167,25 @@ fn belief(leg: &config::Leg) -> Result<Option<Arc<Profile>>, String> {
     };
     doubted(&belief, leg.belief_unchecked)?;
     Ok(Some(Arc::new(belief)))
+}
+
+/// Runs hooks for what happens to the mirror.
+fn hooked(drive: &str, hooks: Hooks) -> MirrorObserver {
+    let name = format!("mirror {drive}");
+    Box::new(move |event| {
+        let result = match event {
+            MirrorEvent::InSync(leg) => Ok(format!("{leg} has all data: the legs are in sync")),
+            MirrorEvent::LegOut(leg) => Err(format!("{leg} is out: the other leg serves alone")),
+            MirrorEvent::Broken => {
+                Err("the last leg fails: writes fail until the service is begun again".to_owned())
+            }
+        };
+        hooks.run_for(HookEvent {
+            task: None,
+            name: name.clone(),
+            result,
+        });
+    })
 }
 
 fn tell(superblock: &Superblock, marked: u64) {

@@ -1,8 +1,8 @@
-//! The programs that are run when a task has ended, as the configuration says.
+//! The programs that are run when a task has ended or a mirror has changed, as the configuration says.
 //!
 //! ```text
-//!   end of a task --> a thread --> program, HEADTIME_TASK=7 ... --LONGEST--> SIGTERM, SIGKILL
-//!                                     '--output--> log, bounded
+//!   end of a task, leg of a mirror --> a thread --> program, HEADTIME_NAME=... --LONGEST--> SIGTERM, SIGKILL
+//!                                                      '--output--> log, bounded
 //! ```
 
 use std::sync::Arc;
@@ -24,14 +24,14 @@ pub(crate) struct Hooks {
     running: Arc<AtomicUsize>,
 }
 
-/// The end of a task.
+/// What a hook is run for: the end of a task, or a change of a mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TaskEnd {
-    /// The number of the task.
-    pub(crate) task: u64,
-    /// Its name: `scan VOLUME`.
+pub(crate) struct HookEvent {
+    /// The number of the task, if it is one.
+    pub(crate) task: Option<u64>,
+    /// What it is: `scan VOLUME`, `mirror DRIVE`.
     pub(crate) name: String,
-    /// What it has done, or the problem.
+    /// What was done, or the problem.
     pub(crate) result: Result<String, String>,
 }
 
@@ -49,25 +49,25 @@ impl Hooks {
         }
     }
 
-    /// Runs the program for the end of a task, if there is one, on a thread of its own.
-    pub(crate) fn ended(&self, end: TaskEnd) {
-        let (hook, words) = match &end.result {
+    /// Runs the program for an event, if there is one, on a thread of its own.
+    pub(crate) fn run_for(&self, event: HookEvent) {
+        let (hook, words) = match &event.result {
             Ok(_) => ("on_done", &self.programs.on_done),
             Err(_) => ("on_error", &self.programs.on_error),
         };
         if words.is_empty() {
             return;
         }
-        let (task, words, running) = (end.task, words.clone(), Arc::clone(&self.running));
+        let (task, words, running) = (event.task, words.clone(), Arc::clone(&self.running));
         if running.fetch_add(1, Ordering::AcqRel) >= MOST {
             running.fetch_sub(1, Ordering::AcqRel);
             warn!(task, hook, "{MOST} hooks run already: this one is not run");
             return;
         }
         let begun = thread::Builder::new()
-            .name(format!("hook {task}"))
+            .name("hook".to_owned())
             .spawn(move || {
-                match run(hook, &words, &end, LONGEST) {
+                match run(hook, &words, &event, LONGEST) {
                     Ok(said) => info!(task, hook, "the hook has ended: {said}"),
                     Err(problem) => warn!(task, hook, "the hook failed: {problem}"),
                 }
@@ -81,16 +81,22 @@ impl Hooks {
 }
 
 /// Runs a program to its end, for at most this time.
-fn run(hook: &str, words: &[String], end: &TaskEnd, longest: Duration) -> Result<String, String> {
+fn run(
+    hook: &str,
+    words: &[String],
+    event: &HookEvent,
+    longest: Duration,
+) -> Result<String, String> {
     let owner = ProgramOwner {
-        task: end.task,
+        task: event.task,
         who: "the hook",
     };
-    let (Ok(text) | Err(text)) = &end.result;
+    let (Ok(text) | Err(text)) = &event.result;
+    let task = event.task.map(|task| task.to_string());
     let variables = [
         ("HEADTIME_HOOK", hook.to_owned()),
-        ("HEADTIME_TASK", end.task.to_string()),
-        ("HEADTIME_NAME", end.name.clone()),
+        ("HEADTIME_TASK", task.unwrap_or_default()),
+        ("HEADTIME_NAME", event.name.clone()),
         // A variable has no zero byte.
         ("HEADTIME_RESULT", text.replace('\0', " ")),
     ];
@@ -127,9 +133,9 @@ mod tests {
         ["/bin/sh", "-c", script].map(str::to_owned).to_vec()
     }
 
-    fn end(result: Result<&str, &str>) -> TaskEnd {
-        TaskEnd {
-            task: 7,
+    fn end(result: Result<&str, &str>) -> HookEvent {
+        HookEvent {
+            task: Some(7),
             name: "scan db".to_owned(),
             result: result.map(str::to_owned).map_err(str::to_owned),
         }

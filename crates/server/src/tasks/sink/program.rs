@@ -35,8 +35,8 @@ pub(super) struct Program {
 /// For what a program runs, in the log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProgramOwner {
-    /// The number of the task.
-    pub(super) task: u64,
+    /// The number of the task, if it runs for one.
+    pub(super) task: Option<u64>,
     /// What it is.
     pub(super) who: &'static str,
 }
@@ -226,8 +226,12 @@ fn prepared(
     let said = child.stdout.take().ok_or_else(missing)?;
     let complained = child.stderr.take().ok_or_else(missing)?;
     let reader = reader.unwrap_or_else(|| Box::new(move |said| log_all(owner, "stdout", said)));
-    let task = owner.task;
-    let begin = |output: &str| thread::Builder::new().name(format!("scan {task} {output}"));
+    let begin = |output: &str| {
+        thread::Builder::new().name(match owner.task {
+            Some(task) => format!("scan {task} {output}"),
+            None => format!("hook {output}"),
+        })
+    };
     let until = alive.clone();
     begin("stdout").spawn(move || {
         reader(said);

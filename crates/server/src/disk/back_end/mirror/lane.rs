@@ -6,7 +6,7 @@ use block::operation::OperationError;
 use block::{Action, Durability, Duration, Extent, Instant, Lba, Sectors};
 use tracing::{error, info};
 
-use super::{Fault, Health, Mirror, OwnCommand, Purpose, is_filled};
+use super::{Fault, Health, Mirror, MirrorEvent, OwnCommand, Purpose, is_filled};
 use crate::arena::{Memory, Region};
 use crate::mirror::MARKS_OFFSET;
 use crate::mirror::bitmap::PAGE_BYTES;
@@ -234,6 +234,7 @@ impl Mirror {
                     info!(leg, "the legs of the mirror are in sync");
                     self.filling.disengage();
                     self.pace.end();
+                    self.tell(MirrorEvent::InSync(self.legs[leg].name.clone()));
                     self.change(leg, LegRecord::InSync);
                 }
             }
@@ -257,6 +258,7 @@ impl Mirror {
             return self.repeat(now, job);
         }
         error!("the last leg of the mirror fails: writes fail until the service is begun again");
+        self.tell(MirrorEvent::Broken);
         self.health = Health::Broken;
         self.ended.extend(self.held.drain(..));
     }

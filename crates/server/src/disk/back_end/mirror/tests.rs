@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use block::{Class, Durability, Lba, Request, Sectors, Status, Switch};
 
@@ -20,6 +21,7 @@ use crate::mirror::{DATA_OFFSET, storage};
 
 mod drive;
 mod engines;
+mod events;
 mod written_legs;
 
 use drive::{
@@ -52,6 +54,8 @@ struct World {
     seed: u64,
     /// The most bytes that gaps and idle time brought to a leg.
     from_gaps: u64,
+    /// What an operator heard.
+    events: Arc<Mutex<Vec<MirrorEvent>>>,
 }
 
 impl World {
@@ -74,6 +78,7 @@ impl World {
             writes: 0,
             seed,
             from_gaps: 0,
+            events: Arc::default(),
         }
     }
 
@@ -108,6 +113,10 @@ impl World {
         let arena = Arena::map(1).expect("memory");
         let ring = Ring::new(&arena).expect("a ring");
         let mirror = Mirror::new(legs, assembly).expect("memory");
+        let events = Arc::clone(&self.events);
+        let mirror = mirror.observed_by(Box::new(move |event| {
+            events.lock().expect("no panic").push(event);
+        }));
         let clock = Clock::start(TimeScale::REAL);
         let disk = Disk::new(clock, ring, engine, Box::new(mirror));
         let mut disk = disk.expect("a drive");
