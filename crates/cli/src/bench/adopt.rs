@@ -76,17 +76,18 @@ pub fn run(arguments: &AdoptBenchArgs) -> Result<(), Exit> {
         ))?;
     }
     let mut all = Vec::new();
-    bench.run(|figures| {
+    let ran = bench.run(|figures| {
         if !arguments.json {
             print(&line(figures))?;
         }
         all.push(figures.clone());
         Ok::<(), Exit>(())
-    })?;
-    match arguments.json {
-        true => print(&json(&all)?),
-        false => Ok(()),
+    });
+    if arguments.json {
+        // An hour's figures are not lost if the next drive fails.
+        print(&json(&all)?)?;
     }
+    ran
 }
 
 impl AdoptBenchArgs {

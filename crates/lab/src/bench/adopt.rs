@@ -100,7 +100,8 @@ impl AdoptBench {
         };
         rig::need(programs)?;
         for drive in &self.drives {
-            named::drive(drive)?;
+            let profile = named::drive(drive)?;
+            has_room(profile.geometry.sectors().0 * u64::from(profile.block_bytes))?;
         }
         for drive in &self.drives {
             for &via in &self.vias {
@@ -207,6 +208,19 @@ impl AdoptBench {
             format!("--iodepth={}", self.depth),
         ]
     }
+}
+
+/// Checks that the temporary folder takes the image of a drive, before an hour of others is measured.
+fn has_room(bytes: u64) -> Result<(), Failure> {
+    let image = tempfile::tempfile().map_err(Failure::failed)?;
+    image.set_len(bytes).map_err(|error| {
+        let folder = env::temp_dir();
+        Failure::failed(format!(
+            "{}: an image of {bytes} bytes: {error}: expected a folder in TMPDIR whose file system has such files: \
+             XFS or tmpfs (ext4 ends at 16 TiB)",
+            folder.display()
+        ))
+    })
 }
 
 /// The foreground alone and beside a scan, and the scan's rate.
@@ -355,6 +369,13 @@ fn only(loads: Vec<(String, FioLoad)>) -> Result<FioLoad, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_drive_whose_image_does_not_fit_is_refused_before_others_are_measured() {
+        assert_eq!(has_room(1 << 20), Ok(()));
+        let refused = has_room(u64::MAX).expect_err("no file is so long");
+        assert!(refused.to_string().contains("TMPDIR"), "{refused}");
+    }
     use server::config::{Config, Places};
 
     #[test]
