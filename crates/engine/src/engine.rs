@@ -6,7 +6,6 @@ use block::{
     Class, Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId,
 };
 use drive::Profile;
-use scheduler::background::{NotWanted, Order, TaskId, TaskRefused};
 use scheduler::ordering::NewPiece;
 use scheduler::policy::NamedPolicy;
 use scheduler::preemption::Preemption;
@@ -22,7 +21,7 @@ use crate::belief::{DriveBelief, target};
 use crate::command::StageAnswer;
 use crate::dispatch::Dispatch;
 use crate::forecast::Route;
-use crate::gap::{GapStage, Rules, TaskChange};
+use crate::gap::{GapStage, Rules};
 use crate::guarantees::streams::{NotGranted, Promise, StreamEvent, StreamTransfer};
 use crate::guarantees::{Guarantees, StreamInput};
 use crate::intake::Intake;
@@ -36,6 +35,7 @@ mod mirrored;
 mod policy_alone;
 mod replacing;
 mod row;
+mod tasks;
 
 /// The state machine between clients and one arm: a row of stages, each the owner of its state.
 /// [`Engine`](crate::Engine) has one for each actuator of its drive.
@@ -326,58 +326,6 @@ impl ArmEngine {
     pub fn abort(&mut self, now: Instant, id: RequestId) -> Result<(), Unchanged> {
         self.advance(now);
         self.stages().abort(id)
-    }
-
-    /// Begins a background task.
-    ///
-    /// # Errors
-    /// If there are too many, its deadline has passed, or its set is another drive's.
-    ///
-    /// # Panics
-    /// If background tasks are not enabled. The other calls about tasks do so, too.
-    pub fn begin_task(&mut self, now: Instant, order: Order) -> Result<TaskId, TaskRefused> {
-        self.advance(now);
-        self.dispatch.settled = false;
-        self.gap.begin(now, &self.belief, order)
-    }
-
-    /// Begins the standing task ([`BackgroundTasks::begin_standing`](scheduler::background::BackgroundTasks::begin_standing)).
-    ///
-    /// # Errors
-    /// If there is one already.
-    pub fn begin_standing_task(
-        &mut self,
-        now: Instant,
-        priority: u8,
-    ) -> Result<TaskId, TaskRefused> {
-        self.advance(now);
-        self.gap.begin_standing(now, &self.belief, priority)
-    }
-
-    /// Changes a background task.
-    ///
-    /// # Errors
-    /// If the task is unknown. For the blocks of a standing task, also if the task is not the standing one,
-    /// or the drive does not have the blocks.
-    pub fn change_task(
-        &mut self,
-        now: Instant,
-        id: TaskId,
-        change: TaskChange,
-    ) -> Result<(), NotWanted> {
-        self.advance(now);
-        let wants_more = self.gap.change(now, id, change);
-        if matches!(change, TaskChange::Resume | TaskChange::Hasten) || wants_more == Ok(true) {
-            self.dispatch.settled = false;
-        }
-        wants_more.map(|_| ())
-    }
-
-    /// Sets by how much plans may lengthen foreground requests on average, in parts per million. The call
-    /// has no effect without background tasks, or with a fixed guard.
-    pub fn set_impact_budget(&mut self, now: Instant, impact_ppm: u32) {
-        self.advance(now);
-        self.gap.set_impact_budget(impact_ppm);
     }
 
     /// Admits a stream.

@@ -37,6 +37,8 @@ pub enum Input {
     SetImpactBudget(u32),
     /// [`Engine::stream`].
     Stream(StreamId, StreamInput),
+    /// [`Engine::narrow_task`].
+    NarrowTask(TaskId, Vec<Extent>),
     /// [`Engine::attach`]. No capture has it: the engine of a capture has no guarantees.
     #[serde(skip)]
     Attach(Attach),
@@ -92,7 +94,10 @@ impl Engine {
     pub fn apply(&mut self, now: Instant, input: &Input) -> Result<Reply, Impossible> {
         let is_of_task = matches!(
             input,
-            Input::BeginTask(_) | Input::BeginStandingTask(_) | Input::ChangeTask(..)
+            Input::BeginTask(_)
+                | Input::BeginStandingTask(_)
+                | Input::ChangeTask(..)
+                | Input::NarrowTask(..)
         );
         if is_of_task && !self.background().is_on() {
             return Err(Impossible::NoTasks);
@@ -125,6 +130,7 @@ impl Engine {
                 Reply::from(&self.begin_standing_task(now, *priority))
             }
             Input::ChangeTask(id, change) => Reply::from(&self.change_task(now, *id, *change)),
+            Input::NarrowTask(id, extents) => Reply::from(&self.narrow_task(now, *id, extents)),
             Input::SetImpactBudget(ppm) => {
                 self.set_impact_budget(now, *ppm);
                 Reply::Taken

@@ -184,7 +184,13 @@ impl Trial {
                 }))
             }
             11 => Input::BeginStandingTask(source.number(1) as u8),
-            12 => Input::ChangeTask(TaskId(source.below(1 + self.tasks)), self.change(source)),
+            12 => {
+                let id = TaskId(source.below(1 + self.tasks));
+                match source.number(1) {
+                    240.. => Input::NarrowTask(id, vec![source.extent(300), source.extent(300)]),
+                    kind => Input::ChangeTask(id, self.change(source, kind)),
+                }
+            }
             13 => Input::SetImpactBudget(source.number(2) as u32),
             14 => Input::Attach(Attach {
                 user: 0,
@@ -218,8 +224,8 @@ impl Trial {
         }
     }
 
-    fn change(&self, source: &mut Source<'_>) -> TaskChange {
-        match source.number(1) % 8 {
+    fn change(&self, source: &mut Source<'_>, kind: u64) -> TaskChange {
+        match kind % 8 {
             0 => TaskChange::Suspend,
             1 => TaskChange::Resume,
             2 => TaskChange::Abort,

@@ -20,9 +20,9 @@ use scheduler::freeblock::WantedBlocks;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, Scratch};
-use crate::status::{Task, TaskState};
 
 mod company;
+mod listed;
 pub mod overload;
 pub mod scan;
 pub mod scan_file;
@@ -322,56 +322,6 @@ impl Tasks {
         }
     }
 
-    /// The tasks in the status, the oldest first.
-    pub(crate) fn listed(&mut self, disk: &Disk) -> Vec<Task> {
-        let (now, engine) = (disk.now, &disk.engine);
-        let (company, losses) = (&self.company, engine.losses());
-        let block = disk.block();
-        let each = self.all.iter_mut().filter_map(|task| {
-            let progress = engine.task(task.id).or(task.last)?;
-            task.last = Some(progress);
-            let missing = task.progress.missing().left();
-            let done = task.asked - missing;
-            let passed = now.since(task.pace.0).as_secs_f64();
-            if passed >= 1.0 {
-                let rate = (done - task.pace.1) as f64 / passed;
-                task.pace = (now, done, rate);
-            }
-            let rate = task.pace.2;
-            let is_open = matches!(progress.state, TaskPhase::Active | TaskPhase::Suspended);
-            Some(Task {
-                id: task.number,
-                name: task.name.clone(),
-                state: match progress.state {
-                    TaskPhase::Active => TaskState::Active,
-                    TaskPhase::Suspended if task.is_held && !task.is_suspended => TaskState::Active,
-                    TaskPhase::Suspended => TaskState::Suspended,
-                    TaskPhase::Finished => TaskState::Finished,
-                    TaskPhase::Aborted => TaskState::Aborted,
-                },
-                priority: task.priority,
-                asked_bytes: task.asked * block,
-                done_bytes: done * block,
-                free_bytes: progress.account.free.blocks.0 * block,
-                idle_bytes: progress.account.idle.blocks.0 * block,
-                paid_bytes: progress.account.paid.blocks.0 * block,
-                failed_bytes: progress.failed.0 * block,
-                outcome: task.outcome.get().and_then(|ended| ended.clone().ok()),
-                problem: task.outcome.get().and_then(|ended| ended.clone().err()),
-                resumed_bytes: task.before * block,
-                elapsed_s: task.ended.unwrap_or(now).since(task.began).as_secs_f64(),
-                impact: task.beside.until(company, losses),
-                mb_per_s: rate * block as f64 / 1e6,
-                eta_s: (is_open && rate > 0.0).then(|| missing as f64 / rate),
-                hastened: task.is_hastened,
-                pieces: task.progress.set().pieces().len() as u64,
-                pieces_needed: task.progress.set().needed() as u64,
-                pieces_done: task.progress.complete() as u64,
-            })
-        });
-        each.collect()
-    }
-
     /// Ends all tasks at the end of the service. Otherwise the drive would never be idle.
     pub(crate) fn leave(&mut self, disk: &mut Disk) {
         for task in &mut self.all {
@@ -446,6 +396,11 @@ impl Tasks {
                 let _ = disk.engine.finish_task(disk.now, task.id);
                 continue;
             }
+            let surplus = task.progress.give_up_surplus();
+            if !surplus.is_empty() {
+                // It may have ended already.
+                let _ = disk.engine.narrow_task(disk.now, task.id, surplus);
+            }
             if sink.outstanding.load(Ordering::Acquire) >= HOLD && !task.is_held {
                 task.is_held = true;
                 let _ = disk.engine.suspend_task(disk.now, task.id);
@@ -476,6 +431,7 @@ impl Tasks {
                     };
                     if let Ok(id) = disk.engine.begin_task(disk.now, order) {
                         task.id = id;
+                        task.progress.take_up_all();
                         if task.is_hastened {
                             let _ = disk.engine.hasten_task(disk.now, id);
                         }

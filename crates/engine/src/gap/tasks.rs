@@ -73,6 +73,16 @@ impl GapStage {
         Ok(false)
     }
 
+    /// Takes blocks off a task.
+    pub(crate) fn narrow(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        extents: &[Extent],
+    ) -> Result<(), UnknownTask> {
+        self.tasks().narrow(now, id, extents)
+    }
+
     fn tasks(&mut self) -> &mut BackgroundTasks {
         let free = self.free.as_mut();
         &mut free.expect("an engine with background tasks").tasks

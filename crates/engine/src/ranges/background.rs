@@ -98,6 +98,23 @@ impl Engine {
         }
     }
 
+    /// Takes the slices that are wholly in these extents off a task that needs only some of its set. Dispatched reads
+    /// continue. The task is finished if it wants nothing else.
+    ///
+    /// # Errors
+    /// If the task is not active or suspended.
+    pub fn narrow_task(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        extents: &[Extent],
+    ) -> Result<(), UnknownTask> {
+        match &mut self.joint {
+            None => self.first.narrow_task(now, id, extents),
+            Some(joint) => joint.narrow_task(&mut self.first, now, id, extents),
+        }
+    }
+
     /// Sets by how much plans may lengthen foreground requests on average, in parts per million, for each
     /// actuator. The call has no effect without background tasks, or with a fixed guard.
     pub fn set_impact_budget(&mut self, now: Instant, impact_ppm: u32) {
@@ -237,6 +254,33 @@ impl Joint {
                     self.tasks.promote(id, priority);
                 }
             }
+        }
+        answer
+    }
+
+    fn narrow_task(
+        &mut self,
+        first: &mut ArmEngine,
+        now: Instant,
+        id: TaskId,
+        extents: &[Extent],
+    ) -> Result<(), UnknownTask> {
+        let parts = self.tasks.task(id).ok_or(UnknownTask(id))?.parts;
+        let mut of_arms = [Vec::new(), Vec::new()];
+        for &extent in extents {
+            for (side, blocks) in self.division.parts(extent) {
+                of_arms[side as usize].push(blocks);
+            }
+        }
+        let mut answer = Err(UnknownTask(id));
+        for part in parts {
+            let extents = &of_arms[part.side as usize];
+            let narrowed = match part.side {
+                Side::First => first.narrow_task(now, part.id, extents),
+                Side::Second => self.arm.narrow_task(now, part.id, extents),
+            };
+            // One part may have ended.
+            answer = answer.or(narrowed.map_err(|_| UnknownTask(id)));
         }
         answer
     }

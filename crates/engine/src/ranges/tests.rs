@@ -242,6 +242,34 @@ fn a_task_over_the_drive_is_read_by_both_arms_and_ends_once() {
 }
 
 #[test]
+fn a_narrowed_task_loses_the_blocks_of_both_arms_and_ends_without_any() {
+    let belief = two();
+    let mut engine = engine(&belief).with_background(Rules::default());
+    let (now, border) = (Instant::ZERO, belief.share_end(0));
+    let mut wanted = WantedBlocks::none(&belief.geometry);
+    let all = extent(border - 8, 16);
+    wanted.add(all).expect("blocks of the drive");
+    let order = Order {
+        wanted,
+        priority: 0,
+        deadline: None,
+    };
+    let task = engine.begin_task(now, order).expect("a task");
+    let mut narrow = |extents: &[Extent]| engine.narrow_task(now, task, extents);
+    let surplus = [extent(border - 8, 4), extent(border - 1, 2)];
+    assert_eq!(narrow(&surplus), Ok(()));
+    // The second arm's part ends first.
+    assert_eq!(narrow(&[extent(border, 8)]), Ok(()));
+    let left = engine.left(task).expect("its blocks");
+    let extents: Vec<Extent> = left.extents().collect();
+    assert_eq!(extents, [extent(border - 4, 3)]);
+    assert_eq!(engine.narrow_task(now, task, &[all]), Ok(()));
+    let state = engine.task(task).map(|task| task.state);
+    assert_eq!(state, Some(TaskPhase::Finished));
+    assert!(engine.narrow_task(now, task, &[all]).is_err());
+}
+
+#[test]
 fn the_blocks_of_a_standing_task_are_those_of_their_arms() {
     let belief = two();
     let mut engine = engine(&belief).with_background(Rules::default());

@@ -328,6 +328,11 @@ impl WatchedTask {
             self.ended.ended = Some(now);
             return;
         }
+        let surplus = self.progress.give_up_surplus();
+        if !surplus.is_empty() {
+            let narrowed = engine.narrow_task(now, self.id, &surplus);
+            narrowed.expect("a task that is under way");
+        }
         let phase = engine.task(self.id).map(|task| task.state);
         assert_ne!(phase, Some(TaskPhase::Finished), "it lacks blocks");
         if self

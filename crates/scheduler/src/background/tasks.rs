@@ -6,6 +6,7 @@ use drive::Geometry;
 use super::account::{Account, Means};
 use crate::freeblock::WantedBlocks;
 
+mod narrowed;
 mod standing;
 
 pub use standing::{MOST_STANDING, NotWanted};

@@ -10,7 +10,7 @@ use engine::{
     EncodedOrder, Engine, Flushed, Input, LegFailure, LegKept, LegState, Reply, Side, StreamInput,
     TaskChange, Unchanged, WrittenLegs,
 };
-use scheduler::background::{NotWanted, Order, TaskId, TaskRefused};
+use scheduler::background::{NotWanted, Order, TaskId, TaskRefused, UnknownTask};
 
 use stream::LocationMap;
 use stream::location::Change;
@@ -251,6 +251,21 @@ impl LiveEngine {
     /// The engine's.
     pub fn finish_task(&mut self, now: Instant, id: TaskId) -> Result<(), NotWanted> {
         self.change_task(now, id, TaskChange::Finish)
+    }
+
+    /// Takes blocks off a task, see [`Engine::narrow_task`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn narrow_task(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        extents: Vec<Extent>,
+    ) -> Result<(), UnknownTask> {
+        let result = self.engine.narrow_task(now, id, &extents);
+        self.record(now, &result, || Input::NarrowTask(id, extents));
+        result
     }
 
     /// Hastens a task for which a client waits, see [`TaskChange::Hasten`].

@@ -6,6 +6,7 @@ use block::{Action, Lba, Status};
 
 use super::*;
 use crate::disk::tests::in_memory;
+use crate::status::TaskState;
 
 /// A drive with free blocks. Its commands take no time.
 fn rotating() -> Disk {
@@ -45,14 +46,14 @@ fn turn(tasks: &mut Tasks, disk: &mut Disk) {
 }
 
 fn turn_with(tasks: &mut Tasks, disk: &mut Disk, status: Status) {
-    turn_beside(tasks, disk, status, |_, _| ());
+    turn_beside(tasks, disk, |_| status, |_, _| ());
 }
 
 /// The same, with something that happens while each command is in flight.
 fn turn_beside(
     tasks: &mut Tasks,
     disk: &mut Disk,
-    status: Status,
+    status: impl Fn(&Tasks) -> Status,
     mut beside: impl FnMut(&mut Tasks, &mut Disk),
 ) {
     if let Some(then) = disk.next_wakeup() {
@@ -69,6 +70,7 @@ fn turn_beside(
         let ended = disk.poll_ended().expect("memory is quick");
         disk.now += block::Duration::from_millis(20);
         beside(tasks, disk);
+        let status = status(tasks);
         disk.complete(ended.id, status, ended.account);
         disk.take_in_flight(ended.id);
         while let Some(scratch) = disk.take_scratch(ended.id) {
@@ -122,11 +124,16 @@ fn a_task_gets_nothing_that_was_read_before_it_began() {
     let (second, of_second, outstanding_of_second) = scan(2, 1000);
     let mut second = Some(second);
     while second.is_some() {
-        turn_beside(&mut tasks, &mut disk, Status::Good, |tasks, disk| {
-            if let Some(second) = second.take() {
-                tasks.begin(disk, second).expect("it begins");
-            }
-        });
+        turn_beside(
+            &mut tasks,
+            &mut disk,
+            |_| Status::Good,
+            |tasks, disk| {
+                if let Some(second) = second.take() {
+                    tasks.begin(disk, second).expect("it begins");
+                }
+            },
+        );
     }
     let mut had = [vec![], vec![]];
     for _ in 0..10_000 {
@@ -257,6 +264,65 @@ fn a_task_with_enough_pieces_is_finished_and_its_sink_gets_blocks_of_pieces_only
     assert!(listed.pieces_done >= 4);
     assert!(received.recv().is_err(), "the sink is closed");
     assert!(is_enough.load(Ordering::Acquire));
+}
+
+#[test]
+fn a_task_that_gave_pieces_up_takes_them_up_again_when_others_cannot_be_read() {
+    let (mut tasks, mut disk) = (Tasks::default(), rotating());
+    let set = |count: u64, length: u64| {
+        let pieces = (0..count).map(|place| Extent::new(Lba(place * 500), Sectors(length)));
+        let pieces: Result<Vec<Extent>, _> = pieces.collect();
+        DeclaredSet::all(pieces.expect("extents")).expect("a set")
+    };
+    let (scan_1, received, outstanding) = scan(1, 8);
+    let any = set(12, 200).any(6).expect("a set");
+    tasks
+        .begin(&mut disk, TaskRequest { set: any, ..scan_1 })
+        .expect("it begins");
+    // It has the first part of seven pieces from another task, which goes first.
+    let (scan_2, _received, _) = scan(2, 8);
+    let parts = TaskRequest {
+        set: set(7, 10),
+        priority: 0,
+        ..scan_2
+    };
+    tasks.begin(&mut disk, parts).expect("it begins");
+    let lacking = |tasks: &Tasks| {
+        let progress = &tasks.all[0].progress;
+        (progress.to_come(), progress.missing().left())
+    };
+    let first = tasks.all[0].id;
+    // All that is read of the chosen pieces fails, until others are read.
+    let is_narrowed = |tasks: &Tasks| {
+        let (to_come, missing) = lacking(tasks);
+        to_come < missing
+    };
+    let was_narrowed = std::cell::Cell::new(false);
+    let status = |tasks: &Tasks| {
+        was_narrowed.set(was_narrowed.get() || is_narrowed(tasks));
+        match is_narrowed(tasks) && tasks.all[0].id == first {
+            true => Status::MediumError { at: Lba(0) },
+            false => Status::Good,
+        }
+    };
+    for _ in 0..10_000 {
+        turn_beside(&mut tasks, &mut disk, status, |_, _| ());
+        while received.try_recv().is_ok() {
+            outstanding.fetch_sub(1, Ordering::AcqRel);
+        }
+        tasks.caught_up(&mut disk, 1);
+        if state(&mut tasks, &disk, 1) == TaskState::Finished {
+            break;
+        }
+    }
+    assert!(was_narrowed.get(), "{:?}", lacking(&tasks));
+    assert_ne!(tasks.all[0].id, first, "{:?}", lacking(&tasks));
+    let listed = &tasks.listed(&disk)[0];
+    assert_eq!(listed.state, TaskState::Finished);
+    assert!(listed.pieces_done >= 6, "{listed:?}");
+    let (to_come, missing) = lacking(&tasks);
+    assert!(missing > 0, "others were not read");
+    assert!(to_come <= missing);
 }
 
 #[test]
