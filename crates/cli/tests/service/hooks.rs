@@ -1,4 +1,4 @@
-//! The programs that a service runs when its tasks have ended.
+//! The programs that a service runs when its tasks have ended or its mirrors have changed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::scrubbed::{checked, scrub};
 /// A service that takes longer hangs. Nothing is measured by it.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// A line of `hooked` for each end of a task.
+/// A line of `hooked` for each run of a hook.
 pub const HOOKS: &str = r#"
 [hooks]
 on_done = ["/bin/sh", "-c", "echo $HEADTIME_HOOK $HEADTIME_TASK $HEADTIME_NAME: $HEADTIME_RESULT >> hooked; echo said"]

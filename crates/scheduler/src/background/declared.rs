@@ -188,7 +188,8 @@ impl SetProgress {
         surplus.extents().collect()
     }
 
-    /// All pieces count again, and none is given up any more: some of the chosen ones cannot be read.
+    /// All pieces count again, and none is given up any more. The chosen ones did not suffice: a read failed, or its
+    /// blocks could not be delivered.
     pub fn take_up_all(&mut self) {
         self.given_up = Some(0);
     }
