@@ -34,6 +34,8 @@ pub(crate) enum Purpose {
         unplanned: Option<UnplannedEnd>,
         read: BackgroundRead,
     },
+    /// A background request in the gap before another one.
+    InGap { piece: PieceId },
     /// Background blocks alone.
     Background(BackgroundRead),
     /// Blocks that follow those of a read, in slack that nothing else wants.
@@ -121,6 +123,8 @@ pub(crate) struct SentCommand {
 pub(crate) enum Draft {
     /// A background read.
     Background(BackgroundRead),
+    /// A background request in the gap before the chosen one.
+    InGap { piece: PieceId },
     /// A read that tells where the platter is.
     Calibration(Extent),
     /// The next part of a piece that is under way, of at most so many blocks.
@@ -194,7 +198,8 @@ impl Purpose {
             Purpose::Request { unplanned, .. } | Purpose::Merged { unplanned, .. } => {
                 unplanned.as_mut()
             }
-            Purpose::Background(_)
+            Purpose::InGap { .. }
+            | Purpose::Background(_)
             | Purpose::ReadAhead
             | Purpose::Hop
             | Purpose::Calibration
@@ -205,7 +210,9 @@ impl Purpose {
     /// The piece of a request that it serves.
     pub(crate) fn piece(&self) -> Option<PieceId> {
         match *self {
-            Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => Some(piece),
+            Purpose::Request { piece, .. }
+            | Purpose::Merged { piece, .. }
+            | Purpose::InGap { piece } => Some(piece),
             Purpose::Background(_)
             | Purpose::ReadAhead
             | Purpose::Hop

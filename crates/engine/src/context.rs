@@ -7,6 +7,7 @@ use scheduler::ordering::{DriveActivity, NextPiece};
 use scheduler::{Ordering, Sight};
 
 use crate::belief::DriveBelief;
+use crate::command::Draft;
 use crate::dispatch::Dispatch;
 use crate::forecast::{Head, Route};
 use crate::intake::Intake;
@@ -87,12 +88,41 @@ impl StageContext<'_> {
         }
     }
 
+    /// Divides a waiting piece, which keeps only the blocks of `part`. As many pieces are held as may be: then nothing is
+    /// divided.
+    pub(crate) fn divide(&mut self, piece: PieceId, part: Extent) {
+        let (sight, belief) = (self.sight(), &mut *self.belief);
+        let mut enter = |piece, direction, extent| {
+            let route = Route::seen(sight, belief.profile(), extent, direction);
+            let route = route.expect("a part of what the belief maps is mapped");
+            belief.keep(piece, route.as_ref())
+        };
+        let cut = self.ordering.divide(self.now, piece, part, &mut enter);
+        let more = cut.iter().flatten().count() as u32;
+        let slot = self.ordering.request_slot(piece);
+        self.intake.slots.divided(slot, more);
+    }
+
     /// The choice is given up: the chosen piece waits again, and what came before it is not read.
     pub(crate) fn put_back_chosen(&mut self) {
         if let Some(piece) = self.dispatch.chosen_piece() {
             self.ordering.put_back(piece);
-            self.dispatch.chosen.clear();
-            self.dispatch.settled = false;
+            self.clear_chosen();
+        }
+    }
+
+    /// Nothing is chosen any more. The chosen piece has been given back; background requests before it wait again.
+    pub(crate) fn clear_chosen(&mut self) {
+        while !self.dispatch.chosen.is_empty() {
+            self.leave_out_first();
+        }
+        self.dispatch.settled = false;
+    }
+
+    /// The first draft is not given to the drive: a background request waits again.
+    pub(crate) fn leave_out_first(&mut self) {
+        if let Some(Draft::InGap { piece }) = self.dispatch.chosen.pop_front() {
+            self.ordering.unchoose(piece);
         }
     }
 }

@@ -18,7 +18,8 @@ use crate::intake::limits::Limits;
 pub struct Dispatch {
     /// In the order in which the drive was given them.
     at_drive: VecDeque<SentCommand>,
-    /// Given to the drive as soon as it may have more: at most one piece of a request, the last.
+    /// Given to the drive as soon as it may have more. The last is a piece of a request, and what comes before it goes in
+    /// its gap.
     pub(crate) chosen: VecDeque<Draft>,
     /// How many commands were given.
     given: u64,
@@ -50,6 +51,14 @@ impl Dispatch {
     pub fn is_background(&self, id: CommandId) -> bool {
         let mut at_drive = self.at_drive.iter();
         at_drive.any(|sent| sent.id == id && sent.purpose.piece().is_none())
+    }
+
+    /// Whether a command at the drive serves a background request in the gap before another one.
+    ///
+    /// # Panics
+    /// If the command is not at the drive.
+    pub fn is_in_gap(&self, id: CommandId) -> bool {
+        matches!(self.find(id).purpose, Purpose::InGap { .. })
     }
 
     /// Whether a command at the drive reads ahead of a request, in slack that nothing else wanted.
@@ -170,6 +179,14 @@ impl Dispatch {
             Some(&Draft::Request { piece, .. }) => Some(piece),
             Some(_) | None => None,
         }
+    }
+
+    /// The pieces that are chosen: that one, and a background one before it.
+    pub(crate) fn chosen_pieces(&self) -> impl Iterator<Item = PieceId> {
+        self.chosen.iter().filter_map(|draft| match *draft {
+            Draft::Request { piece, .. } | Draft::InGap { piece } => Some(piece),
+            _ => None,
+        })
     }
 
     /// Whether a free read has been given to the drive for the chosen piece, which is then the best that

@@ -110,6 +110,7 @@ impl ArmEngine {
         );
         assert_eq!(self.held(), 0, "background tasks come before requests");
         self.gap = GapStage::by(rules, &self.belief);
+        self.ordering.index_background();
         self.belief.watch_head();
         self
     }

@@ -6,7 +6,7 @@
 //!   no request     --> a calibration read, or a background read
 //! ```
 
-use block::{CommandId, Direction, Duration, Outcome};
+use block::{Class, CommandId, Direction, Duration, Outcome};
 use drive::Certainty;
 use profiler::tracker::BeliefMode;
 use scheduler::PieceId;
@@ -27,9 +27,11 @@ mod gap_use;
 mod handover;
 mod hastened;
 mod next_choice;
+mod requests;
 mod rules;
 mod slack;
 mod tasks;
+mod turns;
 mod waiting;
 
 pub use counts::Gaps;
@@ -37,6 +39,7 @@ use counts::counted;
 use free_blocks::{FreeBlocks, GapBefore, PaidPlan};
 use gap_use::gap_use;
 use next_choice::{ReadEnd, charge_late_choice, later_on_bus};
+use requests::WaitingRequests;
 pub use rules::Rules;
 use slack::HeldBack;
 pub use tasks::TaskChange;
@@ -200,6 +203,10 @@ impl GapStage {
             Some((plan, without)) => (plan.filter(fits), Some(without)),
             None => (None, None),
         };
+        let plan = plan.filter(|plan| {
+            let mut request = plan.request.into_iter();
+            request.all(|request| requests::choose(cx, guarantees, preemption, request))
+        });
         let chosen = &mut cx.dispatch.chosen;
         let (Some(decided), Some(mut without)) = (plan, without) else {
             if let Some(Draft::Request {
@@ -219,9 +226,10 @@ impl GapStage {
         let mut own = None;
         for stop in decided.plan.stops() {
             let read = BackgroundRead::of(stop, decided.means);
-            match stop.kind {
-                Kind::Merged => own = Some(read),
-                Kind::Detour | Kind::Source | Kind::Destination => {
+            match (decided.request, stop.kind) {
+                (Some((piece, _)), _) => chosen.push_back(Draft::InGap { piece }),
+                (None, Kind::Merged) => own = Some(read),
+                (None, Kind::Detour | Kind::Source | Kind::Destination) => {
                     chosen.push_back(Draft::Background(read));
                 }
             }
@@ -242,7 +250,8 @@ impl GapStage {
         piece: PieceId,
     ) -> Option<(Option<PaidPlan>, UnplannedEnd)> {
         let free = self.free.as_deref_mut()?;
-        if !free.tasks.is_any_active() {
+        let has_requests = WaitingRequests::has_any(cx, piece);
+        if !free.tasks.is_any_active() && !has_requests {
             return None;
         }
         let belief = cx.profile();
@@ -281,8 +290,16 @@ impl GapStage {
             waiting: waiting.as_ref(),
             ends: course.head.free,
         };
-        let is_being_written = |extent| cx.is_being_written(extent);
-        let decided = free.decide(belief, cx.now, &before, is_being_written);
+        let requests = has_requests.then(|| WaitingRequests {
+            cx,
+            preemption,
+            gap: &gap,
+            head,
+            route,
+            course: &course,
+            given: handover::given_after(cx, &head, slow_block),
+        });
+        let decided = free.decide(&before, requests.as_ref(), cx);
         let (conservatism, period) = (free.conservatism(), belief.spindle.period());
         let why = (&decided, late_after);
         let gap_use = gap_use(conservatism, (&gap, latency, period), why);
@@ -361,26 +378,30 @@ impl GapStage {
                 unplanned, read, ..
             } => (unplanned, Some(read)),
             Purpose::Background(read) => (None, Some(read)),
-            Purpose::ReadAhead | Purpose::Hop | Purpose::Calibration | Purpose::Flush => {
-                (None, None)
-            }
+            Purpose::InGap { .. }
+            | Purpose::ReadAhead
+            | Purpose::Hop
+            | Purpose::Calibration
+            | Purpose::Flush => (None, None),
         };
-        free.read_end = read
-            .filter(|read| read.means == Means::Free)
-            .map(|_| ReadEnd {
-                at: cx.now,
-                merged: unplanned.map(|unplanned| unplanned.on_bus),
-            });
+        let is_free = match sent.purpose {
+            Purpose::InGap { piece } => {
+                free.gaps.count_request(cx.ordering.blocks(piece));
+                true
+            }
+            _ => read.is_some_and(|read| read.means == Means::Free),
+        };
+        free.read_end = is_free.then(|| ReadEnd {
+            at: cx.now,
+            merged: unplanned.map(|unplanned| unplanned.on_bus),
+        });
         if let Some(read) = read {
             free.deliver(cx.now, sent.id, read.means, outcome.status);
         }
         if let (Purpose::Background(_), Some(account)) = (&sent.purpose, outcome.account) {
             free.gaps.head_time += account.head();
         }
-        if let Purpose::Background(BackgroundRead {
-            means: Means::Free, ..
-        }) = sent.purpose
-        {
+        if is_free && unplanned.is_none() {
             free.reads_late += late;
         }
         let Some(unplanned) = unplanned else { return 0 };
@@ -407,9 +428,15 @@ impl GapStage {
         let Some(free) = self.free.as_deref_mut() else {
             return;
         };
-        let response = cx.now.since(cx.intake.slots.get(slot).submitted);
+        let slot = cx.intake.slots.get(slot);
+        // The budget is a share of the foreground's response times.
+        if slot.request.class == Class::Background {
+            return;
+        }
+        let response = cx.now.since(slot.submitted);
         let chosen = usize::from(cx.dispatch.chosen_piece().is_some());
-        let delayed = 1 + cx.dispatch.pieces().count() + chosen + cx.ordering.waiting();
+        let waiting = cx.ordering.waiting_foreground();
+        let delayed = 1 + cx.dispatch.pieces().count() + chosen + waiting;
         free.conservatism_mut().finished(response, lost, delayed);
     }
 

@@ -303,7 +303,7 @@ impl Transfers {
         draft: &Draft,
     ) -> GivenPart {
         match *draft {
-            Draft::Request { piece, .. } => {
+            Draft::Request { piece, .. } | Draft::InGap { piece } => {
                 self.leave_aside(cx);
                 self.give_part(cx, guarantees, piece, u64::MAX)
             }

@@ -150,6 +150,7 @@ fn external() -> PlanRules {
     PlanRules {
         guard: Guard {
             to_free: Duration::from_micros(300),
+            to_write: Duration::from_micros(300),
             to_destination: Duration::from_micros(300),
         },
         ..PlanRules::default()

@@ -34,6 +34,7 @@ mod barrier;
 mod choice;
 mod combined;
 mod grace;
+mod in_gaps;
 mod level;
 mod phases;
 mod piece;
@@ -49,6 +50,7 @@ use crate::policy::{EligibleRequest, PieceId, Policy, Sight};
 use barrier::Barriers;
 use combined::Combined;
 use grace::GraceClock;
+use in_gaps::InGaps;
 use phases::PhaseTurn;
 use piece::{List, NONE, Pieces, QueuePart, RequestPiece, Thread, Transition};
 use queue::LevelQueue;
@@ -126,6 +128,7 @@ pub struct Ordering {
     ages: List,
     turn: PhaseTurn,
     grace: GraceClock,
+    in_gaps: InGaps,
     arrived: u64,
     divided: u64,
     waiting: usize,
@@ -155,6 +158,7 @@ impl Ordering {
             ages: List::EMPTY,
             turn: PhaseTurn::FIRST,
             grace: GraceClock::FIRST,
+            in_gaps: InGaps::default(),
             arrived: 0,
             divided: 0,
             waiting: 0,
@@ -415,17 +419,25 @@ impl Ordering {
         let (area, level) = self.place(piece);
         self.queues[area * PriorityLevel::COUNT + level].add(&mut self.pieces, piece, part);
         self.ready[area] |= 1 << level;
+        if level == PriorityLevel::BACKGROUND.index() {
+            let target = &self.pieces.get(piece).pending.target;
+            self.in_gaps.enter(target, piece);
+        }
     }
 
     /// Removes a waiting piece from its queue, which has not chosen it.
     fn withdraw_from_queue(&mut self, piece: PieceId) {
         let (area, level) = self.place(piece);
         self.queues[area * PriorityLevel::COUNT + level].withdraw(&mut self.pieces, piece);
-        self.update_ready(area, level);
+        self.left_queue(area, level, piece);
     }
 
-    /// Clears the ready bit of an empty queue.
-    fn update_ready(&mut self, area: usize, level: usize) {
+    /// A piece has left its queue, which may be empty now.
+    fn left_queue(&mut self, area: usize, level: usize, piece: PieceId) {
+        if level == PriorityLevel::BACKGROUND.index() {
+            let target = &self.pieces.get(piece).pending.target;
+            self.in_gaps.leave(target, piece);
+        }
         if self.queues[area * PriorityLevel::COUNT + level].is_empty() {
             self.ready[area] &= !(1 << level);
         }

@@ -203,6 +203,7 @@ fn plan(slack: Duration) -> GapPlan {
     let extent = Extent::new(Lba(100), Sectors(8)).expect("a valid extent");
     let stop = Stop {
         kind: Kind::Detour,
+        direction: Direction::Read,
         extent,
         wanted: 8,
         slack,

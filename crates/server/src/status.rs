@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 mod cache;
 mod classified;
+mod gap_requests;
 mod learning;
 mod mirror;
 pub(crate) mod scrub;
@@ -16,6 +17,7 @@ mod task;
 
 pub use cache::{Cache, Standing};
 pub use classified::Classified;
+pub use gap_requests::GapRequests;
 pub use learning::LearningReport;
 pub use mirror::{Leg, Mirror, Rebuild, RebuildMeans};
 pub use scrub::ScrubStatus;
@@ -96,6 +98,9 @@ pub struct DriveStatus {
     pub heads: Option<HeadComparison>,
     /// The cost of background tasks for the foreground.
     pub impact: Impact,
+    /// Background requests that went in gaps.
+    #[serde(default)]
+    pub gap_requests: GapRequests,
     /// Background tasks, the oldest first.
     pub tasks: Vec<Task>,
     /// Background tasks without an end.

@@ -230,5 +230,16 @@ fn described(sharing: &SharingFigures) -> String {
             client.depth, client.time_ratio, client.client_loss_percent
         );
     }
+    for writes in &sharing.free_writes {
+        text += &format!(
+            "  writes of {} KiB in gaps: {:.2} MB/s, the foreground loses {:.2} %; as its own requests {:.2} MB/s, \
+             {:.0} %\n",
+            writes.piece_kib,
+            writes.mb_s,
+            writes.foreground_loss_percent,
+            writes.urgent_mb_s,
+            writes.urgent_loss_percent
+        );
+    }
     text
 }

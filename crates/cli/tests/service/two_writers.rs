@@ -37,18 +37,27 @@ const SHARED: u64 = 512;
 /// A service that takes longer hangs. Nothing is measured by it.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// How a writer gets to the volume, and by which of the two exports that are all of it.
+/// How a writer gets to the volume, and by which of the exports that are all of it. Requests of `cold` are of the
+/// background class.
 #[derive(Clone, Copy, Debug)]
 enum Door {
     Nbd(&'static str),
     Fuse(&'static str),
 }
 
-const PAIRS: [(&str, [Door; 2]); 4] = [
+const PAIRS: [(&str, [Door; 2]); 6] = [
     ("NBD and NBD", [Door::Nbd("one"), Door::Nbd("one")]),
     ("NBD and FUSE", [Door::Nbd("one"), Door::Fuse("one")]),
     ("one FUSE file", [Door::Fuse("one"), Door::Fuse("one")]),
     ("two FUSE files", [Door::Fuse("one"), Door::Fuse("two")]),
+    (
+        "NBD and FUSE in gaps",
+        [Door::Nbd("one"), Door::Fuse("cold")],
+    ),
+    (
+        "FUSE and NBD in gaps",
+        [Door::Fuse("one"), Door::Nbd("cold")],
+    ),
 ];
 
 /// Memory, in blocks of 512 bytes.
@@ -79,7 +88,7 @@ struct Service {
 }
 
 impl Service {
-    /// One volume with this cache, as two exports.
+    /// One volume with this cache, as three exports.
     fn start(drive: &str, cache: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("volumes")).expect("a folder");
@@ -89,10 +98,11 @@ impl Service {
             ""
         };
         let config = format!(
-            "[[drive]]\nname = \"d\"\n{drive}\
+            "[[drive]]\nname = \"d\"\nbackground_grace_ms = 0\n{drive}\
              [[drive.volume]]\nname = \"v\"\nsize = \"16 MiB\"\n{cache}\
              [[drive.export]]\nname = \"one\"\nvolume = \"v\"\n\
              [[drive.export]]\nname = \"two\"\nvolume = \"v\"\n\
+             [[drive.export]]\nname = \"cold\"\nvolume = \"v\"\nclass = \"background\"\n\
              [[nbd]]\nunix = \"nbd.sock\"\n{fuse}[control]\nsocket = \"control.sock\"\n"
         );
         std::fs::write(folder.path().join("c.toml"), config).expect("a configuration");

@@ -6,7 +6,6 @@ use scheduler::ordering::PieceState;
 
 use super::row::Stages;
 use crate::context::StageContext;
-use crate::forecast::Route;
 use crate::intake::slots::{End, Parts};
 use crate::intake::{Unchanged, level_of};
 
@@ -32,7 +31,7 @@ impl Stages<'_> {
         for &piece in &waiting {
             // What has begun is raised as a whole: the rest of it is what is wanted.
             if cx.ordering.level(piece) > level && !self.preemption.has_begun(piece) {
-                divide(cx, slot, piece, part);
+                cx.divide(piece, part);
             }
             cx.ordering.raise(cx.now, piece, level);
             cx.dispatch.settled = false;
@@ -46,8 +45,8 @@ impl Stages<'_> {
         let cx = &mut self.cx;
         let extent = cx.intake.slots.get(slot).request.extent;
         // Another request that is chosen stays so, with what was planned before it.
-        let chosen = cx.dispatch.chosen_piece();
-        if chosen.is_some_and(|piece| cx.ordering.request_slot(piece) == slot) {
+        let is_of_it = |piece| cx.ordering.request_slot(piece) == slot;
+        if cx.dispatch.chosen_pieces().any(is_of_it) {
             cx.put_back_chosen();
         }
         let waiting = waiting_pieces(cx, slot, extent);
@@ -85,16 +84,4 @@ fn waiting_pieces(cx: &mut StageContext<'_>, slot: u32, part: Extent) -> Vec<Pie
     cx.ordering.pieces_of(slot, part, &mut found);
     found.retain(|&piece| cx.ordering.stage(piece) == PieceState::Waiting);
     found
-}
-
-fn divide(cx: &mut StageContext<'_>, slot: u32, piece: PieceId, part: Extent) {
-    let (sight, belief) = (cx.sight(), &mut *cx.belief);
-    let mut enter = |piece, direction, extent| {
-        let route = Route::seen(sight, belief.profile(), extent, direction);
-        let route = route.expect("a part of what the belief maps is mapped");
-        belief.keep(piece, route.as_ref())
-    };
-    let cut = cx.ordering.divide(cx.now, piece, part, &mut enter);
-    let more = cut.iter().flatten().count() as u32;
-    cx.intake.slots.divided(slot, more);
 }

@@ -170,7 +170,9 @@ impl Stages<'_> {
 
 fn whose(cx: &StageContext<'_>, sent: &SentCommand) -> Whose {
     match sent.purpose {
-        Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => {
+        Purpose::Request { piece, .. }
+        | Purpose::Merged { piece, .. }
+        | Purpose::InGap { piece } => {
             let slot = cx.intake.slots.get(cx.ordering.request_slot(piece));
             let (direction, whole) = cx.ordering.blocks(piece);
             Whose::Request {

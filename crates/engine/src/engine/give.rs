@@ -1,6 +1,7 @@
 //! From a draft to a command for the drive, noted by each stage.
 
 use block::{Action, Command, Direction, Durability, Extent, Sectors};
+use drive::firmware::WriteBack;
 use scheduler::Sight;
 
 use super::row::Stages;
@@ -38,6 +39,13 @@ impl Stages<'_> {
         let durability = match direction {
             // What is in the drive's buffer delays the next command.
             Direction::Write if guarantees.serves_streams() => Durability::Durable,
+            // The gap was planned for a write that goes to the medium there, and a buffer might keep it.
+            Direction::Write
+                if matches!(draft, Draft::InGap { .. })
+                    && cx.profile().buffer.write_back != WriteBack::None =>
+            {
+                Durability::Durable
+            }
             _ => asked,
         };
         let worst = guarantees.note_given(cx, &purpose, (direction, extent), durability);
@@ -48,7 +56,8 @@ impl Stages<'_> {
                     piece,
                     merged: None,
                     ..
-                },
+                }
+                | Draft::InGap { piece },
                 Sight::Head,
             ) => Some(*cx.route(piece)),
             (_, Sight::Head) => cx.belief.route_of(extent, direction),
@@ -106,6 +115,11 @@ impl Stages<'_> {
                 let start = read.extent.start();
                 let both = Extent::new(start, Sectors(extent.end().0 - start.0));
                 (purpose, direction, both.unwrap_or(extent))
+            }
+            Draft::InGap { piece } => {
+                cx.ordering.give(cx.now, piece);
+                let (direction, extent) = cx.ordering.blocks(piece);
+                (Purpose::InGap { piece }, direction, extent)
             }
             Draft::Background(read) => {
                 gap.take(cx.dispatch.next_id(), &read);

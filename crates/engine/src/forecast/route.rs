@@ -275,6 +275,16 @@ impl Route {
         }
     }
 
+    /// How many blocks it has.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// The part on the first track.
+    pub fn first(&self) -> &TrackExtent {
+        &self.first
+    }
+
     /// Where it begins.
     pub fn target(&self) -> SeekTarget {
         SeekTarget::from(&self.first)

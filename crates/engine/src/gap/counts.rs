@@ -1,6 +1,6 @@
 //! The counts of gaps, for reports.
 
-use block::Duration;
+use block::{Direction, Duration, Extent};
 use scheduler::freeblock::Kind;
 
 /// What came of the gaps.
@@ -18,6 +18,10 @@ pub struct Gaps {
     pub withheld: u64,
     /// Free and paid reads that were carried out, by kind: merged, detour, source, destination.
     pub planned: [u64; 4],
+    /// Background requests that were served in gaps.
+    pub requests: u64,
+    /// The blocks of these, by direction: read, written.
+    pub request_blocks: [u64; 2],
     /// For how long background commands of their own held arm and medium, if the drive is a
     /// simulated one: for reports only.
     pub head_time: Duration,
@@ -35,9 +39,21 @@ impl Gaps {
             unworthy: self.unworthy + other.unworthy,
             withheld: self.withheld + other.withheld,
             planned: std::array::from_fn(|kind| self.planned[kind] + other.planned[kind]),
+            requests: self.requests + other.requests,
+            request_blocks: std::array::from_fn(|direction| {
+                self.request_blocks[direction] + other.request_blocks[direction]
+            }),
             head_time: self.head_time + other.head_time,
             mispredicted: self.mispredicted + other.mispredicted,
         }
+    }
+}
+
+impl Gaps {
+    /// Counts a background request.
+    pub(crate) fn count_request(&mut self, (direction, extent): (Direction, Extent)) {
+        self.requests += 1;
+        self.request_blocks[direction as usize] += extent.length().0;
     }
 }
 

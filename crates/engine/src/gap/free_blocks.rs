@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use block::{CommandId, Direction, Duration, Extent, Instant, Sectors, Status, Switch};
 use drive::{Profile, Spindle};
+use scheduler::PieceId;
 use scheduler::background::{Account, BackgroundTasks, Means, ReadAttribution};
 use scheduler::freeblock::{
     Conservatism, Gap, GapGroup, GapPlan, Kind, Merging, PlanRules, Planner, Stop, WantedBlocks,
@@ -20,14 +21,19 @@ use scheduler::preemption::worth::WEIGHT;
 
 use super::counts::Gaps;
 use super::next_choice::{ReadEnd, late_choice};
+use super::requests::WaitingRequests;
 use super::rules::Rules;
+use super::turns::GapTurn;
 use super::waiting::Waiting;
+use crate::context::StageContext;
 use crate::forecast::{Head, Route};
 
-/// What is read in the gap before a request.
+/// What goes in the gap before a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PaidPlan {
     pub(crate) plan: GapPlan,
+    /// The background request of which the plan consists, and the part of it, if it is not of free reads.
+    pub(crate) request: Option<(PieceId, Extent)>,
     /// What pays for it.
     pub(crate) means: Means,
 }
@@ -91,6 +97,8 @@ pub(crate) struct FreeBlocks {
     pub(crate) read_end: Option<ReadEnd>,
     /// The nanoseconds by which the free reads before the next request were later than believed.
     pub(super) reads_late: i64,
+    /// Who has the next gap, if both have something for it.
+    pub(super) turn: GapTurn,
 }
 
 /// How fast the tasks got on lately: the fewer blocks are left, the slower.
@@ -152,6 +160,7 @@ impl FreeBlocks {
             at_drive: Vec::new(),
             read_end: None,
             reads_late: 0,
+            turn: GapTurn::default(),
         }
     }
 
@@ -179,14 +188,14 @@ impl FreeBlocks {
         &mut self.conservatism
     }
 
-    /// What to read before a command.
+    /// What goes before a command: free reads, or one of the background `requests`.
     pub(crate) fn decide(
         &mut self,
-        belief: &Profile,
-        now: Instant,
         before: &GapBefore<'_>,
-        is_being_written: impl Fn(Extent) -> bool,
+        requests: Option<&WaitingRequests<'_>>,
+        cx: &StageContext<'_>,
     ) -> GapDecision {
+        let (belief, now) = (cx.profile(), cx.now);
         let &GapBefore { gap, latency, .. } = before;
         self.grant(belief, now);
         let group = self.conservatism.draw_group();
@@ -201,30 +210,28 @@ impl FreeBlocks {
             tracks: self.rules.tracks,
             merging: Merging::Allowed,
         };
-        let free = match self.conservatism.is_overdrawn() {
-            true => None,
-            false => self.free(belief, before, &reach),
-        };
         let is_clear = |plan: &GapPlan| {
             plan.stops().all(|stop| {
                 let own = gap.direction == Direction::Write && stop.extent.overlaps(gap.extent);
-                !own && !is_being_written(stop.extent)
+                !own && !cx.is_being_written(stop.extent)
             })
         };
-        let free = free.filter(is_clear);
-        let paid = self.paid(
-            belief,
-            now,
-            gap,
-            &reach,
-            free.map_or(0, |plan| plan.wanted()),
-        );
+        let free = match self.conservatism.is_overdrawn() {
+            true => None,
+            false => self.in_turn(belief, before, &reach, requests, is_clear),
+        };
+        let read = free.filter(|free| free.request.is_none());
+        let read = read.map_or(0, |free| free.plan.wanted());
+        let paid = self.paid(belief, now, gap, &reach, read);
         if let Some(plan) = paid.filter(is_clear) {
             self.credit -= belief.spindle.period().as_nanos();
-            let means = Means::Paid;
-            return GapDecision::Plan(PaidPlan { plan, means });
+            return GapDecision::Plan(PaidPlan {
+                plan,
+                request: None,
+                means: Means::Paid,
+            });
         }
-        let Some(plan) = free else {
+        let Some(free) = free else {
             return GapDecision::Nothing;
         };
         if group != GapGroup::Planned {
@@ -232,13 +239,16 @@ impl FreeBlocks {
             return GapDecision::Withheld;
         }
         if let Some(waiting) = before.waiting {
-            self.conservatism.delayed(waiting.because_of(&plan));
+            self.conservatism.delayed(waiting.because_of(&free.plan));
         }
-        let means = Means::Free;
-        GapDecision::Plan(PaidPlan { plan, means })
+        self.turn = match free.request {
+            Some(_) => GapTurn::Tasks,
+            None => GapTurn::Requests,
+        };
+        GapDecision::Plan(free)
     }
 
-    fn free(
+    pub(super) fn free(
         &mut self,
         belief: &Profile,
         before: &GapBefore<'_>,
@@ -250,7 +260,7 @@ impl FreeBlocks {
         }
         let plan = best(&mut self.planner, &self.tasks, before.gap, reach)?;
         let plan = self.in_time_for_next(belief, before, reach, plan);
-        if self.pays(belief, before, &plan) {
+        if self.pays(before, &plan, || reading_of(belief, &plan)) {
             return Some(plan);
         }
         // Commands of their own may be overtaken.
@@ -265,7 +275,7 @@ impl FreeBlocks {
             }
             false => None,
         };
-        let apart = apart.filter(|plan| self.pays(belief, before, plan));
+        let apart = apart.filter(|plan| self.pays(before, plan, || reading_of(belief, plan)));
         self.gaps.unworthy += u64::from(apart.is_none());
         apart
     }
@@ -305,15 +315,20 @@ impl FreeBlocks {
         }
     }
 
-    /// Whether a plan reads for long enough to be worth what is expected to be lost by it: by the
-    /// commands behind it, and by those that would otherwise have overtaken the first of them.
-    fn pays(&self, belief: &Profile, before: &GapBefore<'_>, plan: &GapPlan) -> bool {
+    /// Whether a plan is worth what is expected to be lost by it: by the commands behind it, and by those that would
+    /// otherwise have overtaken the first of them. It is worth the time that it reads.
+    pub(super) fn pays(
+        &self,
+        before: &GapBefore<'_>,
+        plan: &GapPlan,
+        reading: impl FnOnce() -> Duration,
+    ) -> bool {
         let (gap, latency) = (before.gap, before.latency);
         let own = self.conservatism.expected_loss(gap, latency, plan)
             + late_choice(gap, before.ends, plan);
         let others = before.waiting.map(|waiting| waiting.because_of(plan));
         let loss = own + others.unwrap_or(Duration::ZERO) * WEIGHT;
-        self.conservatism.pays(|| reading_of(belief, plan), loss)
+        self.conservatism.pays(reading, loss)
     }
 
     /// A plan that makes the foreground wait one revolution more, if the grant allows it and it

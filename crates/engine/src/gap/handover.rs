@@ -17,10 +17,19 @@ pub(super) fn follows(
     direction: Direction,
     slow_block: Option<Duration>,
 ) -> Instant {
+    given_after(cx, head, slow_block) + electronics(cx.profile(), direction)
+}
+
+/// When a request is given to the drive, if another command that is given now comes before it.
+pub(super) fn given_after(
+    cx: &StageContext<'_>,
+    head: &Head,
+    slow_block: Option<Duration>,
+) -> Instant {
     let belief = cx.profile();
     let last = cx.dispatch.last().and_then(|sent| sent.route.as_ref());
     let is_full = cx.dispatch.at_drive() + 1 >= cx.intake.limits.commands_at_drive;
-    let given = match last.filter(|_| is_full) {
+    match last.filter(|_| is_full) {
         Some(route) => {
             let pass = Pass {
                 transfer: route.sweep(belief),
@@ -36,8 +45,7 @@ pub(super) fn follows(
             }
         }
         None => cx.now,
-    };
-    given + electronics(belief, direction)
+    }
 }
 
 /// The bus between the command before and a request whose first sector comes at `begins`, if it

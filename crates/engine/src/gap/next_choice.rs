@@ -35,7 +35,7 @@ pub(super) fn charge_late_choice(
     let late = course.start.since(head.free);
     let late = read.merged.map_or(late, |most| late.min(most));
     // Whoever follows the requests at the drive waits for it, too.
-    let behind = 1 + cx.dispatch.pieces().count() + cx.ordering.waiting();
+    let behind = 1 + cx.dispatch.pieces().count() + cx.ordering.waiting_foreground();
     conservatism.delayed(late * behind as u64);
     if read.merged.is_some() {
         conservatism.learn_late_choice(late);

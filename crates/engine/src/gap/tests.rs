@@ -16,7 +16,8 @@ struct GapBench {
 
 impl GapBench {
     fn new(rules: Option<Rules>) -> Self {
-        let bench = StageBench::new();
+        let mut bench = StageBench::new();
+        bench.ordering.index_background();
         let gap = rules.map(|rules| GapStage::by(rules, &bench.belief));
         GapBench {
             gap: gap.unwrap_or(GapStage::none()),
@@ -221,6 +222,8 @@ fn the_counts_of_two_actuators_are_added() {
         unworthy: 4 * n,
         withheld: 5 * n,
         planned: [6 * n, 7 * n, 8 * n, 9 * n],
+        requests: 12 * n,
+        request_blocks: [13 * n, 14 * n],
         head_time: Duration::from_nanos(10 * n),
         mispredicted: 11 * n,
     };
@@ -258,6 +261,11 @@ fn a_loss_is_charged_for_each_request_behind_it() {
         for n in 0..waiting {
             read(&mut bench, 10_000 + n * 100);
         }
+        // It waits for a gap, whatever is lost.
+        let extent = blocks(90_000, 8);
+        bench
+            .bench
+            .submit(Direction::Write, extent, Class::Background);
         bench.bench.now = Instant::ZERO + Duration::from_millis(12);
         bench.gap.charge(&bench.bench.cx(), slot, 1_000);
         let losses = bench.gap.losses();

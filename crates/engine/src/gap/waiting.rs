@@ -75,7 +75,7 @@ pub(super) fn waiting_beside(
         departs: course.start,
         ends: course.start + takes,
         alone: preemption.worth.waiting(level, alone),
-        behind: 1 + cx.ordering.waiting(),
+        behind: 1 + cx.ordering.waiting_foreground(),
     })
 }
 

@@ -215,11 +215,11 @@ impl Guarantees {
         if self.promised.is_none() {
             return true;
         }
-        while let Some(&Draft::Background(read)) = cx.dispatch.chosen.front() {
-            if self.leaves_room(cx, read.extent) {
+        while let Some(extent) = in_gap(cx) {
+            if self.leaves_room(cx, extent) {
                 break;
             }
-            cx.dispatch.chosen.pop_front();
+            cx.leave_out_first();
         }
         let chosen = cx.dispatch.chosen_piece();
         chosen.is_none_or(|piece| self.may_join(cx, piece))
@@ -397,13 +397,21 @@ impl Promised {
     }
 }
 
+/// The blocks of what goes next in the gap before the chosen piece, if something does.
+fn in_gap(cx: &StageContext<'_>) -> Option<Extent> {
+    match cx.dispatch.chosen.front()? {
+        Draft::Background(read) => Some(read.extent),
+        &Draft::InGap { piece } => Some(cx.ordering.blocks(piece).1),
+        _ => None,
+    }
+}
+
 /// The choice is given up for a batch: what was chosen waits among the others again.
 fn give_choice_up(cx: &mut StageContext<'_>) {
     if let Some(piece) = cx.dispatch.chosen_piece() {
         cx.ordering.unchoose(piece);
     }
-    cx.dispatch.chosen.clear();
-    cx.dispatch.settled = false;
+    cx.clear_chosen();
 }
 
 fn longest_blocks(cx: &StageContext<'_>) -> u64 {

@@ -46,9 +46,12 @@ impl Limits {
 
     /// How many requests may be held when another one of this class is accepted.
     pub fn open_to(&self, class: Class) -> usize {
+        let open_to_all = self.requests - self.reserved_for_real_time;
         match class {
             Class::RealTime { .. } => self.requests,
-            Class::BestEffort(_) | Class::Background => self.requests - self.reserved_for_real_time,
+            Class::BestEffort(_) => open_to_all,
+            // A choice: half. They wait for gaps, and keep nobody outside meanwhile.
+            Class::Background => open_to_all.div_ceil(2),
         }
     }
 

@@ -202,6 +202,7 @@ impl Transfers {
             Draft::ReadAhead(_) => Direction::Read,
             Draft::Hop(_) if cx.profile().seek_command == Switch::On => return Approach::SeekOnly,
             Draft::Request { .. }
+            | Draft::InGap { .. }
             | Draft::Background(..)
             | Draft::Calibration(_)
             | Draft::Flush

@@ -9,6 +9,7 @@ use scheduler::background::{Order, TaskPhase, TaskRefused};
 use scheduler::freeblock::{Caution, Ranges, SameTrack, WantedBlocks};
 
 mod granted;
+mod in_gaps;
 mod partly_known;
 mod scene;
 mod standing;

@@ -368,6 +368,7 @@ proptest! {
         dice in any::<u64>(),
         rules in prop::option::of(rules()),
         has_buffer in any::<bool>(),
+        in_gaps in any::<bool>(),
         actuators in 1..3u8,
         acts in prop::collection::vec((0..4_000u64, act()), 0..150),
     ) {
@@ -377,6 +378,9 @@ proptest! {
         let mut engine = Engine::new(Arc::clone(&belief), &|| hostile::make(policy), limits);
         if let Some(rules) = rules {
             engine = engine.with_preemption(rules);
+        }
+        if in_gaps && limits.commands_at_drive > 1 {
+            engine = engine.with_background(engine::Rules::default());
         }
         let mut trial = Trial::new(engine, base, dice);
         for (gap, act) in &acts {

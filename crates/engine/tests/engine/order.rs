@@ -447,14 +447,17 @@ fn the_last_slots_are_for_real_time_requests() {
         };
         engine.submit(NOW, request)
     };
-    for id in 0..3 {
-        assert_eq!(offer(id, Class::BestEffort(0)), Ok(()));
+    // Background requests, which wait for long, leave half of the others to more urgent ones.
+    for id in 0..2 {
+        assert_eq!(offer(id, Class::Background), Ok(()));
     }
+    assert_eq!(offer(2, Class::Background), Err(Refused::Full { limit: 2 }));
+    assert_eq!(offer(2, Class::BestEffort(0)), Ok(()));
     assert_eq!(
         offer(3, Class::BestEffort(0)),
         Err(Refused::Full { limit: 3 })
     );
-    assert_eq!(offer(3, Class::Background), Err(Refused::Full { limit: 3 }));
+    assert_eq!(offer(3, Class::Background), Err(Refused::Full { limit: 2 }));
     assert_eq!(offer(3, REAL_TIME), Ok(()));
     assert_eq!(offer(4, REAL_TIME), Ok(()));
     assert_eq!(offer(5, REAL_TIME), Err(Refused::Full { limit: 5 }));

@@ -69,11 +69,15 @@ impl BegunTask {
     }
 }
 
-/// A client that reads extents in ascending order, with so many requests in flight.
+/// A client that transfers extents in the order in which they are given, with so many requests in flight.
 #[derive(Clone, Debug)]
-pub struct ForegroundReader {
+pub struct BusyClient {
     /// The extents.
     pub extents: Vec<Extent>,
+    /// The direction of all requests.
+    pub direction: Direction,
+    /// The class of all requests.
+    pub class: Class,
     /// Requests in flight.
     pub depth: usize,
 }
@@ -84,7 +88,7 @@ pub struct ServedBeside {
     /// The tasks.
     pub tasks: Vec<BegunTask>,
     /// The client.
-    pub reader: Option<ForegroundReader>,
+    pub client: Option<BusyClient>,
     /// The longest time of a run. Zero: the load ends with the tasks and the client only.
     pub most: Duration,
 }
@@ -109,8 +113,12 @@ pub struct EndedTask {
 pub struct BusyFigures {
     /// The tasks in their order.
     pub tasks: Vec<EndedTask>,
-    /// The end of the client's last read.
-    pub reader_ended: Option<Instant>,
+    /// The end of the client's last request.
+    pub client_ended: Option<Instant>,
+    /// The client's requests that have ended while the load was there.
+    pub client_requests: u64,
+    /// Background requests, or parts of them, that were served in gaps, and their blocks.
+    pub in_gaps: (u64, u64),
     /// For how long background commands of their own held the head, as the drive says.
     pub head_time: Duration,
     /// Blocks of all background reads.
@@ -216,7 +224,7 @@ impl BusyDrive {
             ready: VecDeque::new(),
             has_begun: false,
             submitted: 0,
-            reader: beside.reader.clone().map(ReaderState::new),
+            client: beside.client.clone().map(ClientState::new),
             tasks,
             responses: (0, 0),
             read: 0,
@@ -228,7 +236,12 @@ impl BusyDrive {
         let engine = driver.engine();
         Ok(BusyFigures {
             tasks: host.tasks.into_iter().map(WatchedTask::end).collect(),
-            reader_ended: host.reader.and_then(|reader| reader.ended),
+            client_ended: host.client.as_ref().and_then(|client| client.ended),
+            client_requests: host.client.map_or(0, |client| client.done),
+            in_gaps: (
+                engine.gaps().requests,
+                engine.gaps().request_blocks.iter().sum(),
+            ),
             head_time: engine.gaps().head_time,
             read: host.read,
             mean_ms: nanos as f64 / 1e6 / requests.max(1) as f64,
@@ -267,7 +280,7 @@ struct BusyHost {
     ready: VecDeque<Demand>,
     has_begun: bool,
     submitted: u64,
-    reader: Option<ReaderState>,
+    client: Option<ClientState>,
     tasks: Vec<WatchedTask>,
     /// Requests of the load, and the sum of their response times in nanoseconds.
     responses: (u64, u64),
@@ -354,52 +367,60 @@ impl WatchedTask {
 }
 
 /// A client, and how far it is.
-struct ReaderState {
-    reader: ForegroundReader,
+struct ClientState {
+    client: BusyClient,
     next: usize,
     in_flight: usize,
+    done: u64,
     ended: Option<Instant>,
 }
 
-impl ReaderState {
-    fn new(reader: ForegroundReader) -> Self {
-        ReaderState {
-            reader,
+impl ClientState {
+    fn new(client: BusyClient) -> Self {
+        ClientState {
+            client,
             next: 0,
             in_flight: 0,
+            done: 0,
             ended: None,
         }
     }
 
-    fn next(&mut self) -> Option<Extent> {
-        let extent = *self.reader.extents.get(self.next)?;
-        (self.in_flight < self.reader.depth).then(|| {
+    fn next(&mut self) -> Option<Demand> {
+        let extent = *self.client.extents.get(self.next)?;
+        (self.in_flight < self.client.depth).then(|| {
             self.next += 1;
             self.in_flight += 1;
-            extent
+            Demand {
+                direction: self.client.direction,
+                extent,
+                class: self.client.class,
+                part: LoadPart::ONLY,
+                owner: Owner::task(0),
+            }
         })
     }
 
-    fn end_one(&mut self, now: Instant) {
+    /// A request has ended. One that is late has had the drive without the load.
+    fn end_one(&mut self, now: Instant, is_late: bool) {
         self.in_flight -= 1;
-        if self.in_flight == 0 && self.next == self.reader.extents.len() {
+        self.done += u64::from(!is_late);
+        if self.in_flight == 0 && self.next == self.client.extents.len() {
             self.ended = Some(now);
         }
     }
 }
 
 /// The first id of the client's requests.
-const READER_IDS: u64 = 1 << 62;
+const CLIENT_IDS: u64 = 1 << 62;
 
 impl BusyHost {
     fn is_closed(&self, now: Instant) -> bool {
         let have_ended = self.tasks.iter().all(|task| task.ended.ended.is_some());
-        let has_read = self
-            .reader
-            .as_ref()
-            .is_none_or(|reader| reader.ended.is_some());
-        let has_purpose = !self.tasks.is_empty() || self.reader.is_some();
-        (has_purpose && have_ended && has_read) || self.until.is_some_and(|until| until <= now)
+        let client = self.client.as_ref();
+        let has_ended = client.is_none_or(|client| client.ended.is_some());
+        let has_purpose = !self.tasks.is_empty() || self.client.is_some();
+        (has_purpose && have_ended && has_ended) || self.until.is_some_and(|until| until <= now)
     }
 
     fn submit(&mut self, now: Instant, engine: &mut Engine, first_id: u64, demand: Demand) {
@@ -436,9 +457,10 @@ impl Host for BusyHost {
         _: &mut Engine,
         finished: &mut Finished,
     ) -> Result<(), RunError> {
-        if finished.request.id.0 >= READER_IDS {
-            if let Some(reader) = &mut self.reader {
-                reader.end_one(now);
+        if finished.request.id.0 >= CLIENT_IDS {
+            let is_late = self.until.is_some_and(|until| until < now);
+            if let Some(client) = &mut self.client {
+                client.end_one(now, is_late);
             }
             return Ok(());
         }
@@ -459,16 +481,9 @@ impl Host for BusyHost {
             task.look(now, engine);
         }
         while !self.is_closed(now) && engine.has_room(Class::default()) {
-            let own = self.reader.as_mut().and_then(ReaderState::next);
-            if let Some(extent) = own {
-                let demand = Demand {
-                    direction: Direction::Read,
-                    extent,
-                    class: Class::default(),
-                    part: LoadPart::ONLY,
-                    owner: Owner::task(0),
-                };
-                self.submit(now, engine, READER_IDS, demand);
+            let own = self.client.as_mut().and_then(ClientState::next);
+            if let Some(demand) = own {
+                self.submit(now, engine, CLIENT_IDS, demand);
                 continue;
             }
             let Some(demand) = self.ready.pop_front() else {

@@ -102,7 +102,7 @@ impl SetsBench {
         let blocks = set.blocks().0;
         let run = busy.serve(&ServedBeside {
             tasks: vec![BegunTask::of(set)],
-            reader: None,
+            client: None,
             most: Duration::from_secs(self.seconds),
         })?;
         let task = &run.tasks[0];

@@ -193,6 +193,7 @@ impl Conservatism {
         };
         Guard {
             to_free: guard(Direction::Read, gap.delivery),
+            to_write: guard(Direction::Write, gap.delivery),
             to_destination: guard(gap.direction, Delivery::Queued),
         }
     }
@@ -274,7 +275,7 @@ impl Conservatism {
             let is_sure = stop.kind == Kind::Source && delivery == Delivery::Queued;
             if !is_sure {
                 let slack = stop.slack.as_nanos() as i64;
-                late += self.chance(gap, (Direction::Read, delivery), slack);
+                late += self.chance(gap, (stop.direction, delivery), slack);
             }
             delivery = Delivery::of(gap.follows, stop.ends);
         }

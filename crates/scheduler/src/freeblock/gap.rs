@@ -157,6 +157,8 @@ impl Gap {
 pub struct Guard {
     /// The margin between the arrival on a track and the first free sector.
     pub to_free: Duration,
+    /// The margin between the arrival on a track and the first sector of a background request that writes.
+    pub to_write: Duration,
     /// The margin between the arrival on B's track after a detour and B's first sector.
     pub to_destination: Duration,
 }

@@ -1,6 +1,6 @@
 //! The plan of a gap.
 
-use block::{Duration, Extent, Instant};
+use block::{Direction, Duration, Extent, Instant};
 
 /// The largest number of reads in a plan.
 pub const MOST_STOPS: usize = 4;
@@ -18,11 +18,13 @@ pub enum Kind {
     Destination,
 }
 
-/// One free read.
+/// One free read, or a background request that is served in a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// The place of the read.
     pub kind: Kind,
+    /// The direction of the transfer: a background request may be a write.
+    pub direction: Direction,
     /// The blocks from the first to the last wanted one, on one track. Unwanted blocks between them
     /// are read, too. For [`Kind::Merged`] the extent ends before B's first block.
     pub extent: Extent,

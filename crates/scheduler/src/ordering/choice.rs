@@ -178,7 +178,7 @@ impl Ordering {
                 if self.pieces.is_sorted(piece) && self.place(piece) == (area, level) =>
             {
                 self.queues[area * PriorityLevel::COUNT + level].forget(&mut self.pieces, piece);
-                self.update_ready(area, level);
+                self.left_queue(area, level, piece);
                 return self.mark_chosen(now, piece);
             }
             Choice::WaitUntil(then) if then > now => return NextPiece::Nothing(Some(then)),
@@ -194,7 +194,7 @@ impl Ordering {
     }
 
     /// Chooses a queued piece without its policy.
-    fn choose_past_policy(&mut self, now: Instant, piece: PieceId) -> NextPiece {
+    pub(super) fn choose_past_policy(&mut self, now: Instant, piece: PieceId) -> NextPiece {
         self.withdraw_from_queue(piece);
         self.mark_chosen(now, piece)
     }

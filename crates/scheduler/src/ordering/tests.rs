@@ -46,13 +46,16 @@ struct Both {
 
 const BLOCKS: u64 = 4_000;
 
-const TARGET: SeekTarget = SeekTarget {
-    position: Position {
-        cylinder: 0,
-        head: 0,
-    },
-    angle: Angle::ZERO,
-};
+/// The position of a piece: ten cylinders have all blocks.
+fn target(extent: Extent) -> SeekTarget {
+    SeekTarget {
+        position: Position {
+            cylinder: (extent.start().0 * 10 / BLOCKS) as u32,
+            head: 0,
+        },
+        angle: Angle::ZERO,
+    }
+}
 
 impl Both {
     fn new() -> Self {
@@ -63,8 +66,10 @@ impl Both {
             grace: None,
             pieces: 10_000,
         };
+        let mut ordering = Ordering::new(&|| policy.make(), rules);
+        ordering.index_background();
         Both {
-            ordering: Ordering::new(&|| policy.make(), rules),
+            ordering,
             known: Vec::new(),
             barriers: 0,
             requests: 0,
@@ -82,7 +87,7 @@ impl Both {
                     direction,
                     extent: blocks(start, length),
                     level: level_of(level),
-                    target: TARGET,
+                    target: target(blocks(start, length)),
                 };
                 self.requests += 1;
                 let piece = self.ordering.enter(now, new_piece);
@@ -94,6 +99,11 @@ impl Both {
             }
             Act::Give(n) => {
                 if let Some(piece) = self.nth_queued(n) {
+                    let background = self.ordering.background();
+                    if n % 2 == 0 && background.iter().any(|place| place.1 == piece) {
+                        self.ordering.choose_for_gap(now, piece);
+                        return self.ordering.give(now, piece);
+                    }
                     self.ordering.withdraw_from_queue(piece);
                     self.ordering.no_longer_waits(piece);
                     self.ordering.pieces.step(piece, Transition::Choose);
@@ -145,7 +155,9 @@ impl Both {
         }
         let cut = self
             .ordering
-            .divide(Instant::ZERO, piece, wanted, &mut |_, _, _| TARGET);
+            .divide(Instant::ZERO, piece, wanted, &mut |_, _, extent| {
+                target(extent)
+            });
         self.known[place].extent = self.ordering.blocks(piece).1;
         for part in cut.into_iter().flatten() {
             let extent = self.ordering.blocks(part).1;
@@ -203,6 +215,20 @@ impl Both {
     }
 
     fn check(&self) {
+        let waiting = |known: &&Known| {
+            let entry = self.ordering.pieces.get(known.piece);
+            entry.part != QueuePart::Out && entry.level == PriorityLevel::BACKGROUND
+        };
+        let background = self.known.iter().filter(waiting);
+        let mut background: Vec<(u32, PieceId)> = background
+            .map(|known| (target(known.extent).position.cylinder, known.piece))
+            .collect();
+        background.sort();
+        assert_eq!(self.ordering.background(), background);
+        assert_eq!(
+            self.ordering.waiting_foreground() + background.len(),
+            self.ordering.waiting()
+        );
         for (place, known) in self.known.iter().enumerate() {
             let entry = self.ordering.pieces.get(known.piece);
             if entry.stage == PieceState::Waiting {
@@ -345,7 +371,10 @@ fn who_takes_over_knows_all_that_waits() {
     let view = View {
         now: Instant::ZERO,
         belief: &belief,
-        head: TARGET.position,
+        head: Position {
+            cylinder: 0,
+            head: 0,
+        },
         ready: Instant::ZERO,
         previous: Direction::Read,
     };
@@ -411,7 +440,10 @@ fn what_an_overdue_piece_waits_for_goes_before_everything_as_urgent() {
         let view = View {
             now,
             belief: &belief,
-            head: TARGET.position,
+            head: Position {
+                cylinder: 0,
+                head: 0,
+            },
             ready: now,
             previous: Direction::Read,
         };

@@ -57,6 +57,7 @@ prop_compose! {
     ) -> (Instant, [Duration; 2], Direction, u64, Guard, SameTrack) {
         let guard = Guard {
             to_free: Duration::from_micros(guards.0),
+            to_write: Duration::from_micros(guards.0),
             to_destination: Duration::from_micros(guards.1),
         };
         (

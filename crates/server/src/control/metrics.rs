@@ -3,17 +3,17 @@
 //! Units are those of Prometheus: seconds, bytes, shares from 0 to 1. Counters only grow while the service
 //! runs. [`ALL`] is the reference: it has every metric.
 
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Unit;
 
 use crate::status::{HeadKind, Mode, Status};
 
 mod encoding;
 mod samples;
 
-use encoding::Snapshot;
+pub use encoding::text;
 use samples::{
-    Samples, caches, classified, each, flows, lateness, responses, scrubs, slow_heads, standing,
-    streams, tasks,
+    Samples, caches, classified, each, flows, gap_requests, lateness, responses, scrubs,
+    slow_heads, standing, streams, tasks,
 };
 
 /// The content type of the format.
@@ -238,6 +238,12 @@ pub const ALL: &[Metric] = &[
         |s, to| {
             each(s, to, |drive| Some(drive.impact.budget_percent / 100.0));
         },
+    ),
+    counter(
+        "gap_requests",
+        "What requests of the background class transferred in gaps of more urgent ones",
+        Some(Unit::Bytes),
+        |s, to| gap_requests(s, to),
     ),
     gauge(
         "task_asked",
@@ -485,13 +491,4 @@ const fn counter(
         kind: Kind::Counter,
         read,
     }
-}
-
-/// All metrics of a service as text. `None` if the encoder fails, which it never does for text.
-pub fn text(status: &Status) -> Option<String> {
-    let mut registry = Registry::with_prefix("headtime");
-    registry.register_collector(Box::new(Snapshot(status.clone())));
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry).ok()?;
-    Some(text)
 }

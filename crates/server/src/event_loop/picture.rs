@@ -7,8 +7,8 @@ use profiler::tracker;
 use crate::accounts::tally::{ClassTally, Tally};
 use crate::disk::Disk;
 use crate::status::{
-    self, DriveStatus, Errors, Flow, Head, HeadComparison, HeadTime, Impact, Latency, Lateness,
-    Mode, Queue, Traffic,
+    self, DriveStatus, Errors, Flow, GapRequests, Head, HeadComparison, HeadTime, Impact, Latency,
+    Lateness, Mode, Queue, Traffic,
 };
 use crate::tasks::Tasks;
 use crate::volume::Volumes;
@@ -27,6 +27,7 @@ impl Picture<'_> {
         let second = self.tally.last_second(self.disk.now);
         let slice_us = second.slice.as_nanos() / 1000;
         let (mode, mode_reason) = self.mode();
+        let gap_requests = self.gap_requests();
         DriveStatus {
             capacity_bytes: self.disk.shape.bytes(),
             queue: Queue {
@@ -50,12 +51,12 @@ impl Picture<'_> {
                 .map(|confidence| confidence.share()),
             heads: HeadComparison::of(self.disk.engine.slow_heads(), self.disk.now),
             impact: Impact {
-                measured_percent: self
-                    .tasks
-                    .is_any_active(self.disk)
+                measured_percent: (self.tasks.is_any_active(self.disk)
+                    || gap_requests.commands_total > 0)
                     .then(|| self.disk.engine.impact() * 100.0),
                 budget_percent: 0.0,
             },
+            gap_requests,
             standing: self.volumes.caches.standing(self.disk),
             streams: self.volumes.streams.summary(self.disk),
             caches: self.volumes.caches.status(),
@@ -68,6 +69,16 @@ impl Picture<'_> {
                 flushes_total: self.tally.failed[2],
             },
             ..DriveStatus::default()
+        }
+    }
+
+    fn gap_requests(&self) -> GapRequests {
+        let gaps = self.disk.engine.gaps();
+        let [read, written] = gaps.request_blocks.map(|blocks| blocks * self.disk.block());
+        GapRequests {
+            commands_total: gaps.requests,
+            read_bytes_total: read,
+            written_bytes_total: written,
         }
     }
 

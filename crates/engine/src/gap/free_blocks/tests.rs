@@ -114,6 +114,7 @@ fn only_wanted_blocks_count_as_read() {
     let belief = profile();
     let stop = |start, length, wanted| Stop {
         kind: Kind::Detour,
+        direction: Direction::Read,
         extent: blocks(start, length),
         wanted,
         slack: Duration::ZERO,

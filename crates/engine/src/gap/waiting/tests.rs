@@ -68,6 +68,7 @@ fn waited(held: Duration) -> f64 {
 fn stop(kind: Kind, ends: Instant) -> Stop {
     Stop {
         kind,
+        direction: Direction::Read,
         extent: blocks(1_000, 8),
         wanted: 8,
         slack: Duration::ZERO,

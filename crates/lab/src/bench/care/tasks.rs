@@ -1,11 +1,11 @@
 //! Declared tasks: shared reads, any `k` of `n` pieces, and tasks that are hastened.
 
-use block::{Duration, Extent, Instant, Lba};
+use block::{Class, Direction, Duration, Extent, Instant, Lba};
 use scheduler::background::DeclaredSet;
 use serde::Serialize;
 
 use super::{CareBench, CareFigures, CareLength};
-use crate::bench::busy::{BegunTask, BusyDrive, BusyFigures, ForegroundReader, ServedBeside};
+use crate::bench::busy::{BegunTask, BusyClient, BusyDrive, BusyFigures, ServedBeside};
 use crate::dice::SplitMix;
 use crate::{Failure, Progress, named};
 
@@ -26,6 +26,31 @@ pub struct SharingFigures {
     pub hastened_loss_percent: f64,
     /// A hastened task against clients that read the same blocks.
     pub hastened: Vec<HastenedFigures>,
+    /// Writes of the background class, which go in gaps.
+    pub free_writes: Vec<FreeWriteFigures>,
+}
+
+/// A client that writes beside the load, in the background class and in that of the load.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FreeWriteFigures {
+    /// KiB of a write.
+    pub piece_kib: u64,
+    /// Writes that the client has in flight.
+    pub depth: usize,
+    /// Megabytes a second that are written.
+    pub mb_s: f64,
+    /// Megabytes a second of that in gaps, in whole writes and in parts of them.
+    pub in_gaps_mb_s: f64,
+    /// KiB of a command in a gap, in the mean.
+    pub in_gaps_kib: f64,
+    /// How much longer the foreground's responses are, in per cent.
+    pub foreground_loss_percent: f64,
+    /// The engine's estimate of that loss.
+    pub estimated_loss_percent: f64,
+    /// Megabytes a second of the same client in the class of the load.
+    pub urgent_mb_s: f64,
+    /// How much longer the foreground's responses are beside that one, in per cent.
+    pub urgent_loss_percent: f64,
 }
 
 /// A task that needs any half of its pieces.
@@ -52,8 +77,10 @@ pub struct HastenedFigures {
 struct Sizes {
     /// Pieces of which the tasks choose.
     pieces: u64,
-    /// How long the scan of the whole drive lasts.
+    /// How long the scan of the whole drive lasts, and each run with writes.
     scan: Duration,
+    /// Writes of a run at most.
+    writes: u64,
 }
 
 /// Bytes of a piece. A choice: a checksum's or an object's block.
@@ -64,6 +91,9 @@ const ANY_KIB: [u64; 3] = [4, 16, 64];
 
 /// Requests in flight of the clients: a program that reads a block at a time, and two that read ahead.
 const DEPTHS: [usize; 3] = [1, 4, 16];
+
+/// Writes in flight of the client that writes: as many as the kernel's write-back keeps at a block device. A choice.
+const WRITE_DEPTH: usize = 256;
 
 /// How many pieces of a hundred each of the three tasks wants. A choice: each two have 36 in common.
 const WANTED_OF_100: u64 = 60;
@@ -88,10 +118,12 @@ pub(super) fn measure(bench: &CareBench, progress: &dyn Progress) -> Result<Care
         CareLength::Short => Sizes {
             pieces: 400,
             scan: Duration::from_secs(60),
+            writes: 20_000,
         },
         CareLength::Long => Sizes {
             pieces: 8_000,
             scan: Duration::from_secs(900),
+            writes: 60_000,
         },
     };
     let drive = named::drive(&bench.drive)?;
@@ -103,7 +135,7 @@ pub(super) fn measure(bench: &CareBench, progress: &dyn Progress) -> Result<Care
         pieces: drive.scattered(bench.seed, sizes.pieces, PIECE_BYTES)?,
         drive,
     };
-    trial.measure(bench, sizes.scan, progress)
+    trial.measure(bench, &sizes, progress)
 }
 
 /// A busy drive, and pieces on it.
@@ -117,9 +149,10 @@ impl Trial {
     fn measure(
         mut self,
         bench: &CareBench,
-        scan: Duration,
+        sizes: &Sizes,
         progress: &dyn Progress,
     ) -> Result<CareFigures, Failure> {
+        let scan = sizes.scan;
         progress.begin("tasks: a scan of the whole drive");
         let all = Extent::new(Lba(0), self.drive.truth().geometry.sectors());
         let all = declared(vec![all.map_err(Failure::failed)?])?;
@@ -155,6 +188,8 @@ impl Trial {
         };
         progress.begin("tasks: hastened");
         self.hasten(union.clone(), &means, &mut sharing)?;
+        progress.begin("tasks: writes in gaps");
+        sharing.free_writes = self.write(bench.seed, sizes)?;
         let rate = |blocks: u64, time: Duration| self.drive.megabytes(blocks) / time.as_secs_f64();
         Ok(CareFigures {
             free_mb_s: rate(union.blocks().0, last_end(&three)?),
@@ -210,15 +245,17 @@ impl Trial {
         let took = (Instant::ZERO + last_end(&run)?).since(at);
         sharing.hastened_loss_percent = means.loss_percent(&run);
         for depth in DEPTHS {
-            let reader = ForegroundReader {
+            let client = BusyClient {
                 extents: rest.clone(),
+                direction: Direction::Read,
+                class: Class::default(),
                 depth,
             };
             let read = self.drive.serve(&ServedBeside {
-                reader: Some(reader),
+                client: Some(client),
                 ..ServedBeside::default()
             })?;
-            let ended = read.reader_ended.ok_or_else(unfinished)?;
+            let ended = read.client_ended.ok_or_else(unfinished)?;
             sharing.hastened.push(HastenedFigures {
                 depth,
                 time_ratio: ratio(took, ended.since(Instant::ZERO)),
@@ -228,10 +265,64 @@ impl Trial {
         Ok(())
     }
 
+    /// A client that writes pieces of several sizes at random places.
+    fn write(&self, seed: u64, sizes: &Sizes) -> Result<Vec<FreeWriteFigures>, Failure> {
+        let most = sizes.scan;
+        let means = Means {
+            alone: self.serve(Vec::new(), most)?.mean_ms,
+        };
+        let each = ANY_KIB.into_iter().map(|piece_kib| {
+            let bytes = piece_kib << 10;
+            let drive = self.drive.truth();
+            let capacity = drive.geometry.sectors().0 * u64::from(drive.block_bytes);
+            let count = sizes.writes.min(capacity / bytes / 2);
+            let mut extents = self.drive.scattered(seed, count, bytes)?;
+            let mut dice = SplitMix::new(seed);
+            // A client that writes in the order of the blocks would gain by it.
+            for place in (1..extents.len()).rev() {
+                extents.swap(place, dice.below(place as u64 + 1) as usize);
+            }
+            let run = |class| {
+                let client = BusyClient {
+                    extents: extents.clone(),
+                    direction: Direction::Write,
+                    class,
+                    depth: WRITE_DEPTH,
+                };
+                self.drive.serve(&ServedBeside {
+                    client: Some(client),
+                    most,
+                    ..ServedBeside::default()
+                })
+            };
+            let (free, urgent) = (run(Class::Background)?, run(Class::default())?);
+            let in_gaps = free.in_gaps;
+            let mb_s = |run: &BusyFigures| {
+                let ended = run.client_ended.unwrap_or(run.end).since(Instant::ZERO);
+                (run.client_requests * bytes) as f64 / 1e6 / ended.as_secs_f64()
+            };
+            Ok(FreeWriteFigures {
+                piece_kib,
+                depth: WRITE_DEPTH,
+                mb_s: mb_s(&free),
+                in_gaps_mb_s: self.drive.megabytes(in_gaps.1)
+                    / free.end.since(Instant::ZERO).as_secs_f64(),
+                in_gaps_kib: self.drive.megabytes(in_gaps.1) * 1e6
+                    / 1024.0
+                    / in_gaps.0.max(1) as f64,
+                foreground_loss_percent: means.loss_percent(&free),
+                estimated_loss_percent: free.losses.share() * 100.0,
+                urgent_mb_s: mb_s(&urgent),
+                urgent_loss_percent: means.loss_percent(&urgent),
+            })
+        });
+        each.collect()
+    }
+
     fn serve(&self, tasks: Vec<BegunTask>, most: Duration) -> Result<BusyFigures, Failure> {
         self.drive.serve(&ServedBeside {
             tasks,
-            reader: None,
+            client: None,
             most,
         })
     }
@@ -286,6 +377,14 @@ mod tests {
         assert!(sharing.any_half[0].speedup >= 2.0, "{figures:?}");
         for client in &sharing.hastened {
             assert!(client.time_ratio <= 2.0, "{figures:?}");
+        }
+        // Random writes of the background cost the foreground no more than the budget, and as its own they do.
+        for writes in &sharing.free_writes {
+            assert!(writes.in_gaps_mb_s > 0.1, "{figures:?}");
+            let most = figures.budget_percent;
+            assert!(writes.estimated_loss_percent <= most, "{figures:?}");
+            assert!(writes.foreground_loss_percent <= most + 0.5, "{figures:?}");
+            assert!(writes.urgent_loss_percent > 100.0, "{figures:?}");
         }
     }
 }

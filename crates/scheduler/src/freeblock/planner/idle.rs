@@ -140,6 +140,7 @@ impl Planner {
         let (slack, begins) = first?;
         let stop = Stop {
             kind: Kind::Detour,
+            direction: Direction::Read,
             extent,
             wanted,
             slack,

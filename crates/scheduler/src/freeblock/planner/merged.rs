@@ -89,6 +89,7 @@ pub(super) fn merged(
         }
         let stop = Stop {
             kind: Kind::Merged,
+            direction: Direction::Read,
             extent: blocks_of(track, start..before),
             wanted: slices.wanted(slice..inside.end),
             slack: comes.since(arrives),

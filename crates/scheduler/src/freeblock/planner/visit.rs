@@ -348,6 +348,7 @@ impl Visiting<'_> {
             let ends = self.turning.at(swept.ways.1);
             *place = Some(Stop {
                 kind: self.kind,
+                direction: Direction::Read,
                 extent: blocks_of(&self.track, swept.blocks.0..swept.blocks.1),
                 wanted: swept.wanted,
                 slack: self.turning.at(swept.ways.0).since(there),

@@ -5,13 +5,23 @@ use std::fmt;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
 
 use super::samples::{Sample, Samples};
 use super::{ALL, Kind};
 use crate::status::Status;
 
+/// All metrics of a service as text. `None` if the encoder fails, which it never does for text.
+pub fn text(status: &Status) -> Option<String> {
+    let mut registry = Registry::with_prefix("headtime");
+    registry.register_collector(Box::new(Snapshot(status.clone())));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).ok()?;
+    Some(text)
+}
+
 #[derive(Debug)]
-pub(super) struct Snapshot(pub(super) Status);
+struct Snapshot(Status);
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {

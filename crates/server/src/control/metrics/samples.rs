@@ -41,6 +41,15 @@ pub(super) fn each(status: &Status, to: &mut Samples, value: impl Fn(&DriveStatu
     }
 }
 
+pub(super) fn gap_requests(status: &Status, to: &mut Samples) {
+    for drive in &status.drives {
+        for (direction, bytes) in drive.gap_requests.bytes() {
+            let labels = [("drive", &*drive.name), ("direction", direction)];
+            to.add(&labels, bytes as f64);
+        }
+    }
+}
+
 pub(super) fn flows(status: &Status, to: &mut Samples, value: impl Fn(&Flow) -> f64) {
     for drive in &status.drives {
         for Traffic {
