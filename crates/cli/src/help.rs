@@ -8,7 +8,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
         "Serve and operate",
         &[
             "adopt", "serve", "doctor", "top", "ctl", "why", "streams", "play", "record", "scan",
-            "scrub", "backup", "mirror", "emulate", "replay", "demo",
+            "scrub", "backup", "restore", "mirror", "emulate", "replay", "demo",
         ],
     ),
     (

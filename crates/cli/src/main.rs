@@ -20,6 +20,7 @@ mod output;
 mod paper;
 mod profile;
 mod replay;
+mod restore;
 mod scan;
 mod schema;
 mod scrub;
@@ -27,6 +28,7 @@ mod serve;
 mod service;
 mod settings;
 mod simulate;
+mod state_file;
 mod streams;
 mod top;
 mod trace;
@@ -99,6 +101,8 @@ enum HeadtimeCommand {
     Record(Box<streams::record::RecordArgs>),
     /// Replay a captured live run in virtual time, and compare every decision.
     Replay(replay::ReplayArgs),
+    /// Write an image to a live volume, in the gaps of its drive.
+    Restore(Box<restore::RestoreArgs>),
     /// Read every block of a live volume in the gaps of its drive.
     Scan(scan::ScanArgs),
     /// Print JSON Schemas of what `--json` prints
@@ -157,6 +161,7 @@ fn main() -> ExitCode {
         HeadtimeCommand::Profile(arguments) => profile::run(&arguments),
         HeadtimeCommand::Record(arguments) => streams::record::run(&arguments),
         HeadtimeCommand::Replay(arguments) => replay::run(&arguments),
+        HeadtimeCommand::Restore(arguments) => restore::run(&arguments),
         HeadtimeCommand::Scan(arguments) => scan::run(&arguments),
         HeadtimeCommand::Schema(arguments) => schema::run(&arguments),
         HeadtimeCommand::Scrub(arguments) => scrub::run(&arguments),

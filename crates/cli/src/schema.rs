@@ -80,6 +80,7 @@ pub const ALL: &[Schema] = schemas![
     "profile",
     "profile-behind",
     "profile-check",
+    "restore",
     "scan",
     "scrub",
     "serve-check",

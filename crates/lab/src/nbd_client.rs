@@ -13,7 +13,7 @@ use nbd::offer::Text;
 use nbd::request::Asked;
 use nbd::{Context, Style};
 
-/// A connection to the default export.
+/// A connection to an export.
 pub struct LoadClient {
     stream: UnixStream,
     requests: Requests,
@@ -47,10 +47,27 @@ const HANGS: Duration = Duration::from_secs(600);
 impl LoadClient {
     /// Connects and negotiates, for up to `pending` outstanding requests.
     pub fn connect(socket: &Path, pending: usize) -> io::Result<Self> {
+        LoadClient::with_export(socket, Text::default(), pending)
+    }
+
+    /// Connects to an export at an address `nbd+unix:///EXPORT?socket=PATH`, as a service names it.
+    ///
+    /// # Errors
+    /// If the address is another one, the connection breaks, or the server does not agree.
+    pub fn connect_to(uri: &str, pending: usize) -> io::Result<Self> {
+        let parts = uri.strip_prefix("nbd+unix:///");
+        let parts = parts.and_then(|rest| rest.split_once("?socket="));
+        let (export, socket) =
+            parts.ok_or_else(|| io::Error::other("expected an address of a unix socket"))?;
+        let export = Text::new(export).map_err(io::Error::other)?;
+        LoadClient::with_export(Path::new(socket), export, pending)
+    }
+
+    fn with_export(socket: &Path, export: Text, pending: usize) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(HANGS))?;
         stream.set_write_timeout(Some(HANGS))?;
-        let (session, received) = negotiate(&mut &stream, Text::default(), Vec::new())?;
+        let (session, received) = negotiate(&mut &stream, export, Vec::new())?;
         Ok(LoadClient {
             stream,
             requests: Requests::new(session, pending),
@@ -58,6 +75,11 @@ impl LoadClient {
             contents: Contents::default(),
             out: Vec::new(),
         })
+    }
+
+    /// The export, as the server offers it.
+    pub fn session(&self) -> &Session {
+        self.requests.session()
     }
 
     /// Sends a request; returns its cookie.

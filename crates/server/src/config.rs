@@ -325,6 +325,15 @@ impl ExportClass {
             ExportClass::Background => block::Class::Background,
         }
     }
+
+    /// The class in the configuration.
+    pub fn name(self) -> String {
+        match self {
+            ExportClass::Foreground => "foreground".to_owned(),
+            ExportClass::BestEffort(priority) => format!("best-effort-{priority}"),
+            ExportClass::Background => "background".to_owned(),
+        }
+    }
 }
 
 /// A listener for NBD clients.

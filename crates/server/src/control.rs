@@ -29,7 +29,9 @@ pub use desk::Bounds;
 pub use learning::{Learn, MOST_GRANTED_PPM};
 pub use lease::Lease;
 pub use plane::{GRACE, Listeners, Plane, listen, listen_http};
-pub use protocol::{BeginCheckpoint, BegunCheckpoint, BitmapChange, ScrubBlocks, ScrubOrder};
+pub use protocol::{
+    BeginCheckpoint, BegunCheckpoint, BitmapChange, ListedExport, ScrubBlocks, ScrubOrder,
+};
 
 use headtime_client::wire;
 use serde::{Deserialize, Serialize};
@@ -54,6 +56,9 @@ pub trait Service: Send + Sync + 'static {
     /// # Errors
     /// The reason, and what was expected.
     fn scan(&self, order: Scan) -> Result<u64, String>;
+
+    /// All exports.
+    fn exports(&self) -> Vec<ListedExport>;
 
     /// Makes a checkpoint of a volume. The call returns after its moment.
     ///

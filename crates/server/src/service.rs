@@ -20,7 +20,7 @@ use crate::checkpoint::moment::CheckpointStatus;
 use crate::clients::Seats;
 use crate::config::{Access, Config, Places};
 use crate::control::notify::Activated;
-use crate::control::protocol::{BeginCheckpoint, BegunCheckpoint, BitmapChange};
+use crate::control::protocol::{BeginCheckpoint, BegunCheckpoint, BitmapChange, ListedExport};
 use crate::control::{self, Changes, Learn, LearningReport, ScrubOrder, ScrubReport};
 use crate::event_loop::EventLoop;
 use crate::event_loop::mailbox::Mailbox;
@@ -42,6 +42,7 @@ mod doors;
 mod drives;
 pub mod dry_run;
 mod ending;
+mod exports;
 mod learning;
 pub mod mirrors;
 mod reload;
@@ -307,6 +308,10 @@ impl control::Service for Running {
 
     fn scan(&self, order: control::Scan) -> Result<u64, String> {
         self.begin_scan(&order)
+    }
+
+    fn exports(&self) -> Vec<ListedExport> {
+        self.all_exports()
     }
 
     fn begin_checkpoint(&self, order: &BeginCheckpoint) -> Result<BegunCheckpoint, String> {

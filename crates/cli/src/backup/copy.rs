@@ -12,9 +12,9 @@ use rustix::fs::{Advice, fadvise};
 use server::checksums::record::crc;
 
 use super::moment::{DEPTH, Moment};
-use super::state::sync_folder;
 use crate::bar::ProgressLines;
 use crate::output::Exit;
+use crate::state_file::sync_folder;
 use crate::verbosity::bar_target;
 
 /// An image that is being written.

@@ -1,12 +1,12 @@
 //! The file beside an image, which says what the image is.
 
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::output::Exit;
+use crate::state_file;
 
 /// What an image is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,16 +72,8 @@ impl ImageState {
     /// If the file cannot be written.
     pub fn store(&self, image: &Path) -> Result<(), Exit> {
         let path = path(image);
-        let written = || {
-            let text = serde_json::to_string_pretty(self)? + "\n";
-            let new = path.with_extension("json.new");
-            let mut file = File::create(&new)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&new, &path)?;
-            sync_folder(&path)
-        };
-        written().map_err(|error| Exit::failed(format!("{}: {error}", path.display())))
+        let stored = state_file::store(&path, self);
+        stored.map_err(|error| Exit::failed(format!("{}: {error}", path.display())))
     }
 
     /// Whether a bitmap with this base has all changes since the image.
@@ -96,15 +88,6 @@ impl ImageState {
                 Phase::Writing => is_at(&self.since),
             }
     }
-}
-
-/// Makes a change of a folder durable.
-pub fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    File::open(folder)?.sync_all()
 }
 
 fn path(image: &Path) -> PathBuf {

@@ -23,6 +23,7 @@ mod programs;
 mod recipe;
 mod recorded;
 mod resize;
+mod restored;
 mod scan_resumed;
 mod scanned;
 mod schemas;

@@ -199,6 +199,17 @@ fn what_a_service_prints_is_what_its_schemas_say() {
         ],
     );
     says(
+        "restore",
+        &[
+            "restore",
+            "kept",
+            "--from",
+            "b.raw",
+            "--foreground",
+            "--json",
+        ],
+    );
+    says(
         "ctl-checkpoint-list",
         &["ctl", "--json", "checkpoint", "list"],
     );

@@ -142,8 +142,8 @@ impl WaitingRequests<'_> {
         None
     }
 
-    /// The blocks of a request that pass while the arm is on the first of its tracks: from its arrival there until it has
-    /// to leave for the chosen request.
+    /// The blocks of a request that pass from the arrival of the arm at its first track until it has to leave for the chosen
+    /// request.
     ///
     /// ```text
     ///   track            |  the request's blocks   |
@@ -178,9 +178,16 @@ impl WaitingRequests<'_> {
             0 => arrives + comes,
             _ => arrives + landing,
         };
-        let most = leaves.since(begins).as_nanos() / sector;
         let (_, whole) = cx.ordering.blocks(piece);
-        let until = (begun + most).min(blocks);
+        // Behind the end of the track its next one comes, to which the drive switches.
+        let time = leaves.since(begins).as_nanos();
+        let on_first = (time / sector).min(blocks - begun);
+        let left = time.saturating_sub(on_first * sector + belief.head_switch.as_nanos());
+        let behind = match begun + on_first == blocks {
+            true => left / sector,
+            false => 0,
+        };
+        let until = (begun + on_first + behind).min(whole.length().0);
         let longest = self.preemption.rules().and_then(|rules| rules.chunk);
         let until = longest.map_or(until, |most| until.min(begun + most.0));
         self.whole_pages(whole, (whole.start().0 + begun, whole.start().0 + until))

@@ -101,6 +101,7 @@ fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
         }
         Ask::Status => serde_json::to_value(service.status()),
         Ask::Tasks => serde_json::to_value(tasks(service)),
+        Ask::Exports => serde_json::to_value(service.exports()),
         Ask::Scan(order) => match scan(service, lease, order) {
             Ok(task) => Ok(serde_json::json!({ "task": task })),
             Err(problem) => return Answer::refusal(problem),

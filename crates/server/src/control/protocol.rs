@@ -36,6 +36,8 @@ pub enum Ask {
     Status,
     /// The background tasks: a list of [`crate::status::Task`] by drive.
     Tasks,
+    /// The exports: a list of [`ListedExport`].
+    Exports,
     /// Begins to read a volume. The answer is `{"task":ID}`.
     Scan(Scan),
     /// Begins to verify a volume's checksums.
@@ -122,6 +124,7 @@ impl Ask {
             self,
             Ask::Status
                 | Ask::Tasks
+                | Ask::Exports
                 | Ask::Scrubs
                 | Ask::Checkpoints
                 | Ask::Bitmaps
@@ -215,6 +218,21 @@ pub struct BegunCheckpoint {
     pub uri: Option<String>,
     /// The dirty bitmap. Its base is that of the changes before the moment.
     pub bitmap: Option<BitmapStatus>,
+}
+
+/// An export.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedExport {
+    /// Its name.
+    pub name: String,
+    /// The name of its volume.
+    pub volume: String,
+    /// The class of its requests, as in the configuration: `background`, for one.
+    pub class: String,
+    /// Whether clients may not write.
+    pub is_read_only: bool,
+    /// Its address for this machine, if the service has a unix socket for clients without TLS.
+    pub uri: Option<String>,
 }
 
 /// A change of a dirty bitmap.

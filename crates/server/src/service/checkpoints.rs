@@ -11,7 +11,6 @@ use super::drives::Drive;
 use super::{Running, directory, locked};
 use crate::checkpoint::marks::BitmapStatus;
 use crate::checkpoint::moment::CheckpointStatus;
-use crate::config::{Listen, TlsNeed};
 use crate::control::protocol::{BeginCheckpoint, BegunCheckpoint, BitmapChange};
 use crate::volume::{CheckpointOrder, Release};
 
@@ -171,18 +170,5 @@ impl Running {
                 let volumes: Vec<String> = volumes.collect();
                 format!("no volume {volume}: expected one of {}", volumes.join(", "))
             })
-    }
-
-    /// The address of an export for a client on this machine, if there is one without TLS.
-    fn uri(&self, export: &str) -> Option<String> {
-        let config = locked(&self.config);
-        let mut plain = config.nbd.iter().filter(|nbd| {
-            let tls = nbd.tls.as_ref();
-            tls.is_none_or(|tls| tls.need != TlsNeed::Required)
-        });
-        plain.find_map(|nbd| match &nbd.listen {
-            Listen::Unix(path) => Some(format!("nbd+unix:///{export}?socket={}", path.display())),
-            Listen::Tcp(_) | Listen::Activated(_) => None,
-        })
     }
 }

@@ -7,13 +7,13 @@ use server::checkpoint::marks::BitmapStatus;
 use server::checkpoint::moment::CheckpointStatus;
 use server::checksums::report::ScrubState;
 use server::control::{
-    BeginCheckpoint, BegunCheckpoint, BitmapChange, Changes, Learn, LearningReport, Scan,
-    ScrubOrder, ScrubReport, Service,
+    BeginCheckpoint, BegunCheckpoint, BitmapChange, Changes, Learn, LearningReport, ListedExport,
+    Scan, ScrubOrder, ScrubReport, Service,
 };
 use server::status::{
-    ByKind, Cache, Connection, DriveStatus, Errors, Foreground, Head, HeadKind, HeadTime, Impact,
-    Lateness, Mode, Queue, ScrubStatus, ServiceState, Standing, Status, StreamTotals, Task,
-    TaskImpact, TaskState, TrafficClass,
+    ByKind, Cache, Connection, DriveStatus, Errors, Foreground, GapRequests, Head, HeadKind,
+    HeadTime, Impact, Lateness, Mode, Queue, ScrubStatus, ServiceState, Standing, Status,
+    StreamTotals, Task, TaskImpact, TaskState, TrafficClass,
 };
 use server::tasks::Steer;
 use server::volume::Release;
@@ -87,6 +87,11 @@ impl Service for Fake {
 
     fn scrubs(&self) -> Vec<ScrubReport> {
         self.hear("scrubs".to_owned());
+        Vec::new()
+    }
+
+    fn exports(&self) -> Vec<ListedExport> {
+        self.hear("exports");
         Vec::new()
     }
 
@@ -329,6 +334,11 @@ fn drive() -> DriveStatus {
         mode: Mode::Following,
         mode_reason: "97 % of recent commands ended as the belief predicts".to_owned(),
         confidence: Some(0.973),
+        gap_requests: GapRequests {
+            commands_total: 70,
+            read_bytes_total: 12_288,
+            written_bytes_total: 4_128_768,
+        },
         impact: Impact {
             measured_percent: Some(1.37),
             budget_percent: 2.0,

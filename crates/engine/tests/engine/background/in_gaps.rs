@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use block::{
-    Action, Class, Command, CommandId, Direction, Durability, Instant, Owner, Request, RequestId,
-    Status,
+    Action, Class, Command, CommandId, Direction, Durability, Instant, Lba, Owner, Request,
+    RequestId, Status,
 };
 use drive::firmware::WriteBack;
 use drive::invented::{self, SimpleDrive};
@@ -35,10 +35,12 @@ struct Client {
 }
 
 /// Whether clients share places.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Places {
     Common,
     Own,
+    /// Those of the second client are on two tracks each.
+    OverTrackEnds,
 }
 
 /// Two clients, an engine and its drive, in virtual time.
@@ -131,9 +133,17 @@ impl Pair {
         let apart = self.engine.belief().profile().geometry.sectors().0 / SITES;
         let owner = match self.places {
             Places::Common => self.throw(2),
-            Places::Own => client as u64,
+            Places::Own | Places::OverTrackEnds => client as u64,
         };
-        let start = (2 * self.throw(SITES / 2) + owner) * apart + self.throw(SITE / 2);
+        let place = (2 * self.throw(SITES / 2) + owner) * apart;
+        let (start, length) = match client == 1 && self.places == Places::OverTrackEnds {
+            true => {
+                let geometry = &self.engine.belief().profile().geometry;
+                let track = geometry.track_of(Lba(place)).expect("a track");
+                (track.last.0 - self.throw(SITE / 2), SITE)
+            }
+            false => (place + self.throw(SITE / 2), 1 + self.throw(SITE / 2)),
+        };
         let direction = match self.throw(100) < writes {
             true => Direction::Write,
             false => Direction::Read,
@@ -141,7 +151,7 @@ impl Pair {
         let request = Request {
             id: RequestId(self.requests.len() as u64),
             direction,
-            extent: extent(start, 1 + self.throw(SITE / 2)),
+            extent: extent(start, length),
             class,
             durability: Durability::Volatile,
             owner: Owner::process(client as u32),
@@ -277,6 +287,17 @@ fn no_foreground_request_is_later_for_one_if_nothing_of_the_drive_is_unknown() {
     assert_eq!(gaps.mispredicted, 0);
     let [reads, writes] = gaps.request_blocks;
     assert!(reads > 0 && writes > reads, "{reads}, {writes}");
+}
+
+/// Their parts would be smaller than a page, so they go as a whole: others would wait until only such are left.
+#[test]
+fn requests_over_the_end_of_a_track_go_in_gaps() {
+    let clients = [foreground(4_000), background(100)];
+    let mut pair = Pair::new(Some(exact()), clients, 9);
+    pair.places = Places::OverTrackEnds;
+    pair.run();
+    pair.check();
+    assert!(pair.served() >= 100, "{} in gaps", pair.served());
 }
 
 /// Tasks and requests have turns, so that neither waits for the end of the other.
