@@ -115,6 +115,12 @@ impl ArmEngine {
         self
     }
 
+    /// Writes in gaps are not divided.
+    pub(crate) fn with_whole_writes(mut self) -> Self {
+        self.intake.divides_writes = false;
+        self
+    }
+
     /// Enables tracking of the drive. `policy` chooses while positions can be trusted.
     ///
     /// # Panics

@@ -290,15 +290,8 @@ impl GapStage {
             waiting: waiting.as_ref(),
             ends: course.head.free,
         };
-        let requests = has_requests.then(|| WaitingRequests {
-            cx,
-            preemption,
-            gap: &gap,
-            head,
-            route,
-            course: &course,
-            given: handover::given_after(cx, &head, slow_block),
-        });
+        let ways = ((head, slow_block), (route, &course));
+        let requests = has_requests.then(|| WaitingRequests::new(cx, preemption, &gap, ways));
         let decided = free.decide(&before, requests.as_ref(), cx);
         let (conservatism, period) = (free.conservatism(), belief.spindle.period());
         let why = (&decided, late_after);

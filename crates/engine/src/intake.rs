@@ -25,6 +25,8 @@ use slots::Slots;
 pub(crate) struct Intake {
     pub(crate) limits: Limits,
     capacity: Sectors,
+    /// Whether a write may be given in parts that are not in their order. In a host-managed zone it may not.
+    pub(crate) divides_writes: bool,
     pub(crate) slots: Slots,
     pub(crate) flushes: Flushes,
     /// When a request was last here.
@@ -74,6 +76,7 @@ impl Intake {
         Intake {
             limits,
             capacity,
+            divides_writes: true,
             slots: Slots::default(),
             flushes: Flushes::default(),
             busy: Instant::ZERO,

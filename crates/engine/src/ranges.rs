@@ -171,7 +171,7 @@ impl Engine {
         );
         assert_eq!(self.held(), 0, "zones come before requests");
         self.zones = Some(Box::new(ZoneGate::new(blocks.0)));
-        self
+        self.each(ArmEngine::with_whole_writes)
     }
 
     /// Enables explanations of response times. Decisions stay the same.

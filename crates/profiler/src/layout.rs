@@ -185,6 +185,24 @@ pub(crate) async fn extend(prober: &Prober) {
     });
 }
 
+/// The same without a check. Its confidence is that of the layout before.
+pub(crate) fn extend_unchecked(prober: &Prober) {
+    let blocks = prober.device().blocks;
+    prober.findings(|findings| {
+        let Some(before) = &findings.layout else {
+            return;
+        };
+        let grown = before.grown(&findings.map, blocks);
+        if before.pattern.surfaces > 1 && Geometry::indexed(&grown.description).is_ok() {
+            let layout = TrackLayout {
+                confidence: before.confidence,
+                ..grown
+            };
+            findings.lay_out(layout, None);
+        }
+    });
+}
+
 impl TrackLayout {
     /// The layout of a map that has grown since, by the pattern and the rows that were found.
     pub fn grown(&self, map: &TrackMap, blocks: u64) -> TrackLayout {

@@ -40,7 +40,7 @@ impl RestoreState {
             at_bytes,
             image_bytes: image.length,
             image_modified_ns: image.modified_ns,
-            left: vec![0..image.length],
+            left: std::iter::once(0..image.length).collect(),
         }
     }
 
@@ -131,19 +131,24 @@ mod tests {
         }
     }
 
+    fn range(start: u64, end: u64) -> Range<u64> {
+        start..end
+    }
+
     #[test]
     fn a_state_goes_on_with_its_own_image_and_place_only() {
-        let whole = state(&[0..1 << 20]);
+        let whole = state(&[range(0, 1 << 20)]);
         let file = Path::new("disk.raw.restore.json");
         let left = [4096..8192, 65536..1 << 20];
         assert_eq!(state(&left).rest_of(&whole, file).ok(), Some(left.to_vec()));
         let changed = |change: fn(&mut RestoreState)| {
-            let mut state = state(&[0..4096]);
+            let mut state = state(&[range(0, 4096)]);
             change(&mut state);
             state
                 .rest_of(&whole, file)
                 .expect_err("refused")
-                .to_string()
+                .problem()
+                .to_owned()
         };
         for (problem, expected) in [
             (
@@ -154,7 +159,7 @@ mod tests {
             (changed(|one| one.image_modified_ns = 8), "was changed"),
             (changed(|one| one.image_bytes = 4096), "was changed"),
             (
-                changed(|one| one.left = vec![0..1 << 21]),
+                changed(|one| one.left = vec![range(0, 1 << 21)]),
                 "ranges of the image",
             ),
             (
@@ -162,7 +167,7 @@ mod tests {
                 "in their order",
             ),
             (
-                changed(|one| one.left = vec![4096..4096]),
+                changed(|one| one.left = vec![range(4096, 4096)]),
                 "ranges of the image",
             ),
         ] {
@@ -176,7 +181,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = path(&folder.path().join("disk.raw"));
         assert_eq!(RestoreState::of(&path).expect("none"), None);
-        let stored = state(&[0..4096]);
+        let stored = state(&[range(0, 4096)]);
         stored.store(&path).expect("stored");
         assert_eq!(RestoreState::of(&path).expect("one"), Some(stored));
         for damaged in ["{}", "", "{\"version\":2}"] {

@@ -1,6 +1,7 @@
 //! From a draft to a command for the drive, noted by each stage.
 
 use block::{Action, Command, Direction, Durability, Extent, Sectors};
+use drive::Profile;
 use drive::firmware::WriteBack;
 use scheduler::Sight;
 
@@ -39,13 +40,7 @@ impl Stages<'_> {
         let durability = match direction {
             // What is in the drive's buffer delays the next command.
             Direction::Write if guarantees.serves_streams() => Durability::Durable,
-            // The gap was planned for a write that goes to the medium there, and a buffer might keep it.
-            Direction::Write
-                if matches!(draft, Draft::InGap { .. })
-                    && cx.profile().buffer.write_back != WriteBack::None =>
-            {
-                Durability::Durable
-            }
+            Direction::Write if is_timed(cx.profile(), &draft) => Durability::Durable,
             _ => asked,
         };
         let worst = guarantees.note_given(cx, &purpose, (direction, extent), durability);
@@ -137,4 +132,9 @@ impl Stages<'_> {
             Draft::Flush => panic!("a flush has no blocks"),
         }
     }
+}
+
+/// Whether a write has to go to the medium when it is given, and a buffer might keep it: its gap was planned for that.
+fn is_timed(belief: &Profile, draft: &Draft) -> bool {
+    matches!(draft, Draft::InGap { .. }) && belief.buffer.write_back != WriteBack::None
 }

@@ -21,9 +21,8 @@ use scheduler::preemption::worth::WEIGHT;
 
 use super::counts::Gaps;
 use super::next_choice::{ReadEnd, late_choice};
-use super::requests::WaitingRequests;
+use super::requests::{GapTurn, WaitingRequests};
 use super::rules::Rules;
-use super::turns::GapTurn;
 use super::waiting::Waiting;
 use crate::context::StageContext;
 use crate::forecast::{Head, Route};

@@ -18,6 +18,7 @@ use scheduler::PieceId;
 use scheduler::freeblock::{Gap, GapPlan, Kind, PlanRules, SameTrack, Stop};
 use scheduler::ordering::PriorityLevel;
 
+use super::handover::given_after;
 use crate::context::StageContext;
 use crate::forecast::{Course, Head, Route};
 use crate::guarantees::Guarantees;
@@ -37,20 +38,49 @@ pub(crate) struct RequestPlan {
 
 /// A gap, and the background requests that wait.
 pub(crate) struct WaitingRequests<'a> {
-    pub(super) cx: &'a StageContext<'a>,
-    pub(super) preemption: &'a Transfers,
+    cx: &'a StageContext<'a>,
+    preemption: &'a Transfers,
     /// The gap before the chosen request.
-    pub(super) gap: &'a Gap,
+    gap: &'a Gap,
     /// The head before the gap.
-    pub(super) head: Head,
+    head: Head,
     /// The chosen request, and how it goes with nothing before it.
-    pub(super) route: &'a Route,
-    pub(super) course: &'a Course,
+    route: &'a Route,
+    course: &'a Course,
     /// When the chosen request is given to the drive, if another one goes before it.
-    pub(super) given: Instant,
+    given: Instant,
 }
 
-impl WaitingRequests<'_> {
+/// Who has the next gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum GapTurn {
+    /// Background requests.
+    #[default]
+    Requests,
+    /// Tasks.
+    Tasks,
+}
+
+impl<'a> WaitingRequests<'a> {
+    /// The requests for a gap before a request of `route`, which goes like `course` with nothing before it. The head is
+    /// there before; `slow_block` is for how long a bus that is slower than the medium carries a block.
+    pub(super) fn new(
+        cx: &'a StageContext<'a>,
+        preemption: &'a Transfers,
+        gap: &'a Gap,
+        ((head, slow_block), (route, course)): ((Head, Option<Duration>), (&'a Route, &'a Course)),
+    ) -> Self {
+        WaitingRequests {
+            cx,
+            preemption,
+            gap,
+            head,
+            route,
+            course,
+            given: given_after(cx, &head, slow_block),
+        }
+    }
+
     /// Whether there are requests for a gap before the chosen `piece`, which is more urgent.
     pub(super) fn has_any(cx: &StageContext<'_>, piece: PieceId) -> bool {
         !cx.ordering.background().is_empty()
@@ -119,12 +149,14 @@ impl WaitingRequests<'_> {
         if !is_known || self.preemption.has_begun(piece) || self.is_prefetched(rules, route) {
             return None;
         }
+        let (direction, whole) = cx.ordering.blocks(piece);
+        let is_divided = direction == Direction::Read || cx.intake.divides_writes;
         let mut part = self.passing(rules, piece)?;
         for _ in 0..TRIES {
-            if part.length().0 <= least {
+            if part.length().0 <= least || (part != whole && !is_divided) {
                 return None;
             }
-            let seen = match part == cx.ordering.blocks(piece).1 {
+            let seen = match part == whole {
                 true => *route,
                 false => cx.belief.route_of(part, route.direction())?,
             };

@@ -5,17 +5,7 @@ use scheduler::background::Means;
 use scheduler::freeblock::{GapPlan, PlanRules};
 
 use super::free_blocks::{FreeBlocks, GapBefore, PaidPlan};
-use super::requests::WaitingRequests;
-
-/// Who has the next gap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum GapTurn {
-    /// Background requests.
-    #[default]
-    Requests,
-    /// Tasks.
-    Tasks,
-}
+use super::requests::{GapTurn, WaitingRequests};
 
 impl FreeBlocks {
     /// A free plan: that of a background request or of tasks, whose turn it is; the other's, if that has none.

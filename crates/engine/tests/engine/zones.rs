@@ -142,10 +142,11 @@ impl World {
 
     fn submit(&mut self, number: u64, direction: Direction, start: u64, length: u64) -> bool {
         let extent = Extent::new(Lba(start), Sectors(length)).expect("blocks");
-        let class = match self.throw(8) {
+        let class = match self.throw(10) {
             0 => Class::RealTime {
                 deadline: Instant::ZERO,
             },
+            8.. => Class::Background,
             priority => Class::BestEffort(priority as u8 - 1),
         };
         let request = Request {
@@ -278,6 +279,17 @@ fn ten_thousand_random_operations_are_never_off_the_pointer() {
     world.run(OPERATIONS);
     world.check();
     assert!(world.served > OPERATIONS * 9 / 10, "{}", world.served);
+}
+
+/// A write in a gap is not divided: its zone would get the rest of it first.
+#[test]
+fn writes_in_gaps_keep_the_order_of_a_zone() {
+    let in_gaps = |engine: Engine| zoned(engine.with_background(engine::Rules::default()));
+    let mut world = World::new(invented::profile(), in_gaps);
+    world.run(OPERATIONS);
+    world.check();
+    let gaps = world.engine.gaps();
+    assert!(gaps.request_blocks[1] > 0, "{gaps:?}");
 }
 
 #[test]

@@ -116,7 +116,8 @@ impl AdoptBench {
         let folder = folder.path();
         let belief = folder.join("known.toml");
         fs::write(&belief, named::drive_text(drive)?).map_err(Failure::failed)?;
-        let truth = ServedTruth::start(self.seek_noise_us, &belief, via, folder)?;
+        let block_bytes = named::drive(drive)?.block_bytes;
+        let truth = ServedTruth::start(self.seek_noise_us, (&belief, block_bytes), via, folder)?;
         let begun = Instant::now();
         let adopted = self.adopt(&truth.path, folder)?;
         let mut figures = AdoptBenchFigures {
@@ -256,7 +257,7 @@ pub(super) struct ServedTruth {
 impl ServedTruth {
     pub(super) fn start(
         seek_noise_us: f64,
-        drive: &Path,
+        (drive, block_bytes): (&Path, u32),
         via: Via,
         folder: &Path,
     ) -> Result<Self, Failure> {
@@ -272,7 +273,8 @@ impl ServedTruth {
                 format!("nbd+unix:///truth?socket={}", socket.display()),
             ),
             Via::FuseLoop => {
-                let device = LoopDevice::attach(&mount.join("truth"))?;
+                // A disk of 4096-byte blocks has them here, too: `losetup` would have made 512 of them.
+                let device = LoopDevice::attach_with_blocks(&mount.join("truth"), block_bytes)?;
                 let path = device.path.display().to_string();
                 (Some(device), path)
             }

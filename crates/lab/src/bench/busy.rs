@@ -11,7 +11,7 @@ use block::{
     Request, RequestId, Sectors, Status,
 };
 use drive::{Imperfections, Profile, VirtualDrive};
-use engine::{Engine, Limits, Rules, TaskChange};
+use engine::{Engine, Gaps, Limits, Rules, TaskChange};
 use scheduler::NamedPolicy;
 use scheduler::background::{DeclaredSet, Order, SetProgress, TaskId, TaskPhase};
 use scheduler::freeblock::{Caution, Losses, WantedBlocks};
@@ -117,10 +117,8 @@ pub struct BusyFigures {
     pub client_ended: Option<Instant>,
     /// The client's requests that have ended while the load was there.
     pub client_requests: u64,
-    /// Background requests, or parts of them, that were served in gaps, and their blocks.
-    pub in_gaps: (u64, u64),
-    /// For how long background commands of their own held the head, as the drive says.
-    pub head_time: Duration,
+    /// What came of the gaps.
+    pub gaps: Gaps,
     /// Blocks of all background reads.
     pub read: u64,
     /// The mean response time of the load, in milliseconds.
@@ -238,11 +236,7 @@ impl BusyDrive {
             tasks: host.tasks.into_iter().map(WatchedTask::end).collect(),
             client_ended: host.client.as_ref().and_then(|client| client.ended),
             client_requests: host.client.map_or(0, |client| client.done),
-            in_gaps: (
-                engine.gaps().requests,
-                engine.gaps().request_blocks.iter().sum(),
-            ),
-            head_time: engine.gaps().head_time,
+            gaps: engine.gaps(),
             read: host.read,
             mean_ms: nanos as f64 / 1e6 / requests.max(1) as f64,
             losses: engine.losses(),

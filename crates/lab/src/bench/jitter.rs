@@ -100,7 +100,8 @@ impl JitterBench {
         let folder = tempfile::tempdir().map_err(Failure::failed)?;
         let profile = folder.path().join("drive.toml");
         fs::write(&profile, named::drive_text(&self.drive)?).map_err(Failure::failed)?;
-        let served = ServedTruth::start(0.0, &profile, via, folder.path())?;
+        let drive = (profile.as_path(), truth.block_bytes);
+        let served = ServedTruth::start(0.0, drive, via, folder.path())?;
         let reads = self.read(&served.path)?;
         Ok(figures(via, &truth.switched(ON, OFF), self.reads, &reads))
     }

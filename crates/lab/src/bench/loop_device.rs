@@ -31,14 +31,23 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Attaches a rotational loop device to a file.
+    /// Attaches a rotational loop device to a file, in blocks of 512 bytes.
     ///
     /// # Errors
     /// If the kernel does not permit it.
     pub fn attach(file: &Path) -> Result<Self, Failure> {
+        LoopDevice::attach_with_blocks(file, 512)
+    }
+
+    /// Attaches a rotational loop device to a file, in blocks of so many bytes.
+    ///
+    /// # Errors
+    /// If the kernel does not permit it.
+    pub fn attach_with_blocks(file: &Path, block_bytes: u32) -> Result<Self, Failure> {
         let mut command = Command::new(LOSETUP.program);
         command
             .args(["--show", "--direct-io=on", "--find"])
+            .args(["--sector-size", &block_bytes.to_string()])
             .arg(file);
         let ran = command.output().map_err(Failure::failed)?;
         let said = String::from_utf8_lossy(if ran.status.success() {

@@ -243,7 +243,7 @@ pub const ALL: &[Metric] = &[
         "gap_requests",
         "What requests of the background class transferred in gaps of more urgent ones",
         Some(Unit::Bytes),
-        |s, to| gap_requests(s, to),
+        gap_requests,
     ),
     gauge(
         "task_asked",

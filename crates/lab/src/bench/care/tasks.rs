@@ -179,10 +179,10 @@ impl Trial {
             alone: alone.mean_ms,
         };
         let mut sharing = SharingFigures {
-            union_head_time_ratio: ratio(three.head_time, one.head_time),
+            union_head_time_ratio: ratio(three.gaps.head_time, one.gaps.head_time),
             union_read_ratio: three.read as f64 / one.read.max(1) as f64,
             union_time_ratio: ratio(last_end(&three)?, last_end(&one)?),
-            by_priority_head_time_ratio: ratio(by_priority.head_time, one.head_time),
+            by_priority_head_time_ratio: ratio(by_priority.gaps.head_time, one.gaps.head_time),
             any_half: self.any_half(bench.seed)?,
             ..SharingFigures::default()
         };
@@ -296,7 +296,7 @@ impl Trial {
                 })
             };
             let (free, urgent) = (run(Class::Background)?, run(Class::default())?);
-            let in_gaps = free.in_gaps;
+            let in_gaps = (free.gaps.requests, free.gaps.request_blocks.iter().sum());
             let mb_s = |run: &BusyFigures| {
                 let ended = run.client_ended.unwrap_or(run.end).since(Instant::ZERO);
                 (run.client_requests * bytes) as f64 / 1e6 / ended.as_secs_f64()
