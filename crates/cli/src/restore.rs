@@ -309,6 +309,11 @@ impl Restore {
     /// Waits for the end of a write.
     fn end_one(&mut self) -> Result<(), Exit> {
         let cookie = self.client.end().map_err(|error| self.broken(&error))?;
+        self.note_end(cookie)
+    }
+
+    /// A write has ended.
+    fn note_end(&mut self, cookie: u64) -> Result<(), Exit> {
         let place = self.in_flight.iter().position(|one| one.cookie == cookie);
         let place = place.ok_or_else(|| Exit::failed("the service answered what nobody asked"))?;
         let Writing { offset, length, .. } = self.in_flight.swap_remove(place);
@@ -327,11 +332,7 @@ impl Restore {
             if cookie == flushed {
                 break;
             }
-            let place = self.in_flight.iter().position(|one| one.cookie == cookie);
-            let place =
-                place.ok_or_else(|| Exit::failed("the service answered what nobody asked"))?;
-            let Writing { offset, length, .. } = self.in_flight.swap_remove(place);
-            self.lanes.done(offset..offset + length);
+            self.note_end(cookie)?;
         }
         let whole = RestoreState::whole(&self.volume, self.at, &self.image);
         RestoreState { left, ..whole }.store(&self.state)?;
@@ -363,6 +364,6 @@ const EXAMPLES: &str = "Examples:
   headtime restore disk --from /backups/disk.raw
   headtime restore disk --from part.img --at 10GiB --json
 
-The writes go in the gaps of the volume's clients, in an order that suits gaps. They need an export of the volume
-with class = \"background\". Nobody else may write these bytes until the command has ended: it may write them again
-when it goes on after a stop or a crash.";
+The writes go in the gaps of the volume's clients, in an order that suits gaps. They need an
+export of the volume with class = \"background\". Nobody else may write these bytes until the
+command has ended: it may write them again when it goes on after a stop or a crash.";

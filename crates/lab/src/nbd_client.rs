@@ -55,10 +55,8 @@ impl LoadClient {
     /// # Errors
     /// If the address is another one, the connection breaks, or the server does not agree.
     pub fn connect_to(uri: &str, pending: usize) -> io::Result<Self> {
-        let parts = uri.strip_prefix("nbd+unix:///");
-        let parts = parts.and_then(|rest| rest.split_once("?socket="));
-        let (export, socket) =
-            parts.ok_or_else(|| io::Error::other("expected an address of a unix socket"))?;
+        let (export, socket) = unix_address(uri)
+            .ok_or_else(|| io::Error::other("expected an address of a unix socket"))?;
         let export = Text::new(export).map_err(io::Error::other)?;
         LoadClient::with_export(Path::new(socket), export, pending)
     }
@@ -151,6 +149,11 @@ impl LoadClient {
             }
         }
     }
+}
+
+/// The export and the socket of an address `nbd+unix:///EXPORT?socket=PATH`, as a service names it.
+pub fn unix_address(uri: &str) -> Option<(&str, &str)> {
+    uri.strip_prefix("nbd+unix:///")?.split_once("?socket=")
 }
 
 /// Does the handshake for an export and the contexts of its block status, without TLS. Returns the session, and the bytes received after it.

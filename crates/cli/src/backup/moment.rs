@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use block::operation::Ask;
-use lab::nbd_client::negotiate;
+use lab::nbd_client::{negotiate, unix_address};
 use nbd::client::{Event, Requests};
 use nbd::offer::Text;
 use nbd::request::{Asked, Wanted};
@@ -51,9 +51,7 @@ impl Moment {
     /// # Errors
     /// If the address is none of a unix socket, or the service does not answer.
     pub fn connect(uri: &str, bitmap: Option<&str>) -> Result<Self, Exit> {
-        let parts = uri.strip_prefix("nbd+unix:///");
-        let parts = parts.and_then(|rest| rest.split_once("?socket="));
-        let (export, socket) = parts
+        let (export, socket) = unix_address(uri)
             .ok_or_else(|| Exit::failed(format!("{uri}: expected an address of a unix socket")))?;
         let connected = || {
             let mut stream = UnixStream::connect(socket)?;

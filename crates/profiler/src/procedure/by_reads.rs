@@ -53,8 +53,7 @@ const SHORTEST: Duration = Duration::from_secs(20);
 /// Time for the check of a map that has grown, and for the check of its layout.
 const CHECKING: Duration = Duration::from_secs(20);
 
-/// Time for the layout of a map that was settled and checked, which a host that is slower than others delays. A choice: twice
-/// what it takes on a drive of 10,000 rpm.
+/// Time for the layout of a map that was settled and checked, which a host that is slower than others delays. A choice.
 const PLACING: Duration = Duration::from_secs(15);
 
 /// Time for cylinders without blocks: two rounds of times at ten places, and the check of the layout. A choice.
