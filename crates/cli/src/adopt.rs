@@ -57,7 +57,8 @@ Examples:
       learn an export of an NBD server
 
 Look-ahead and write cache of a SCSI or SATA disk are off while it is profiled, and as before at the
-end, also after an error or a signal. A run that was killed leaves that to the next one.
+end, also after an error or a signal. A run that was killed leaves that to the next one. As root, it
+keeps the CPUs of this machine awake meanwhile: a sleeping one sees the end of a read late.
 
 The disk may be mounted; a load makes the search slower. An interrupted run continues from
 NAME.adopting beside the output. An adopted disk needs that file no more: it is removed.

@@ -193,6 +193,12 @@ impl ArmEngine {
         &self.gap
     }
 
+    /// Whether something waits for gaps: blocks of tasks, or requests of the background class.
+    pub fn fills_gaps(&self) -> bool {
+        let requests = !self.ordering().background().is_empty();
+        self.gap.is_on() && (requests || self.gap.is_wanted())
+    }
+
     /// The commands at the drive.
     pub fn dispatch(&self) -> &Dispatch {
         &self.dispatch

@@ -77,6 +77,12 @@ impl GapStage {
         self.free.is_some()
     }
 
+    /// Whether a task would take blocks from gaps.
+    pub fn is_wanted(&self) -> bool {
+        let free = self.free.as_ref();
+        free.is_some_and(|free| free.tasks.wanted().next().is_some())
+    }
+
     /// How far a task has come; `None` if it is unknown, or ended before another was begun.
     pub fn task(&self, id: TaskId) -> Option<TaskProgress> {
         self.free.as_ref()?.tasks.progress(id)

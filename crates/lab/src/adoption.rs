@@ -23,6 +23,7 @@ use rustix::fs::OFlags;
 use server::config::Remote;
 use server::disk::back_end::scsi::probed::ProbedDrive;
 
+pub mod cpus;
 pub mod device;
 mod event;
 pub mod export;
@@ -38,6 +39,7 @@ pub mod settings_file;
 pub mod suitability;
 pub mod verdict;
 
+use cpus::WakeUps;
 use facts::{PathFacts, PathKind};
 use forecast::Forecast;
 use fresh_pairs::PairCheck;
@@ -84,6 +86,8 @@ pub struct Adoption {
     pub unusable: Option<String>,
     /// Reads that failed.
     pub failed: FailedReads,
+    /// What sleeping CPUs add to the times of the path.
+    pub wake_ups: WakeUps,
     /// The time that all of this took.
     pub seconds: f64,
 }
@@ -120,6 +124,9 @@ const CHECK: Duration = Duration::from_secs(20);
 /// The longest time of the samples: they end by themselves before.
 const SAMPLES: Duration = Duration::from_secs(60);
 
+/// The longest time of reads that tell how late the path answers: five times that of a drive without a buffer.
+const ANSWERS: Duration = Duration::from_secs(12);
+
 /// Smallest drive. A choice: the smallest shipped one is a thousand times larger.
 const LEAST_BYTES: u64 = 1 << 20;
 
@@ -151,8 +158,8 @@ impl OpenPath {
         self.link.device()
     }
 
-    /// Finds out all that the path tells, in `budget` at most, from earlier findings on. Its switches are as
-    /// before afterwards, also after an error.
+    /// Finds out all that the path tells, in `budget` at most, from earlier findings on. The CPUs of this
+    /// machine are kept awake meanwhile. Its switches are as before afterwards, also after an error.
     ///
     /// # Errors
     /// If the path is gone, or more reads fail than a healthy disk has, or the observer stops it.
@@ -178,6 +185,15 @@ impl OpenPath {
     ) -> Result<Adoption, Failure> {
         let begun = self.link.now();
         observer.stage("is it a disk?");
+        let asleep_us = self.late_us()?;
+        let awake = cpus::keep_awake(&|line| observer.say(line));
+        let wake_ups = WakeUps {
+            asleep_us,
+            awake_us: match &awake {
+                Some(_) => self.late_us()?,
+                None => None,
+            },
+        };
         let samples = match &self.facts.no_disk {
             Some(_) => PathSamples::default(),
             None => self.sample()?,
@@ -196,6 +212,7 @@ impl OpenPath {
             forecast: None,
             unusable: None,
             failed: FailedReads::default(),
+            wake_ups,
             seconds: 0.0,
         };
         if adoption.verdict.no_disk.is_none() {
@@ -224,6 +241,22 @@ impl OpenPath {
         budget: Duration,
     ) -> Result<LinkEnd, Failure> {
         self.link.run(profiler, budget, &|_, _, _| ())
+    }
+
+    /// How late the path answers, as [`cpus::late_us`] has it; `None` if it is known as no disk.
+    fn late_us(&mut self) -> Result<Option<f64>, Failure> {
+        if self.facts.no_disk.is_some() {
+            return Ok(None);
+        }
+        let times = Arc::new(Mutex::new(Vec::new()));
+        let theirs = Arc::clone(&times);
+        let device = self.link.device();
+        let mut profiler = Profiler::new(device, Findings::default(), |prober| {
+            sampling::answers(prober, theirs)
+        });
+        self.carry_out(&mut profiler, ANSWERS)?;
+        let times = times.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(cpus::late_us(times.clone()))
     }
 
     fn sample(&mut self) -> Result<PathSamples, Failure> {

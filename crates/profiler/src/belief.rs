@@ -43,6 +43,13 @@ pub fn profile(
     Profile::parse(&text(findings, device, name), &format!("{name}.toml"))
 }
 
+/// The share of the blocks whose tracks are in the profile: those of the layout, which may be fewer than the map has.
+pub fn known_share(findings: &Findings, device: &DriveIdentity) -> f64 {
+    let known = known::extents(findings, device.blocks);
+    let known: u64 = known.iter().map(|extent| extent.length().0).sum();
+    known as f64 / device.blocks.max(1) as f64
+}
+
 /// A name in kebab case, as profiles require it.
 pub fn kebab(name: &str) -> String {
     let letter = |c: char| match c.to_ascii_lowercase() {

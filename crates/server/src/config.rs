@@ -113,6 +113,8 @@ pub struct DriveConfig {
     pub impact_ppm: u32,
     /// Whether free reads may be commands of their own on the tracks of the foreground.
     pub same_track: SameTrackRule,
+    /// How late a CPU may wake up while the drive's gaps are filled, in microseconds. The kernel decides without it.
+    pub cpu_latency_us: Option<u32>,
     /// The file for a capture of the engine's inputs and decisions, if there is one: for `headtime replay`.
     pub capture: Option<PathBuf>,
     /// At least one volume. Volumes do not overlap.

@@ -265,6 +265,12 @@ impl Disk {
         self.learning.as_deref()
     }
 
+    /// Whether something waits for gaps, or a profiler measures: then it matters how late this machine sees an end.
+    pub(crate) fn fills_gaps(&self) -> bool {
+        let learning = self.learning.as_ref();
+        self.engine.fills_gaps() || learning.is_some_and(|one| one.is_active(self.now))
+    }
+
     /// Reads of the profiler that have failed.
     pub(crate) fn failed_probes(&self) -> u64 {
         self.failed_probes

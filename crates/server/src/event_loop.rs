@@ -38,6 +38,7 @@ use crate::cache_setting::CacheSetting;
 use crate::capture::{LiveEngine, Recorder};
 use crate::clients::{Awaited, Bounds, Clients, Counts};
 use crate::clock::Clock;
+use crate::cpu_latency::LatencyInGaps;
 use crate::disk::Disk;
 use crate::disk::back_end::checked::Checks;
 use crate::disk::back_end::{BackEnd, Run};
@@ -69,6 +70,7 @@ pub struct EventLoop {
     accounts: Accounts,
     bell: Bell,
     is_stopping: bool,
+    latency: LatencyInGaps,
     /// Last: what is above may point into its memory.
     volumes: Volumes,
 }
@@ -148,6 +150,7 @@ impl EventLoop {
             accounts: Accounts::default(),
             bell: Bell::new(mailbox),
             is_stopping: false,
+            latency: LatencyInGaps::at_most(None),
         };
         this.bell.listen(&mut this.disk.ring);
         Ok(this)
@@ -164,6 +167,13 @@ impl EventLoop {
     #[must_use]
     pub fn with_streams(mut self, settings: Settings) -> Self {
         self.volumes.streams.set(settings);
+        self
+    }
+
+    /// Sets how late a CPU may wake up while gaps are filled, in microseconds.
+    #[must_use]
+    pub fn with_cpu_latency(mut self, micros: Option<u32>) -> Self {
+        self.latency = LatencyInGaps::at_most(micros);
         self
     }
 
@@ -297,6 +307,7 @@ impl EventLoop {
         disk.settle_checksums();
         if self.tally.advance(disk.now) {
             self.tasks.company.advance(disk.now);
+            self.latency.follow(disk.fills_gaps());
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod control;
+pub mod cpu_latency;
 pub mod diagnosis;
 pub mod disk;
 pub mod event_loop;

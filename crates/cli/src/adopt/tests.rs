@@ -1,6 +1,7 @@
 //! What an adopted disk leaves: a profile, and a configuration that names it.
 
 use drive::{HostJitter, Profile};
+use lab::adoption::cpus::WakeUps;
 use lab::adoption::facts::PathFacts;
 use lab::adoption::forecast::Forecast;
 use lab::adoption::fresh_pairs::PairCheck;
@@ -47,6 +48,7 @@ fn adopted(path: &Path) -> Adoption {
         forecast: Some(Forecast::of(&profile)),
         unusable: None,
         failed: FailedReads::default(),
+        wake_ups: WakeUps::default(),
         seconds: 300.0,
     }
 }

@@ -66,6 +66,17 @@ pub fn findings(adopted: &Adoption) -> String {
             "the path: 4 KiB from the drive's buffer take {path:.0} us, 99 % of such reads at most {jitter:.0} us more"
         );
     }
+    if let (true, Some(asleep), Some(awake)) = (
+        adopted.wake_ups.matter(),
+        adopted.wake_ups.asleep_us,
+        adopted.wake_ups.awake_us,
+    ) {
+        let _ = writeln!(
+            text,
+            "the CPUs: one read in twenty is {asleep:.0} us late while they may sleep, {awake:.0} us while they are kept awake; the \
+             configuration keeps them awake while gaps are filled, which costs power (cpu_latency_us)"
+        );
+    }
     if let Some(found) = &adopted.found {
         let _ = writeln!(
             text,

@@ -22,6 +22,9 @@ pub struct JitterBenchArgs {
     /// Reads from the drive's buffer, and as many from the medium
     #[arg(long, value_name = "N", default_value_t = 4000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     reads: u32,
+    /// Let the CPUs sleep while a read is on its way. Without it they are kept awake, as `headtime adopt` does
+    #[arg(long)]
+    cpus_sleep: bool,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
@@ -33,7 +36,7 @@ const EXAMPLES: &str = "Examples:
 
 again: a read of a block in the drive's buffer, beyond the drive's own time: both ways.
 outcomes: the end of a read from the medium, beyond the least: the way back.
-fuse-loop needs root for FUSE and the loop device. Drives run at time scale 1.";
+fuse-loop needs root for FUSE and the loop device, and CPUs are kept awake for root alone. Drives run at time scale 1.";
 
 /// Runs the command.
 ///
@@ -47,6 +50,7 @@ pub fn run(arguments: &JitterBenchArgs) -> Result<(), Exit> {
             false => arguments.via.iter().map(|word| word.via()).collect(),
         },
         reads: arguments.reads,
+        cpus_sleep: arguments.cpus_sleep,
     };
     let figures = bench.run()?;
     print(&match arguments.json {
@@ -60,9 +64,13 @@ fn table(figures: &[JitterFigures]) -> String {
     for path in figures {
         let _ = writeln!(
             text,
-            "{} over {}, delays in us",
+            "{} over {}, delays in us, CPUs {}",
             path.drive,
-            path.via.name()
+            path.via.name(),
+            match path.cpus_awake {
+                true => "kept awake",
+                false => "may sleep",
+            }
         );
         let mut row = |name: &str, of: fn(&DelayQuantile) -> String| {
             let _ = write!(text, "{name:<10}");

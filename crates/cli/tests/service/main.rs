@@ -2,6 +2,7 @@
 
 mod adopted;
 mod alone;
+mod awake;
 mod backed_up;
 mod begun;
 mod behind;

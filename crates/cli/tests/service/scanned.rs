@@ -49,6 +49,10 @@ impl Service {
         self.folder.as_ref().expect("a folder").path().join(name)
     }
 
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path("log")).expect("a log")
     }

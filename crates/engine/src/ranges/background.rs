@@ -124,6 +124,11 @@ impl Engine {
         }
     }
 
+    /// Whether something waits for gaps of an actuator: blocks of tasks, or requests of the background class.
+    pub fn fills_gaps(&self) -> bool {
+        self.arms().any(ArmEngine::fills_gaps)
+    }
+
     /// How far a task has come; `None` if it is unknown, or ended before another was begun.
     pub fn task(&self, id: TaskId) -> Option<TaskProgress> {
         let Some(joint) = &self.joint else {

@@ -160,11 +160,14 @@ fn the_earlier_deadline_is_read_first_among_equals() {
 #[test]
 fn a_suspended_task_is_not_looked_for_but_taken_along() {
     let mut scene = Scene::new(exact());
+    assert!(!scene.engine.fills_gaps());
     let task = scene.begin(&[extent(0, 400)], 0);
+    assert!(scene.engine.fills_gaps());
     scene
         .engine
         .change_task(scene.now, task, engine::TaskChange::Suspend)
         .expect("under way");
+    assert!(!scene.engine.fills_gaps());
     scene.run(&QUIET, never);
     assert_eq!(scene.left(task), 400);
     let other = scene.begin(&[extent(0, 100)], 0);
@@ -175,8 +178,28 @@ fn a_suspended_task_is_not_looked_for_but_taken_along() {
         .engine
         .change_task(scene.now, task, engine::TaskChange::Resume)
         .expect("under way");
+    assert!(scene.engine.fills_gaps());
     scene.run(&QUIET, never);
     assert_eq!(scene.state(task), TaskPhase::Finished);
+    assert!(!scene.engine.fills_gaps());
+}
+
+#[test]
+fn a_request_of_the_background_class_waits_for_gaps() {
+    let mut scene = Scene::new(exact());
+    let request = |id, class| Request {
+        id: RequestId(id),
+        class,
+        owner: block::Owner::NOBODY,
+        extent: extent(1_000 * id, 8),
+        direction: Direction::Read,
+        durability: block::Durability::Volatile,
+    };
+    let [urgent, background] = [request(1, Class::default()), request(2, Class::Background)];
+    scene.engine.submit(scene.now, urgent).expect("room");
+    assert!(!scene.engine.fills_gaps());
+    scene.engine.submit(scene.now, background).expect("room");
+    assert!(scene.engine.fills_gaps());
 }
 
 #[test]

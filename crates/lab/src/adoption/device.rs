@@ -10,6 +10,7 @@ use profiler::belief::kebab;
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use rustix::fs::OFlags;
 
+use super::cpus;
 use super::link::{CommandLink, FailureLimits, LinkEnd};
 use crate::Failure;
 use crate::profiling::ProfilingObserver;
@@ -28,7 +29,7 @@ const LIMITS: FailureLimits = FailureLimits {
 };
 
 /// Profiles a drive, or the range of each of its two actuators as a drive of its own, with the whole budget
-/// for each. Its switches are as before afterwards, also after an error.
+/// for each. The CPUs of this machine are kept awake meanwhile. Its switches are as before afterwards, also after an error.
 ///
 /// # Errors
 /// If the path does not exist, is no drive, cannot be read, or is gone; if writes are permitted to
@@ -126,10 +127,12 @@ impl Disk<'_> {
         let mut profiler = Profiler::new(link.device(), resumed, move |prober| {
             procedure::complete(prober, budget)
         });
+        let awake = cpus::keep_awake(&|line| progress.say(line));
         let begun = link.now();
         let ended = link.run(&mut profiler, budget, &|at, device, findings| {
             progress.show(at, device, findings);
         });
+        drop(awake);
         for report in link.release() {
             progress.say(&report.to_string());
         }

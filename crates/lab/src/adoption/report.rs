@@ -103,7 +103,7 @@ impl Adoption {
             .iter()
             .map(|(stage, why)| format!("{}: {why}", stage.name()))
             .collect();
-        let known = findings.map.known() as f64 / found.device.blocks.max(1) as f64;
+        let known = belief::known_share(findings, &found.device);
         if known < 0.995 {
             missing.push(format!(
                 "the tracks of {:.1} % of the blocks: requests there go in block order, and gaps beside them \
@@ -170,6 +170,7 @@ impl Adoption {
             "fresh_pairs": self.check,
             "forecast": self.forecast,
             "unusable": self.unusable.as_ref().map(|_| self.missing()),
+            "wake_ups": self.wake_ups,
             "seconds": self.seconds,
         }))
     }

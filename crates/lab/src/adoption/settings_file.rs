@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::cpus::WakeUps;
 use super::facts::PathKind;
 use super::{Adoption, Failure};
 
@@ -32,7 +33,7 @@ impl Adoption {
 [[drive]]
 name = "disk"
 belief = {belief}
-
+{wake_ups}
 [drive.back_end]
 {back_end}
 
@@ -56,10 +57,29 @@ unix = {nbd}
 socket = {control}
 "#,
             belief = quoted(belief),
+            wake_ups = self.wake_up_key(),
             nbd = quoted(&format!("{stem}.nbd")),
             control = quoted(&format!("{stem}.control")),
         );
         Ok(text)
+    }
+
+    /// The line that keeps CPUs awake, if that makes the path more punctual.
+    fn wake_up_key(&self) -> String {
+        match (self.wake_ups.matter(), self.wake_ups) {
+            (
+                true,
+                WakeUps {
+                    asleep_us: Some(asleep),
+                    awake_us: Some(awake),
+                },
+            ) => format!(
+                "# One read in twenty was {asleep:.0} us late while CPUs could sleep, and {awake:.0} us while they were kept awake. This\n\
+                 # keeps them awake while background reads or requests go in gaps. It costs power, and needs root.\n\
+                 cpu_latency_us = 0\n"
+            ),
+            _ => String::new(),
+        }
     }
 }
 
@@ -96,6 +116,7 @@ pub fn beside(profile: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::adoption::cpus::WakeUps;
     use crate::adoption::facts::PathFacts;
     use crate::adoption::link::FailedReads;
     use crate::adoption::sampling::PathSamples;
@@ -132,6 +153,7 @@ pub(super) mod tests {
             forecast: None,
             unusable: None,
             failed: FailedReads::default(),
+            wake_ups: WakeUps::default(),
             seconds: 1.0,
         }
     }
@@ -153,6 +175,26 @@ pub(super) mod tests {
             assert!(matches!(drive.belief, Belief::Profile(_)), "{text}");
             assert!(text.contains("# In use when it was adopted: mounted on /srv."));
             assert_serves(&drive.back_end, kind, target);
+            assert_eq!(drive.cpu_latency_us, None);
         }
+    }
+
+    #[test]
+    fn cpus_stay_awake_where_that_makes_a_path_punctual() {
+        let places = Places::of_this_user(Path::new("/etc/headtime"));
+        let adopted = Adoption {
+            wake_ups: WakeUps {
+                asleep_us: Some(987.0),
+                awake_us: Some(47.0),
+            },
+            ..adoption(PathKind::Device, "/dev/sdb")
+        };
+        let text = adopted
+            .configuration("sdb.toml", "sdb")
+            .expect("a configuration");
+        let config = Config::parse("adopted", &text, &places)
+            .unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!(config.drives[0].cpu_latency_us, Some(0));
+        assert!(text.contains("987 us late"), "{text}");
     }
 }

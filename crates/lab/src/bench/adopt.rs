@@ -136,7 +136,10 @@ impl AdoptBench {
             figures.free_mb_s = turn.scan_mb_per_s;
             figures.foreground_loss_percent = turn.loss_percent();
         }
-        let known = configuration(&truth.path, via, &belief);
+        let known = match &adopted {
+            Ok(written) => with_own_profile(written, &belief),
+            Err(_) => configuration(&truth.path, via, &belief),
+        };
         figures.free_mb_s_known = self.turn("known", &known, folder)?.scan_mb_per_s;
         figures.share_percent = share_percent(figures.free_mb_s, figures.free_mb_s_known);
         Ok(figures)
@@ -146,7 +149,7 @@ impl AdoptBench {
     fn adopt(&self, path: &str, folder: &Path) -> Result<Result<String, String>, Failure> {
         let mut command = Command::new(env::current_exe().map_err(Failure::failed)?);
         let minutes = self.minutes.to_string();
-        command.args(["adopt", path, "--minutes", &minutes, "-o", "adopted.toml"]);
+        command.args(["adopt", path, "--minutes", &minutes, "-o", ADOPTED]);
         command.current_dir(folder).stdin(Stdio::null());
         let ended = command.output().map_err(Failure::failed)?;
         if ended.status.success() {
@@ -325,6 +328,16 @@ socket = {control}
     )
 }
 
+/// What an adoption has written, with the drive's own profile: all else that it found is the setup of both.
+fn with_own_profile(written: &str, belief: &Path) -> String {
+    let found = format!("belief = {ADOPTED:?}");
+    let own = format!("belief = {:?}", belief.display().to_string());
+    written.replacen(&found, &own, 1)
+}
+
+/// The profile that an adoption writes.
+const ADOPTED: &str = "adopted.toml";
+
 /// The configuration that `headtime adopt` writes, with the drive's own profile.
 fn configuration(path: &str, via: Via, belief: &Path) -> String {
     let back_end = match via {
@@ -403,6 +416,15 @@ mod tests {
                 assert!(parsed.is_ok(), "{:?}: {text}", parsed.err());
             }
         }
+    }
+
+    #[test]
+    fn the_own_profile_is_served_as_the_adopted_one_is() {
+        let written = "[[drive]]\nbelief = \"adopted.toml\"\n\ncpu_latency_us = 0\n";
+        assert_eq!(
+            with_own_profile(written, Path::new("/x/known.toml")),
+            "[[drive]]\nbelief = \"/x/known.toml\"\n\ncpu_latency_us = 0\n"
+        );
     }
 
     #[test]

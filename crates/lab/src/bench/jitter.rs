@@ -18,6 +18,7 @@ use drive::{Profile, VirtualDrive};
 use profiler::prober::Prober;
 use profiler::{Findings, Profiler};
 use serde::Serialize;
+use server::cpu_latency::CpuLatency;
 
 use super::adopt::{ServedTruth, Via};
 use super::loop_device::LOSETUP;
@@ -34,6 +35,8 @@ pub struct JitterBench {
     pub vias: Vec<Via>,
     /// Reads of each kind.
     pub reads: u32,
+    /// Whether the CPUs may sleep while a read is on its way. An adoption keeps them awake, if it may.
+    pub cpus_sleep: bool,
 }
 
 /// The delays of one path.
@@ -45,6 +48,8 @@ pub struct JitterFigures {
     pub drive: String,
     /// Reads of each kind.
     pub reads: u32,
+    /// Whether the CPUs were kept awake.
+    pub cpus_awake: bool,
     /// Both ways together, beyond the drive's own time.
     pub again_us: Vec<DelayQuantile>,
     /// From the drive's end to the program, beyond the least.
@@ -102,8 +107,16 @@ impl JitterBench {
         fs::write(&profile, named::drive_text(&self.drive)?).map_err(Failure::failed)?;
         let drive = (profile.as_path(), truth.block_bytes);
         let served = ServedTruth::start(0.0, drive, via, folder.path())?;
+        let awake = match self.cpus_sleep {
+            true => None,
+            false => CpuLatency::at_most(0).ok(),
+        };
         let reads = self.read(&served.path)?;
-        Ok(figures(via, &truth.switched(ON, OFF), self.reads, &reads))
+        let truth = truth.switched(ON, OFF);
+        Ok(JitterFigures {
+            cpus_awake: awake.is_some(),
+            ..figures(via, &truth, self.reads, &reads)
+        })
     }
 
     fn read(&self, path: &str) -> Result<Reads, Failure> {
@@ -173,6 +186,7 @@ fn figures(via: Via, truth: &Profile, count: u32, reads: &Reads) -> JitterFigure
         via,
         drive: truth.name.clone(),
         reads: count,
+        cpus_awake: false,
         again_us: quantiles(again.collect()),
         outcomes_us: quantiles(from_earliest(late.collect(), period)),
     }

@@ -51,6 +51,7 @@ fn drive(
         "streams",
         "impact_percent",
         "same_track",
+        "cpu_latency_us",
         "capture",
         "leg",
         "volume",
@@ -79,6 +80,10 @@ fn drive(
     });
     let same_track = table.get("same_track");
     let same_track = same_track.map(|value| value.choice(&SameTrackRule::ALL));
+    let cpu_latency = table.get("cpu_latency_us").map(|value| {
+        let expected = "a whole number of microseconds from 0 to 1000000";
+        value.whole_quantity(Unit::Microseconds, 0..=1_000_000, expected)
+    });
     let capture = table.get("capture").map(|value| path(&value, places));
     let volumes = volumes(table, &back_end, (&belief, policy), places)?;
     let taken = before.iter().flat_map(|drive| &drive.exports);
@@ -97,6 +102,7 @@ fn drive(
         learned_policy,
         impact_ppm: impact.transpose()?.unwrap_or(foreseen::IMPACT_PPM),
         same_track: same_track.transpose()?.unwrap_or_default(),
+        cpu_latency_us: cpu_latency.transpose()?.map(|micros| micros as u32),
         capture: capture.transpose()?,
         volumes,
     })

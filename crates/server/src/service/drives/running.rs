@@ -68,6 +68,7 @@ pub(super) fn station(
     let preemption = preemption.map(|rules| rules.rules(&belief));
     let layout = (parts.blocks, parts.block_bytes);
     let recorder = recording::begin(config, layout, limits, uses, preemption)?;
+    let cpu_latency = config.cpu_latency_us;
     let name = format!("drive {}", config.name);
     let (scale, make) = (parts.scale, parts.back_end);
     Station::start(&name, move |mailbox| {
@@ -82,7 +83,9 @@ pub(super) fn station(
         }
         let (clock, back_end) = (Clock::start(scale), make()?);
         let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
-        let event_loop = event_loop.with_streams(settings.unwrap_or_default());
+        let event_loop = event_loop
+            .with_streams(settings.unwrap_or_default())
+            .with_cpu_latency(cpu_latency);
         let mut event_loop = event_loop.with_caches(&caches)?;
         for bitmap in bitmaps {
             event_loop.checkpoints().add_bitmap(bitmap)?;
