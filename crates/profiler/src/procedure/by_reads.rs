@@ -137,7 +137,10 @@ pub(super) async fn complete(prober: &Prober, end: Instant) {
         let work = settle_all(prober, &mut settled, end.saturating_sub(PLACING));
         match prober.within(before, work).await {
             Some(()) => place_checked(prober, before).await,
-            None => doubt_layout(prober),
+            None => {
+                layout::extend_unchecked(prober);
+                doubt_layout(prober);
+            }
         }
         explore_discarded(prober, &mut settled, end).await;
         place_again(prober, end).await;

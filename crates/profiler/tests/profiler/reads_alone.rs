@@ -177,6 +177,24 @@ fn a_host_whose_usual_delay_changes_moves_no_track() {
     assert!(relied_on >= 3, "{relied_on} maps are relied on");
 }
 
+/// Behind a host that stalls one end in twenty, checks take tracks off the map and are made again. What is left is laid out all the
+/// same: with the layout of the first tenth a service would use gaps there alone.
+#[test]
+fn a_map_is_laid_out_though_its_checks_take_the_time() {
+    let truth = Arc::new(shipped("quantum-atlas-10k"));
+    let jitter = HostJitter::measured(MeasuredPath::BusyFuseLoop);
+    for seed in SEEDS {
+        let findings = found_with(&truth, (jitter, seed), Duration::from_secs(600));
+        let known = findings.map.known();
+        let layout = findings.layout.expect("a layout");
+        let laid_out: u64 = layout.known.iter().map(|extent| extent.length().0).sum();
+        assert!(
+            laid_out * 10 > known * 9,
+            "seed {seed}: {laid_out} of {known}"
+        );
+    }
+}
+
 /// The seed of the other tests, and some before it.
 const SEEDS: std::ops::RangeInclusive<u64> = 4..=7;
 
