@@ -131,9 +131,10 @@ impl Client {
     /// Begins to read pieces of a volume in gaps and idle time, and returns the number of the task, which goes on
     /// without this client. ``pieces`` has the first byte and the length of each, in multiples of the drive's
     /// blocks. ``any`` of them will do. ``pace_bytes_s`` is the most bytes a second that it takes. ``command``
-    /// receives the bytes; without it they have a checksum.
+    /// receives the bytes, or a file does: the pieces one behind the other ``into`` it, up to a multiple of 8 bytes,
+    /// and then a bit for each block that has come. Without either they have a checksum.
     #[pyo3(signature = (
-        volume, pieces, *, any=None, priority=0, deadline_s=None, pace_bytes_s=None, command=None
+        volume, pieces, *, any=None, priority=0, deadline_s=None, pace_bytes_s=None, command=None, into=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn begin_task(
@@ -146,14 +147,23 @@ impl Client {
         deadline_s: Option<u64>,
         pace_bytes_s: Option<u64>,
         command: Option<Vec<String>>,
+        into: Option<std::path::PathBuf>,
     ) -> PyResult<u64> {
+        let sink = match (command, into) {
+            (None, None) => TaskSink::Checksum,
+            (Some(command), None) => TaskSink::Command(command),
+            (None, Some(file)) => TaskSink::Buffer(file),
+            (Some(_), Some(_)) => {
+                return Err(PyValueError::new_err("command and into: expected one of them"));
+            }
+        };
         let order = TaskOrder {
             volume,
             set: TaskPieces { pieces, any },
             priority,
             deadline_s,
             pace_bytes_s,
-            sink: command.map_or(TaskSink::Checksum, TaskSink::Command),
+            sink,
         };
         self.with(py, |client| client.begin_task(&order))
     }

@@ -1,6 +1,8 @@
 """Streams and tasks of a running service."""
 
+import mmap
 import subprocess
+import tempfile
 
 import pytest
 
@@ -80,6 +82,15 @@ def test_a_task_reads_a_set(socket):
             pass
         assert (found["state"], found["failed_bytes"]) == ("finished", 0)
         assert found["done_bytes"] >= 2 * MIB
+        with tempfile.NamedTemporaryFile(dir="/dev/shm") as buffer:
+            task = client.begin_task("v", [(4 * MIB, MIB), (0, MIB)], into=buffer.name)
+            while (found := next(one for one in client.tasks() if one["id"] == task))["outcome"] is None:
+                assert found["problem"] is None
+            with mmap.mmap(buffer.fileno(), 0, access=mmap.ACCESS_READ) as pieces:
+                assert len(pieces) == 2 * MIB + 2 * MIB // 512 // 8
+                assert pieces[2 * MIB :] == b"\xff" * (2 * MIB // 512 // 8)
+        with pytest.raises(ValueError, match="expected one of them"):
+            client.begin_task("v", [(0, MIB)], command=["cat"], into="/dev/shm/b")
         with pytest.raises(headtime.Refused, match="at its own pace"):
             client.begin_task("v", [(0, 4 * MIB)], deadline_s=3, pace_bytes_s=MIB)
         with pytest.raises(headtime.Refused):

@@ -61,6 +61,9 @@ pub struct ScanArgs {
     /// program confirms a processed block by printing its header line
     #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true)]
     command: Vec<String>,
+    /// A file that receives the volume instead: its bytes, and behind them a bit for each block that has come
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    into: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -127,7 +130,7 @@ fn order(arguments: &ScanArgs) -> Result<Scan, Exit> {
         priority: arguments.priority,
         deadline_s: arguments.deadline,
         pace_bytes_s: bytes_s(arguments.pace),
-        sink: sink(&arguments.command),
+        sink: sink(&arguments.command, arguments.into.as_deref())?,
         state: state(arguments.state.as_deref(), arguments.save_every)?,
         lifetime: match arguments.detach {
             true => TaskLifetime::Detached,
@@ -146,12 +149,22 @@ pub fn bytes_s(pace: Option<f64>) -> Option<u64> {
     pace.map(|megabytes| (megabytes * 1e6) as u64)
 }
 
-/// The receiver of a task's blocks: a checksum without a program.
-pub fn sink(command: &[String]) -> Sink {
-    match command.is_empty() {
-        true => Sink::Checksum,
-        false => Sink::Command(command.to_vec()),
+/// The receiver of a task's blocks: a checksum without a program or a file.
+///
+/// # Errors
+/// If the path is empty.
+pub fn sink(command: &[String], into: Option<&Path>) -> Result<Sink, Exit> {
+    match (command.is_empty(), into) {
+        (true, None) => Ok(Sink::Checksum),
+        (false, _) => Ok(Sink::Command(command.to_vec())),
+        (true, Some(file)) => whole_path(file).map(Sink::Buffer),
     }
+}
+
+/// # Errors
+/// If the path is empty.
+fn whole_path(file: &Path) -> Result<PathBuf, Exit> {
+    std::path::absolute(file).map_err(|error| Exit::input(format!("{}: {error}", file.display())))
 }
 
 /// The state file of a task, by its whole path.
@@ -159,11 +172,8 @@ pub fn sink(command: &[String]) -> Sink {
 /// # Errors
 /// If the path is empty.
 pub fn state(file: Option<&Path>, every_s: u64) -> Result<Option<ScanState>, Exit> {
-    let state = file.map(|file| match std::path::absolute(file) {
-        Ok(file) => Ok(ScanState { file, every_s }),
-        Err(error) => Err(Exit::input(format!("{}: {error}", file.display()))),
-    });
-    state.transpose()
+    let file = file.map(whole_path).transpose()?;
+    Ok(file.map(|file| ScanState { file, every_s }))
 }
 
 /// Waits for a task's end, and shows its progress. A signal aborts the task, and the end comes soon.

@@ -162,8 +162,13 @@ struct headtime_order {
     int priority;
     /* A program that the service runs, its arguments, and a null at the end. For each portion its standard
      * input has a line with the first byte in the volume and the length, and then the bytes. Null: a
-     * checksum of the set is all that is wanted. */
+     * checksum of the set is all that is wanted, or `into` is a file. */
     const char *const *command;
+    /* The whole path of a file that receives the bytes instead; null: none. It has the pieces one behind the
+     * other in the order of this order, up to 7 bytes up to a multiple of 8, and a bit for each block of the
+     * drive that has come, the least significant one first. A block is there before its bit. A file in
+     * /dev/shm is a buffer to be mapped; it may be empty, or as long as that. */
+    const char *into;
 };
 
 enum headtime_task_state {

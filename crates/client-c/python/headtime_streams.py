@@ -101,6 +101,7 @@ class _Order(ctypes.Structure):
         ("pace", ctypes.c_uint64),
         ("priority", ctypes.c_int),
         ("command", ctypes.POINTER(ctypes.c_char_p)),
+        ("into", ctypes.c_char_p),
     ]
 
 
@@ -235,13 +236,14 @@ class Client:
         pace: int = 0,
         priority: int = 0,
         command: Sequence[str] = (),
+        into: Optional[str] = None,
     ) -> int:
         """The number of a task that reads (start, length) of a volume in gaps and idle time, in any order.
 
         `deadline` is in seconds from now, `pace` the most bytes a second that the task takes; 0 is none.
 
-        The service gives the bytes to the command, or takes their checksum. The task does not end with the
-        connection.
+        The service gives the bytes to the command, or writes them `into` a file (whose layout is in headtime.h),
+        or takes their checksum. The task does not end with the connection.
         """
         given = (_Range * len(pieces))(*(_Range(*piece) for piece in pieces))
         words = [word.encode() for word in command]
@@ -255,6 +257,7 @@ class Client:
             pace,
             priority,
             named,
+            into.encode() if into else None,
         )
         problem = _Message()
         task = self._library.headtime_begin_task(

@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code, reason = "C hands over addresses")]
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use headtime_client::{Client, ListedTask, TaskOrder, TaskPieces, TaskSink, TaskSteer};
 
@@ -38,6 +40,8 @@ pub struct COrder {
     pub priority: c_int,
     /// The program that receives the bytes, its arguments, and a null; null: a checksum.
     pub command: *const *const c_char,
+    /// The file that receives the bytes; null: none.
+    pub into: *const c_char,
 }
 
 /// `struct headtime_task`.
@@ -206,6 +210,8 @@ unsafe fn understood(order: &COrder) -> Result<TaskOrder, String> {
     let positive = |number: u64| Some(number).filter(|&number| number > 0);
     // SAFETY: the caller's promise.
     let command = unsafe { words(order.command) };
+    // SAFETY: the caller's promise.
+    let into = unsafe { text(order.into) };
     Ok(TaskOrder {
         volume: owned(volume),
         set: TaskPieces {
@@ -215,9 +221,13 @@ unsafe fn understood(order: &COrder) -> Result<TaskOrder, String> {
         priority: of_tasks(order.priority)?,
         deadline_s: positive(order.deadline_seconds),
         pace_bytes_s: positive(order.pace),
-        sink: match command.is_empty() {
-            true => TaskSink::Checksum,
-            false => TaskSink::Command(command),
+        sink: match (command.is_empty(), into) {
+            (true, None) => TaskSink::Checksum,
+            (false, None) => TaskSink::Command(command),
+            (true, Some(file)) => {
+                TaskSink::Buffer(PathBuf::from(OsStr::from_bytes(file.to_bytes())))
+            }
+            (false, Some(_)) => return Err("a command and a file: expected one of them".to_owned()),
         },
     })
 }

@@ -267,7 +267,7 @@ fn python_programs_attach_and_hear_what_happens() {
 
 /// What both programs ask for tasks, in this order.
 fn assert_asked_for_tasks(asked: &[String]) {
-    let expected: [&[&str]; 7] = [
+    let expected: [&[&str]; 8] = [
         &["\"ask\":\"scan\"", "\"gone\""],
         &[
             "\"ask\":\"scan\"",
@@ -279,6 +279,7 @@ fn assert_asked_for_tasks(asked: &[String]) {
             "\"priority\":2",
             "{\"command\":[\"./copy\",\"/backup\"]}",
         ],
+        &["\"ask\":\"scan\"", "\"sink\":{\"buffer\":\"/dev/shm/b\"}"],
         &["\"ask\":\"tasks\""],
         &["\"ask\":\"tasks\""],
         &["\"ask\":\"steer\"", "\"task\":3", "\"suspend\""],
@@ -299,6 +300,7 @@ fn assert_asked_for_tasks(asked: &[String]) {
 /// What both print of tasks.
 const PRINTED_OF_TASKS: &str = "refused: no volume gone\n\
     refused: priority -1: expected 0, the highest, to 255\n\
+    refused: a command and a file: expected one of them\n\
     task 3: 2 8192 4096 2048 1024 1024 512 2 1 2.5 exit status: 1\n";
 
 const C_TASKS: &str = r#"
@@ -324,7 +326,14 @@ int main(int count, char **words) {
     if (headtime_begin_task(client, &order, problem)) return 3;
     printf("refused: %s\n", text);
     order.priority = 2;
+    order.into = "/dev/shm/b";
+    if (headtime_begin_task(client, &order, problem)) return 14;
+    printf("refused: %s\n", text);
+    order.into = NULL;
     uint64_t number = headtime_begin_task(client, &order, problem);
+    order.into = "/dev/shm/b";
+    order.command = NULL;
+    if (headtime_begin_task(client, &order, problem) != number) return 15;
     struct headtime_task task;
     if (headtime_task(client, 9, &task, problem) != 0) return 4;
     if (headtime_task(client, number, &task, problem) != 1) return 5;
@@ -367,6 +376,7 @@ with Client(sys.argv[1]) as client:
     for ask in [
         lambda: client.begin_task("gone", pieces),
         lambda: client.begin_task("db", pieces, priority=-1, **wanted),
+        lambda: client.begin_task("db", pieces, into="/dev/shm/b", **wanted),
     ]:
         try:
             ask()
@@ -374,6 +384,7 @@ with Client(sys.argv[1]) as client:
         except Refused as why:
             print("refused:", why)
     number = client.begin_task("db", pieces, priority=2, **wanted)
+    assert client.begin_task("db", pieces, into="/dev/shm/b") == number
     assert client.task(9) is None
     task = client.task(number)
     state = {word: number for number, word in STATES.items()}[task.state]

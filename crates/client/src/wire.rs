@@ -281,6 +281,10 @@ pub enum TaskSink {
     /// A program and its arguments, which the service runs. For each portion its standard input has a line
     /// with the first byte in the volume and the length, and then the bytes.
     Command(Vec<String>),
+    /// A file by its whole path, which the service writes: the pieces one behind the other, in the order of the request; up
+    /// to 7 bytes up to a multiple of 8; and a bit for each block that has come, the least significant one first. A block
+    /// is there before its bit. A file in memory (`/dev/shm`) is a buffer that its reader maps.
+    Buffer(std::path::PathBuf),
 }
 
 /// A task of the service.

@@ -34,8 +34,7 @@ use hdrhistogram::Histogram;
 use crate::accounts::slowest::Accounts;
 use crate::accounts::tally::Tally;
 use crate::arena::Arena;
-use crate::cache_setting::CacheSetting;
-use crate::capture::{LiveEngine, Recorder};
+use crate::capture::LiveEngine;
 use crate::clients::{Awaited, Bounds, Clients, Counts};
 use crate::clock::Clock;
 use crate::cpu_latency::LatencyInGaps;
@@ -46,7 +45,6 @@ use crate::ring::{Owner, Ring, Ticket};
 use crate::status;
 use crate::tasks::Tasks;
 use crate::volume::exports::Exports;
-use crate::volume::streams::Settings;
 use crate::volume::{Export, Resize, Volumes, ZEROES};
 use crate::why::{Query, Slow};
 
@@ -56,6 +54,7 @@ mod commands;
 mod controls;
 pub mod mailbox;
 mod picture;
+mod setup;
 pub use controls::{CheckpointControl, ClassControl, StreamControl, TaskControl};
 use mailbox::{Bell, Letter, Mailbox};
 pub(crate) use picture::NO_BELIEF;
@@ -154,37 +153,6 @@ impl EventLoop {
         };
         this.bell.listen(&mut this.disk.ring);
         Ok(this)
-    }
-
-    /// Records the engine's inputs. It is called before the first one.
-    #[must_use]
-    pub fn with_capture(mut self, recorder: Recorder) -> Self {
-        self.disk = self.disk.with_capture(recorder);
-        self
-    }
-
-    /// Sets the limits of streams.
-    #[must_use]
-    pub fn with_streams(mut self, settings: Settings) -> Self {
-        self.volumes.streams.set(settings);
-        self
-    }
-
-    /// Sets how late a CPU may wake up while gaps are filled, in microseconds.
-    #[must_use]
-    pub fn with_cpu_latency(mut self, micros: Option<u32>) -> Self {
-        self.latency = LatencyInGaps::at_most(micros);
-        self
-    }
-
-    /// Adds caches to volumes: setting, offset and length of each.
-    ///
-    /// # Errors
-    /// If one does not fit the drive, or there is no memory for it.
-    pub fn with_caches(mut self, all: &[(CacheSetting, u64, u64)]) -> io::Result<Self> {
-        let exports = &self.volumes.operations.exports;
-        self.volumes.caches.add(&self.disk, exports, all)?;
-        Ok(self)
     }
 
     /// Serves until the loop is stopped and all operations have ended.

@@ -307,6 +307,7 @@ class Client:
         deadline_s: int | None = None,
         pace_bytes_s: int | None = None,
         command: Sequence[str] | None = None,
+        into: _Path | None = None,
     ) -> int:
         """Begins to read pieces of a volume (first byte and length) in gaps and idle time, at most at a pace."""
 

@@ -71,11 +71,16 @@ struct StartArgs {
     /// A program that receives the blocks, as of `headtime scan`, instead of a checksum
     #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true)]
     command: Vec<String>,
+    /// A file that receives the pieces instead, one behind the other in their order, and behind them a bit for each block
+    /// that has come. A file in /dev/shm is a buffer that another program maps
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    into: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "Examples:
   headtime ctl task start db --extents changed.txt --command ./copy-blocks /backup/db.img
   headtime ctl task start db --blocks 0..1000 --block-bytes 65536 --any 500
+  headtime ctl task start db --blocks 0..1000 --block-bytes 65536 --into /dev/shm/pieces
   headtime ctl tasks; headtime ctl promote 3 --foreground
 
 Declare early, and declare much: a set that is scattered over a busy disk is read many times as fast as a
@@ -112,7 +117,7 @@ impl StartArgs {
             priority: self.priority,
             deadline_s: self.deadline,
             pace_bytes_s: scan::bytes_s(self.pace),
-            sink: scan::sink(&self.command),
+            sink: scan::sink(&self.command, self.into.as_deref())?,
             state: scan::state(self.state.as_deref(), self.save_every)?,
             lifetime: TaskLifetime::Detached,
         })

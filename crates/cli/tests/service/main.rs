@@ -16,6 +16,7 @@ mod first_contact;
 mod here;
 mod hooks;
 mod initial;
+mod into_file;
 mod judged;
 mod killed;
 mod known;

@@ -80,10 +80,6 @@ fn drive(
     });
     let same_track = table.get("same_track");
     let same_track = same_track.map(|value| value.choice(&SameTrackRule::ALL));
-    let cpu_latency = table.get("cpu_latency_us").map(|value| {
-        let expected = "a whole number of microseconds from 0 to 1000000";
-        value.whole_quantity(Unit::Microseconds, 0..=1_000_000, expected)
-    });
     let capture = table.get("capture").map(|value| path(&value, places));
     let volumes = volumes(table, &back_end, (&belief, policy), places)?;
     let taken = before.iter().flat_map(|drive| &drive.exports);
@@ -102,10 +98,20 @@ fn drive(
         learned_policy,
         impact_ppm: impact.transpose()?.unwrap_or(foreseen::IMPACT_PPM),
         same_track: same_track.transpose()?.unwrap_or_default(),
-        cpu_latency_us: cpu_latency.transpose()?.map(|micros| micros as u32),
+        cpu_latency_us: cpu_latency(table)?,
         capture: capture.transpose()?,
         volumes,
     })
+}
+
+/// How late a CPU may wake up, in microseconds.
+fn cpu_latency(drive: &Section<'_>) -> Result<Option<u32>, DocumentError> {
+    let latency = drive.get("cpu_latency_us").map(|value| {
+        let expected = "a whole number of microseconds from 0 to 1000000";
+        let micros = value.whole_quantity(Unit::Microseconds, 0..=1_000_000, expected)?;
+        Ok(micros as u32)
+    });
+    latency.transpose()
 }
 
 fn back_end(

@@ -67,7 +67,7 @@ fn is_about_streams(ask: &Ask) -> bool {
 /// Whether a request has the service run a program, or names a file for it: with its user's rights.
 pub(super) fn reaches_files(ask: &Ask) -> bool {
     match ask {
-        Ask::Scan(Scan { sink, state, .. }) => matches!(sink, Sink::Command(_)) || state.is_some(),
+        Ask::Scan(Scan { sink, state, .. }) => *sink != Sink::Checksum || state.is_some(),
         Ask::BeginCheckpoint(order) => order.store.folder.is_some(),
         _ => false,
     }
@@ -88,6 +88,7 @@ mod tests {
     fn each_right_allows_what_it_says() {
         let attach = r#"{"ask":"attach","export":"e","rate":1,"buffer":1,"places":{"length":0,"pieces":[]}}"#;
         let program = r#"{"ask":"scan","volume":"v","sink":{"command":["sh"]}}"#;
+        let buffer = r#"{"ask":"scan","volume":"v","sink":{"buffer":"/dev/shm/b"}}"#;
         let file = r#"{"ask":"scan","volume":"v","state":{"file":"/etc/passwd","every_s":1}}"#;
         let folder =
             r#"{"ask":"begin-checkpoint","volume":"v","store":{"folder":"/root","bytes":65536}}"#;
@@ -106,6 +107,7 @@ mod tests {
             (r#"{"ask":"drain"}"#, [false, false, true]),
             (r#"{"ask":"stop"}"#, [false, false, true]),
             (program, [false; 3]),
+            (buffer, [false; 3]),
             (file, [false; 3]),
             (folder, [false; 3]),
         ] {

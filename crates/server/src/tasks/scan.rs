@@ -158,6 +158,9 @@ pub enum Sink {
     Checksum,
     /// A program and its arguments. It runs as the service's user, so only the control socket accepts it.
     Command(Vec<String>),
+    /// A file by its whole path: the pieces one behind the other, in the order in which they were named, and then a bit for
+    /// each block that has come. The service's user writes it, so only the control socket accepts it.
+    Buffer(PathBuf),
 }
 
 #[cfg(test)]

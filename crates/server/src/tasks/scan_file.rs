@@ -8,7 +8,7 @@
 //! | 2, ... | the volume's name |
 //! | 8, 8 | where the volume begins on the drive, and its length, in bytes |
 //! | 4 | bytes of a block |
-//! | 1 | who takes the blocks: 0 a checksum, 1 a program |
+//! | 1 | who takes the blocks: 0 a checksum, 1 a program, 2 a file |
 //! | 8, 8 | the checksum so far: its sum, and of how many pieces |
 //! | 8 | blocks that were not dealt with |
 //! | 8 | a checksum of everything before it (FNV-1a, 64 bits) |
@@ -52,6 +52,8 @@ pub enum Consumer {
     Checksum,
     /// A program.
     Program,
+    /// A file.
+    File,
 }
 
 /// The error of a state file.
@@ -70,7 +72,7 @@ pub enum ScanFileError {
     #[error("a name in it is no text: expected UTF-8")]
     Name,
     /// The consumer is unknown.
-    #[error("taker {0} of the blocks: expected 0 or 1")]
+    #[error("taker {0} of the blocks: expected 0, 1 or 2")]
     Consumer(u8),
     /// The checksum does not match.
     #[error("checksum {found:016x} of its beginning: expected {expected:016x}: it is damaged")]
@@ -123,6 +125,7 @@ impl ScanProgress {
         head.push(match self.consumer {
             Consumer::Checksum => 0,
             Consumer::Program => 1,
+            Consumer::File => 2,
         });
         let (sum, pieces) = self.sum.parts();
         head.extend(sum.to_le_bytes());
@@ -162,6 +165,7 @@ impl ScanProgress {
             consumer: match head.take()? {
                 [0] => Consumer::Checksum,
                 [1] => Consumer::Program,
+                [2] => Consumer::File,
                 [other] => return Err(ScanFileError::Consumer(other)),
             },
             sum: SetSum::of_parts(

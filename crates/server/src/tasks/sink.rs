@@ -1,4 +1,4 @@
-//! The sink of a live scan: a checksum or a program, on a thread of its own.
+//! The sink of a live scan: a checksum, a program or a file, on a thread of its own.
 //!
 //! ```text
 //!   event loop --portion--> sink's thread --"OFFSET LENGTH\n", bytes--> program
@@ -7,7 +7,6 @@
 //!                                '--now and then--> state file
 //! ```
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
@@ -25,11 +24,15 @@ use super::scan_file::{Consumer, ScanProgress};
 use super::set_sum::SetSum;
 use super::{HOLD, Outcome, Portion, ROOM, SinkHandle};
 
+mod answers;
+mod buffer;
 pub(crate) mod hooks;
 mod ledger;
 mod pace;
 mod program;
 
+use answers::acknowledgements;
+use buffer::{EarlierBlocks, SinkFile};
 use ledger::{Ledger, Rest};
 use pace::Pace;
 use program::{Group, Program, ProgramOwner};
@@ -139,6 +142,7 @@ pub(crate) fn begin(
     let consumer = match &order.sink {
         Sink::Checksum => Consumer::Checksum,
         Sink::Command(_) => Consumer::Program,
+        Sink::Buffer(_) => Consumer::File,
     };
     let progress = ScanProgress {
         drive: place.drive.clone(),
@@ -151,11 +155,12 @@ pub(crate) fn begin(
     };
     let state = order.state.as_ref();
     let ledger = state.map(|state| Ledger::open(state, progress, (&place.set, &place.geometry)));
-    let ledger = ledger.transpose()?;
+    let mut ledger = ledger.transpose()?;
+    let filled = filled(order, place, ledger.as_mut())?;
     let left = ledger.as_ref().map(|ledger| ledger.left().clone());
     let ledger = ledger.map(|ledger| Arc::new(Mutex::new(ledger)));
     let program = match &order.sink {
-        Sink::Checksum => None,
+        Sink::Checksum | Sink::Buffer(_) => None,
         Sink::Command(words) => Some(started(number, words, ledger.clone())?),
     };
     let (portions, received) = sync_channel(ROOM);
@@ -184,7 +189,7 @@ pub(crate) fn begin(
     let outcome = Arc::clone(&sink.outcome);
     let spawned = thread::Builder::new()
         .name(format!("scan {number}"))
-        .spawn(move || taking.take(program, &outcome, alive));
+        .spawn(move || taking.take((program, filled), &outcome, alive));
     spawned.map_err(|error| format!("no thread for the scan: {error}"))?;
     let thread = SinkThread {
         number,
@@ -195,6 +200,29 @@ pub(crate) fn begin(
         ended,
     };
     Ok(StartedSink { sink, left, thread })
+}
+
+/// Opens the file of a task that has one. With a ledger it is durable before what it has is saved.
+fn filled(
+    order: &Scan,
+    place: &ScanSource,
+    ledger: Option<&mut Ledger>,
+) -> Result<Option<SinkFile>, String> {
+    let Sink::Buffer(path) = &order.sink else {
+        return Ok(None);
+    };
+    let whole = [(0, place.length)];
+    let pieces = order.set.as_ref().map_or(&whole[..], |set| &set.pieces);
+    let is_resumed = ledger.as_ref().is_some_and(|ledger| ledger.is_resumed());
+    let earlier = match is_resumed {
+        true => EarlierBlocks::Kept,
+        false => EarlierBlocks::None,
+    };
+    let file = SinkFile::open(path, pieces, place.block_bytes.into(), earlier)?;
+    if let Some(ledger) = ledger {
+        ledger.filled = Some(file.handle().map_err(|error| error.to_string())?);
+    }
+    Ok(Some(file))
 }
 
 /// Starts the program. With a ledger its output is acknowledgements.
@@ -237,12 +265,18 @@ struct SinkWorker {
 }
 
 impl SinkWorker {
-    fn take(self, program: Option<Program>, outcome: &Outcome, alive: Sender<()>) {
+    fn take(
+        self,
+        (program, filled): (Option<Program>, Option<SinkFile>),
+        outcome: &Outcome,
+        alive: Sender<()>,
+    ) {
         let (number, events, ledger) = (self.number, Arc::clone(&self.events), self.ledger.clone());
         let (is_enough, is_cut) = (Arc::clone(&self.is_enough), Arc::clone(&self.is_cut));
-        let mut ended = match program {
-            Some(program) => self.feed(program),
-            None => Ok(self.sum()),
+        let mut ended = match (program, filled) {
+            (Some(program), _) => self.feed(program),
+            (None, Some(file)) => self.fill(file),
+            (None, None) => Ok(self.sum()),
         };
         if let Some(ledger) = &ledger {
             let rest = match ended.is_ok() && is_enough.load(Ordering::Acquire) {
@@ -289,6 +323,29 @@ impl SinkWorker {
             sum = locked(ledger).progress.sum;
         }
         format!("checksum {sum}")
+    }
+
+    /// Writes all portions to the file.
+    fn fill(self, mut file: SinkFile) -> Result<String, String> {
+        loop {
+            if self.is_cut() {
+                break;
+            }
+            match self.next() {
+                Received::Portion(portion) => {
+                    if let Some((offset, bytes)) = self.clipped(&portion) {
+                        file.take(offset, bytes)?;
+                        if let Some(ledger) = &self.ledger {
+                            locked(ledger).stored(offset, bytes.len() as u64);
+                        }
+                    }
+                    self.done_one(&portion);
+                }
+                Received::Nothing => (),
+                Received::End => break,
+            }
+        }
+        file.close()
     }
 
     /// Writes all portions to the program, and waits for its end.
@@ -416,36 +473,6 @@ enum Received {
 
 /// The period of the check whether program and task still run. A choice.
 const LOOK_UP: Duration = Duration::from_millis(100);
-
-/// Reads the program's acknowledgements up to the end of its output.
-fn acknowledgements(said: impl Read, ledger: &Mutex<Ledger>) -> Result<(), String> {
-    let mut said = BufReader::new(said);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let count = (&mut said)
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut line)
-            .map_err(|error| format!("the program's answers are lost: {error}"))?;
-        if count == 0 {
-            return Ok(());
-        }
-        let text = String::from_utf8_lossy(&line);
-        let (offset, length) = portion(&text).ok_or_else(|| {
-            let text = text.trim_end();
-            format!("the program answered {text:?}: expected \"OFFSET LENGTH\" of a portion")
-        })?;
-        locked(ledger).acknowledged(offset, length)?;
-    }
-}
-
-/// Two numbers of 20 digits, a blank, and the line's end.
-const LONGEST_LINE: u64 = 42;
-
-fn portion(line: &str) -> Option<(u64, u64)> {
-    let (offset, length) = line.strip_suffix('\n')?.split_once(' ')?;
-    Some((offset.parse().ok()?, length.parse().ok()?))
-}
 
 fn locked(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
     ledger.lock().unwrap_or_else(PoisonError::into_inner)

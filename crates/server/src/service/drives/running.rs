@@ -53,10 +53,7 @@ pub(super) fn station(
         // Nobody predicts anything: the kernel or the memory may have as much as it takes.
         limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
     }
-    let known = match is_known {
-        true => Known::Profile,
-        false => Known::Nothing,
-    };
+    let known = explained_by(is_known);
     let is_followed = is_known && policy.depth() == Depth::JustInTime;
     let uses = match is_followed {
         true => uses(limits, || config.background(&belief)),
@@ -68,9 +65,8 @@ pub(super) fn station(
     let preemption = preemption.map(|rules| rules.rules(&belief));
     let layout = (parts.blocks, parts.block_bytes);
     let recorder = recording::begin(config, layout, limits, uses, preemption)?;
-    let cpu_latency = config.cpu_latency_us;
     let name = format!("drive {}", config.name);
-    let (scale, make) = (parts.scale, parts.back_end);
+    let (scale, make, cpu_latency) = (parts.scale, parts.back_end, config.cpu_latency_us);
     Station::start(&name, move |mailbox| {
         let engine = bare(belief, mirror, policy, limits)?;
         let mut engine = used(engine, (policy, known), uses, Instant::ZERO);
@@ -83,10 +79,10 @@ pub(super) fn station(
         }
         let (clock, back_end) = (Clock::start(scale), make()?);
         let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
-        let event_loop = event_loop
-            .with_streams(settings.unwrap_or_default())
-            .with_cpu_latency(cpu_latency);
-        let mut event_loop = event_loop.with_caches(&caches)?;
+        let event_loop = event_loop.with_streams(settings.unwrap_or_default());
+        let mut event_loop = event_loop
+            .with_cpu_latency(cpu_latency)
+            .with_caches(&caches)?;
         for bitmap in bitmaps {
             event_loop.checkpoints().add_bitmap(bitmap)?;
         }
@@ -96,6 +92,14 @@ pub(super) fn station(
         })
     })
     .map_err(|error| error.to_string())
+}
+
+/// What explanations of response times rest on.
+fn explained_by(is_known: bool) -> Known {
+    match is_known {
+        true => Known::Profile,
+        false => Known::Nothing,
+    }
 }
 
 /// The limits of an engine that follows a policy, with these turns of reads and writes and this grace period.

@@ -25,6 +25,7 @@ pub(crate) struct Ledger {
     unread: Option<WantedBlocks>,
     /// The pieces of the drive that the scan reads.
     set: DeclaredSet,
+    is_resumed: bool,
     every: Duration,
     /// The earliest time of the next save.
     next: Instant,
@@ -32,6 +33,8 @@ pub(crate) struct Ledger {
     is_news: bool,
     /// The first invalid line of the program.
     pub(super) complaint: Option<String>,
+    /// The file that has the blocks, if that is the consumer: it is durable before what it has is saved.
+    pub(super) filled: Option<File>,
 }
 
 /// The largest number of blocks of a slice. A choice, above a 56th of any track's blocks
@@ -58,8 +61,8 @@ impl Ledger {
         }
         let at = |error: &dyn std::fmt::Display| format!("{name}: {error}");
         let all = slices(set, geometry)?;
-        let (progress, left) = match File::open(&state.file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (begun, all),
+        let (progress, left, is_resumed) = match File::open(&state.file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (begun, all, false),
             Err(error) => return Err(at(&error)),
             Ok(file) => {
                 let decoded = ScanProgress::decode(geometry, BufReader::new(file));
@@ -73,7 +76,7 @@ impl Ledger {
                     return Err(at(&"blocks outside of the volume: expected its own"));
                 }
                 info!(file = %name, left = left.left(), "a scan is gone on with");
-                (progress, left)
+                (progress, left, true)
             }
         };
         let mut ledger = Ledger {
@@ -82,10 +85,12 @@ impl Ledger {
             progress,
             left,
             set: set.clone(),
+            is_resumed,
             every: Duration::from_secs(state.every_s),
             next: Instant::now(),
             is_news: false,
             complaint: None,
+            filled: None,
         };
         // Whether it can be written is known now, and not after hours.
         ledger.write().map_err(|error| at(&error))?;
@@ -97,10 +102,20 @@ impl Ledger {
         &self.left
     }
 
+    /// Whether it is the account of a scan that was begun before.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
     /// The checksum has processed the bytes from `offset` of the volume on.
     pub(super) fn summed(&mut self, offset: u64, bytes: &[u8]) {
         self.progress.sum.add(offset, bytes);
-        if let Some(extent) = self.extent(offset, bytes.len() as u64) {
+        self.stored(offset, bytes.len() as u64);
+    }
+
+    /// The file has so many bytes from `offset` of the volume on.
+    pub(super) fn stored(&mut self, offset: u64, length: u64) {
+        if let Some(extent) = self.extent(offset, length) {
             self.left.remove(extent);
         }
         self.is_news = true;
@@ -161,6 +176,9 @@ impl Ledger {
 
     fn write(&mut self) -> io::Result<()> {
         let began = Instant::now();
+        if let Some(filled) = &self.filled {
+            filled.sync_data()?;
+        }
         let written = self.progress.save(&self.left, &self.file);
         let ended = Instant::now();
         let least = match self.every.is_zero() {
@@ -275,6 +293,7 @@ fn is_same(found: &ScanProgress, asked: &ScanProgress) -> Result<(), String> {
     let consumer = |consumer| match consumer {
         Consumer::Checksum => "a checksum",
         Consumer::Program => "a program",
+        Consumer::File => "a file",
     };
     if found.consumer != asked.consumer {
         return Err(format!(
