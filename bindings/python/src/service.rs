@@ -147,14 +147,16 @@ impl Client {
         deadline_s: Option<u64>,
         pace_bytes_s: Option<u64>,
         command: Option<Vec<String>>,
-        into: Option<std::path::PathBuf>,
+        into: Option<PathBuf>,
     ) -> PyResult<u64> {
         let sink = match (command, into) {
             (None, None) => TaskSink::Checksum,
             (Some(command), None) => TaskSink::Command(command),
             (None, Some(file)) => TaskSink::Buffer(file),
             (Some(_), Some(_)) => {
-                return Err(PyValueError::new_err("command and into: expected one of them"));
+                return Err(PyValueError::new_err(
+                    "command and into: expected one of them",
+                ));
             }
         };
         let order = TaskOrder {
