@@ -71,7 +71,8 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.at).output();
+        // A program that was just killed may still have files there: they go with it.
+        let _ = Command::new("umount").arg("--lazy").arg(&self.at).output();
     }
 }
 
