@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use block::{Duration, Instant};
 use tracing::warn;
 
 /// The device of the kernel that takes bounds: a signed 32-bit number of microseconds each, valid until it is closed.
@@ -55,6 +56,11 @@ impl LatencyInGaps {
             micros,
             held: None,
         }
+    }
+
+    /// The next look whether the bound is still needed, while it is held: an idle loop would hold it for ever.
+    pub(crate) fn next_wakeup(&self, now: Instant) -> Option<Instant> {
+        self.held.as_ref().map(|_| now + Duration::from_secs(1))
     }
 
     /// Asks for the bound while `is_filling`. What the kernel refuses is logged once, and not asked for again.
@@ -114,7 +120,9 @@ mod tests {
         bound.follow(true);
         bound.follow(true);
         assert_eq!(asked(), 7_i32.to_ne_bytes());
+        let now = Instant::ZERO;
+        assert_eq!(bound.next_wakeup(now), Some(now + Duration::from_secs(1)));
         bound.follow(false);
-        assert!(bound.held.is_none());
+        assert!(bound.held.is_none() && bound.next_wakeup(now).is_none());
     }
 }

@@ -264,6 +264,7 @@ impl EventLoop {
             disk.next_wakeup(),
             self.volumes.caches.next_wakeup(disk.now),
             self.clients.next_wakeup(),
+            self.latency.next_wakeup(disk.now),
         ];
         let next = wakeups.into_iter().flatten().min();
         let until = next.map(|then| disk.clock.moment(then));

@@ -3,6 +3,7 @@
 use headtime_client::{Client, ListedTask, TaskOrder, TaskPieces, TaskSink};
 use serde_json::Value;
 
+use crate::scan_resumed::task_ended;
 use crate::scanned::{BYTES, Service, config, contents};
 
 /// Bytes of a block of the emulated drive.
@@ -17,14 +18,7 @@ fn has_come(file: &[u8], bytes: usize, block: usize) -> bool {
 fn ended(service: &Service, order: &TaskOrder) -> ListedTask {
     let client = Client::connect(&service.path("control.sock")).expect("a client");
     let number = client.begin_task(order).expect("a task");
-    loop {
-        let tasks = client.tasks().expect("tasks");
-        let task = tasks.into_iter().find(|task| task.id == number);
-        let task = task.expect("it is listed");
-        if task.outcome.is_some() || task.problem.is_some() {
-            return task;
-        }
-    }
+    task_ended(&client, number)
 }
 
 #[test]

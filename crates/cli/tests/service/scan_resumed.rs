@@ -252,7 +252,11 @@ fn client(service: &Service) -> Client {
 fn ended(service: &Service, set: &[&str]) -> ListedTask {
     let words = [&["ctl", "--json", "task", "start", "small"], set].concat();
     let number = service.json(&words)["task"].as_u64().expect("a number");
-    let client = client(service);
+    task_ended(&client(service), number)
+}
+
+/// Waits for the end of a task and of its sink.
+pub fn task_ended(client: &Client, number: u64) -> ListedTask {
     loop {
         let tasks = client.tasks().expect("tasks");
         let task = tasks.into_iter().find(|task| task.id == number);
